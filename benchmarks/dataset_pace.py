@@ -149,7 +149,7 @@ def warm_up() -> None:
     """Read a Parquet file of one row, so that Arrow's threads and code (about 50 MB) are not counted as data."""
     with tempfile.TemporaryDirectory() as scratch:
         pq.write_table(pa.table({"x": [[0.0]], "label": [0]}), file := Path(scratch, "train.parquet"))
-        read_table(file).arrays("x")
+        read_table(file).read_arrays("x")
     release_memory()
 
 

@@ -27,4 +27,4 @@ def give(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
         )
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    monkeypatch.setattr(hub, "network_obstacle", lambda: "")
+    monkeypatch.setattr(hub, "check_network", lambda: "")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.dataset.raw.pieces import Piece, write
+from fedcohort.dataset.raw.pieces import Piece, write_tables
 from pictures_toy import encode, noise
 
 
@@ -18,7 +18,7 @@ def save(path: Path, seed: int = 0, shape: tuple[int, int, int] = (3, 12, 10), k
 
 
 def prepare(pieces: list[Piece], destination: Path, unique: str = "") -> dict[str, int]:
-    return write(pieces, destination, lambda part, done, count: None, unique)
+    return write_tables(pieces, destination, lambda part, done, count: None, unique)
 
 
 def celeba(folder: Path) -> Path:

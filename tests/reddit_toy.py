@@ -43,6 +43,6 @@ def save(folder: Path, users: int = 4, comments: int = 6, seed: int = 0) -> Path
             likes = rng.dirichlet(np.full(len(WORDS), 0.5))
             drawn[f"u{user}"] = [rng.choice(WORDS, int(rng.integers(3, 26)), p=likes).tolist() for _ in range(n)]
         write(folder / "raw", part, drawn)
-    prepare(leaf.plan(folder / "raw", None), folder / "made")
-    leaf.finish(folder / "made")
+    prepare(leaf.plan_tables(folder / "raw", None), folder / "made")
+    leaf.write_vocabulary(folder / "made")
     return folder / "made"

@@ -38,8 +38,8 @@ def images(word: str, **changes: Any) -> dict[str, Any]:
     module = MODULES[word]
     pictures: ImageLayout = module.LAYOUT
     columns: dict[str, Any] = {
-        pictures.image[0]: [encode(image) for image in noise(N, shape_of(pictures))],
-        pictures.label[0]: [i % 2 for i in range(N)],
+        pictures.image_columns[0]: [encode(image) for image in noise(N, shape_of(pictures))],
+        pictures.label_columns[0]: [i % 2 for i in range(N)],
     }
     if client_columns := getattr(get_class(node("dataset", word)["_target_"]), "client", ()):
         columns[client_columns[0]] = [f"f{i // 6:02}" for i in range(N)]

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.command import line
+from raw_toy import leaf as raw_leaf
 from raw_toy import save
 
 
@@ -42,3 +43,10 @@ def test_errors_are_one_line(
     assert message in error
     assert error.count("\n") == 1
     assert not (tmp_path / "made").exists()
+
+
+def test_leaf_rejects_a_user_in_two_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    for name in ("a.json", "b.json"):
+        raw_leaf(tmp_path / "raw", name, mac=(["abc"], ["d"]))
+    assert typed("leaf", str(tmp_path / "raw"), str(tmp_path / "made")) == 2
+    assert "client 'mac' has samples in two files of the source" in capsys.readouterr().err

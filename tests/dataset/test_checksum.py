@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.dataset import checksum
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.checksum import checksum_of
+from fedcohort.dataset.checksum import compute_checksum
 
 
 def raw() -> Raw:
@@ -17,8 +17,8 @@ def raw() -> Raw:
 
 
 def test_equal_data_are_equal_and_any_change_shows() -> None:
-    before, ids = checksum_of(raw()), np.zeros(20, np.int64)
-    assert before == checksum_of(raw())
+    before, ids = compute_checksum(raw()), np.zeros(20, np.int64)
+    assert before == compute_checksum(raw())
     assert len(before) == 16
     changed = raw()
     changed.train_x[19, 2] += 1e-5
@@ -32,18 +32,18 @@ def test_equal_data_are_equal_and_any_change_shows() -> None:
         replace(raw(), train_x=raw().train_x.reshape(20, 1, 3)),
         replace(raw(), train_x=raw().train_x.astype(np.float64)),
     ]
-    assert len({before, *map(checksum_of, changed_data)}) == 1 + len(changed_data)
+    assert len({before, *map(compute_checksum, changed_data)}) == 1 + len(changed_data)
 
 
 def test_what_a_dataset_is_called_doesnt_matter() -> None:
-    assert checksum_of(replace(raw(), name="other", inputs="words")) == checksum_of(raw())
+    assert compute_checksum(replace(raw(), name="other", inputs="words")) == compute_checksum(raw())
 
 
 def test_of_large_inputs_some_rows_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     """240 bytes, of which 60 may be read: every fourth row, 0, 4, 8, 12 and 16."""
-    monkeypatch.setattr(checksum, "MAX_BYTES", 60)
+    monkeypatch.setattr(checksum, "MAX_HASHED_BYTES", 60)
     monkeypatch.setattr(checksum, "ROWS_PER_STEP", 2)
     hashed_data, unseen = raw(), raw()
     hashed_data.train_x[16] = 0
     unseen.train_x[17] = 0
-    assert checksum_of(hashed_data) != checksum_of(raw()) == checksum_of(unseen)
+    assert compute_checksum(hashed_data) != compute_checksum(raw()) == compute_checksum(unseen)

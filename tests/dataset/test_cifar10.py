@@ -66,7 +66,7 @@ def test_the_real_data() -> None:
     frame = read_part(str(SHARED / "cifar10"), "test")
     labels = read_classes(frame, "label", CLASSES)
     assert np.bincount(labels).tolist() == [1000] * 7 + [999, 967, 1000], "the file's description says so"
-    pixels = read_images([frame], LAYOUT.image, LAYOUT.image_format, np.arange(0, len(labels), 10))
+    pixels = read_images([frame], LAYOUT.image_columns, LAYOUT.image_format, np.arange(0, len(labels), 10))
     assert pixels.shape == (997, 3, 32, 32)
     x = LAYOUT.scale.convert(pixels)
     np.testing.assert_allclose(x.mean((0, 2, 3)), 0, atol=0.05)

@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort.data import skew
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.cmnist import MEAN, SD, Cmnist
+from fedcohort.dataset.cmnist import PIXEL_MEAN, PIXEL_SD, Cmnist
 from fedcohort.errors import DataError, OptionError
 from hub_toy import COMMIT, give
 from known import known
@@ -44,22 +44,27 @@ def counts_of(raw: Raw) -> np.ndarray:
 
 def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
     raw = make_dataset(folder).load(0)
-    black = (0 - MEAN) / SD
+    black = (0 - PIXEL_MEAN) / PIXEL_SD
     for x, a in ((raw.train_x, raw.train_attribute), (raw.test_x, raw.test_attribute)):
         assert a is not None
         rows = np.arange(len(x))
         np.testing.assert_allclose(x[rows, 1 - a], black, atol=1e-6)
-        value = x[rows, a, 0, 0] * SD + MEAN
+        value = x[rows, a, 0, 0] * PIXEL_SD + PIXEL_MEAN
         assert (value > 1 / 256).all()
     # With the label of row i being i % 10, the value of an image tells which class it must have: i % 251 + 1.
-    i = np.rint((raw.test_x[np.arange(len(raw.test_y)), raw.test_attribute, 0, 0] * SD + MEAN) * 255).astype(int) - 1
+    i = (
+        np.rint(
+            (raw.test_x[np.arange(len(raw.test_y)), raw.test_attribute, 0, 0] * PIXEL_SD + PIXEL_MEAN) * 255
+        ).astype(int)
+        - 1
+    )
     np.testing.assert_array_equal(raw.test_y, i % 10 >= 5)
 
 
 def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
     raw, bright = make_dataset(folder).load(0), np.zeros((1, 2, 28, 28), np.uint8)
     colour = int(known(raw.test_attribute)[0])
-    value = np.rint((raw.test_x[0].max() * SD + MEAN) * 255).astype(np.uint8)
+    value = np.rint((raw.test_x[0].max() * PIXEL_SD + PIXEL_MEAN) * 255).astype(np.uint8)
     bright[0, colour] = value
     np.testing.assert_array_equal(known(raw.converted).convert(bright)[0], raw.test_x[0])
 
@@ -121,7 +126,7 @@ def test_the_test_set_is_balanced(folder: Path) -> None:
 
 def test_no_image_is_used_twice_and_unused_images_are_counted(folder: Path) -> None:
     raw = make_dataset(folder, clients=7).load(0)
-    values = np.rint((raw.train_x.max((1, 2, 3)) * SD + MEAN) * 255).astype(int) - 1
+    values = np.rint((raw.train_x.max((1, 2, 3)) * PIXEL_SD + PIXEL_MEAN) * 255).astype(int) - 1
     assert np.bincount(values).max() <= 5, "1200 images of 251 values"
     n_left = 1200 - len(raw.train_y)
     assert f"{n_left} training and 2 test images left out" in raw.inputs

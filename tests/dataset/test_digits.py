@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_digits
 
-from fedcohort.dataset.digits import Digits, read_bundled
+from fedcohort.dataset.digits import Digits, read_bundled_digits
 
 
 def keys(x: np.ndarray) -> set[bytes]:
@@ -40,7 +40,7 @@ def test_the_seed_decides_the_split() -> None:
 
 
 def test_they_are_scikit_learns() -> None:
-    images, classes = read_bundled()
+    images, classes = read_bundled_digits()
     bunch = load_digits()
     np.testing.assert_array_equal(images, bunch.images)
     np.testing.assert_array_equal(classes, bunch.target)
@@ -49,7 +49,7 @@ def test_they_are_scikit_learns() -> None:
 
 def test_no_run_changes_them_for_the_next() -> None:
     Digits().load(0).train_x[:] = 0
-    for array in read_bundled():
+    for array in read_bundled_digits():
         with pytest.raises(ValueError, match="read-only"):
             array[:] = 0
     assert Digits().load(0).train_x.any()

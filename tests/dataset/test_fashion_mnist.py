@@ -95,7 +95,7 @@ def test_without_a_path_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> Non
         return parts
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    monkeypatch.setattr(hub, "network_obstacle", lambda: "")
+    monkeypatch.setattr(hub, "check_network", lambda: "")
     raw = FashionMnist(None, HUB, None, "auto").load(0)
     assert requests == [HUB]
     assert raw.train_x.shape == (2, 1, 28, 28)

@@ -14,7 +14,7 @@ import pytest
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset import hub as module
-from fedcohort.dataset.hub import find_commit, load_splits, network_obstacle
+from fedcohort.dataset.hub import check_network, find_commit, load_splits
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from hub_toy import COMMIT, at_commit
@@ -26,7 +26,7 @@ def hub(name: str) -> list[Frame]:
 
 @pytest.fixture
 def hub_library(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "network_obstacle", lambda: "")
+    monkeypatch.setattr(module, "check_network", lambda: "")
 
 
 @pytest.mark.usefixtures("hub_library")
@@ -37,9 +37,9 @@ def test_the_hub(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(datasets, "load_dataset", lambda name: parts)
     train, _ = hub("someone/something")
     assert train.column("label").to_pylist() == [1, 0]
-    assert train.arrays("x").tolist() == [[1, 2], [3, 4]]
+    assert train.read_arrays("x").tolist() == [[1, 2], [3, 4]]
     requests = [
-        frame.where for frame in load_splits("someone/something", ("train",), optional_splits=("valid", "test"))
+        frame.origin for frame in load_splits("someone/something", ("train",), optional_splits=("valid", "test"))
     ]
     assert requests == ["someone/something (train)", "someone/something (test)"], "a part that may be there, or not"
     del parts["test"]
@@ -81,9 +81,9 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
     part = datasets.Dataset.from_dict(rows, features=features)
     monkeypatch.setattr(datasets, "load_dataset", lambda name: datasets.DatasetDict(train=part, test=part))
     train, _ = hub("someone/something")
-    np.testing.assert_array_equal(train.arrays("x"), rows["x"])
+    np.testing.assert_array_equal(train.read_arrays("x"), rows["x"])
     keys = ("info", "features", "label", "names")
-    assert arrow_columns.metadata_texts(train.table.schema, b"huggingface", *keys) == ["b", "a"]
+    assert arrow_columns.read_metadata(train.table.schema, b"huggingface", *keys) == ["b", "a"]
 
 
 @pytest.mark.usefixtures("hub_library")
@@ -139,7 +139,7 @@ def test_a_failure_says_what_to_do_instead_in_one_line(
 def test_without_a_network_the_cache_is_read_without_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HF_HUB_OFFLINE", "")  # so that it is as before afterwards
     monkeypatch.delenv("HF_HUB_OFFLINE")
-    monkeypatch.setattr(module, "network_obstacle", lambda: "https://huggingface.co: no route")
+    monkeypatch.setattr(module, "check_network", lambda: "https://huggingface.co: no route")
 
     def fail(name: str) -> None:
         assert os.environ["HF_HUB_OFFLINE"] == "1"
@@ -164,11 +164,11 @@ def test_whether_the_hub_can_be_reached(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, raised: Exception | None, expected_text: str
 ) -> None:
     def answer(request: Any, timeout: float) -> Any:
-        assert (request.full_url, request.method, timeout) == ("https://h", "HEAD", module.TIMEOUT_S)
+        assert (request.full_url, request.method, timeout) == ("https://h", "HEAD", module.CONNECTION_TIMEOUT_S)
         if raised is not None:
             raise raised
         return (tmp_path / "answer").open("w")
 
     monkeypatch.setenv("HF_ENDPOINT", "https://h")
     monkeypatch.setattr(urllib.request, "urlopen", answer)
-    assert network_obstacle() == expected_text
+    assert check_network() == expected_text

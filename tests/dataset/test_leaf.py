@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.leaf import Division, LeafDataset, subsample
+from fedcohort.dataset.leaf import Division, LeafDataset, subsample_people
 from fedcohort.errors import DataError, OptionError
 from known import known
 
@@ -28,51 +28,51 @@ def divided(
 def test_nine_tenths_of_each_persons_samples_train() -> None:
     """floor(.9 n) of 10, 20, 5 and 40 are 9, 18, 4 and 36; of 1 and 2 one trains, which is too few for a client."""
     result = divided()
-    assert np.bincount(result.owner).tolist() == [9, 18, 4, 36]
+    assert np.bincount(result.train_owner).tolist() == [9, 18, 4, 36]
     assert np.bincount(known(result.test_owner)).tolist() == [1, 2, 1, 4]
-    assert not set(result.train) & set(result.test)
-    assert (np.diff(result.train) > 0).all()
-    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[result.owner], OWNER[result.train])
-    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[known(result.test_owner)], OWNER[result.test])
-    assert result.note == "6 people, 4 of them clients; 2 with too few samples left out"
-    assert result.train.tolist() != divided(seed=1).train.tolist()
+    assert not set(result.train_rows) & set(result.test_rows)
+    assert (np.diff(result.train_rows) > 0).all()
+    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[result.train_owner], OWNER[result.train_rows])
+    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[known(result.test_owner)], OWNER[result.test_rows])
+    assert result.people_note == "6 people, 4 of them clients; 2 with too few samples left out"
+    assert result.train_rows.tolist() != divided(seed=1).train_rows.tolist()
 
 
 def test_a_tenth_of_the_people_are_held_out() -> None:
     """floor(.9 * 6) = 5 people train; the parts have no person in common, and a client has all samples of a person."""
     for seed in range(5):
         result = divided("user", seed=seed)
-        trained, tested = (set(OWNER[rows]) for rows in (result.train, result.test))
+        trained, tested = (set(OWNER[rows]) for rows in (result.train_rows, result.test_rows))
         assert not trained & tested
         assert len(tested) == 1
-        assert sorted(np.bincount(result.owner)) == sorted(SIZES[k] for k in trained)
+        assert sorted(np.bincount(result.train_owner)) == sorted(SIZES[k] for k in trained)
         assert result.test_owner is None
-        assert "the test samples are of other people: no metrics clients/acc_*" in result.note
+        assert "the test samples are of other people: no metrics clients/acc_*" in result.people_note
 
 
 def test_the_files_own_parts() -> None:
     result = divided("given", n_train_file=50)
-    assert (result.train < 50).all()
-    assert (result.test >= 50).all()
+    assert (result.train_rows < 50).all()
+    assert (result.test_rows >= 50).all()
     # Person 4's samples 36 to 75 are in both parts; person 5 has test samples only, and is no client.
-    assert OWNER[result.test].tolist() == [4] * 26 + [5] * 2
+    assert OWNER[result.test_rows].tolist() == [4] * 26 + [5] * 2
     assert known(result.test_owner).tolist() == [3] * 26 + [4] * 2, "clients are persons 0, 2, 3 and 4"
     assert divided("given", n_train_file=36).test_owner is None, "persons 4 and 5 are strangers"
 
 
 def test_people_are_taken_whole_but_for_the_last() -> None:
-    rows = subsample(OWNER, 0.5, np.random.default_rng(3))
+    rows = subsample_people(OWNER, 0.5, np.random.default_rng(3))
     assert len(rows) == 39
     kept_counts = np.bincount(OWNER[rows], minlength=6)
     assert sum(0 < n < full for n, full in zip(kept_counts, SIZES, strict=True)) <= 1
     assert (np.diff(rows) > 0).all()
-    sizes = {len(divided(users=0.5, seed=seed).train) for seed in range(9)}
+    sizes = {len(divided(users=0.5, seed=seed).train_rows) for seed in range(9)}
     assert len(sizes) > 1, "who is drawn depends on the seed"
 
 
 def test_people_with_few_samples_are_left_out() -> None:
-    assert np.bincount(divided(least=10).owner).tolist() == [9, 18, 36]
-    assert "3 with too few samples left out" in divided(least=10).note
+    assert np.bincount(divided(least=10).train_owner).tolist() == [9, 18, 36]
+    assert "3 with too few samples left out" in divided(least=10).people_note
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 import pytest
 
-from fedcohort.dataset.messages import Problems, SeveralProblems, TableProblem, difference, list_names
+from fedcohort.dataset.messages import Problems, SeveralProblems, TableProblem, compare_counts, list_names
 from fedcohort.errors import DataError
 
 
@@ -19,9 +19,9 @@ def test_names_in_a_line(names: list[str], expected_text: str) -> None:
 
 
 def test_a_difference_in_a_line() -> None:
-    assert difference("images", 3, 1200) == ["3 images, 1,197 fewer than the original's 1,200"]
-    assert difference("images", 5, 3) == ["5 images, 2 more than the original's 3"]
-    assert difference("images", 5, 5) == []
+    assert compare_counts("images", 3, 1200) == ["3 images, 1,197 fewer than the original's 1,200"]
+    assert compare_counts("images", 5, 3) == ["5 images, 2 more than the original's 3"]
+    assert compare_counts("images", 5, 5) == []
 
 
 def test_one_problem_is_raised_as_it_is() -> None:

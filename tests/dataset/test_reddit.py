@@ -33,8 +33,8 @@ def small(tmp_path: Path) -> Path:
     """Two users with three comments "so it is" and one "it"; the test comments have one unknown word."""
     write(tmp_path / "raw", "train", {"b": [SO] * 3, "a": [SO] * 3 + [["it"]]}, length=4)
     write(tmp_path / "raw", "test", {"a": [["it", "was"]]}, length=4)
-    prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
-    leaf.finish(tmp_path / "made")
+    prepare(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    leaf.write_vocabulary(tmp_path / "made")
     return tmp_path / "made"
 
 
@@ -182,8 +182,8 @@ def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
     """A comment "so it is", and no other one: of its five targets four are found, as <PAD> after <EOS> never is."""
     for part, n in (("train", 12), ("test", 2)):
         write(tmp_path / "raw", part, {user: [SO] * n for user in "abcd"})
-    prepare(leaf.plan(tmp_path / "raw", None), tmp_path / "made")
-    leaf.finish(tmp_path / "made")
+    prepare(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    leaf.write_vocabulary(tmp_path / "made")
     ran = go(tmp_path / "logs", *words(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20"))
     assert ran.last.metrics["test/acc"] == pytest.approx(0.8)
     assert ran.last.metrics["clients/acc_mean"] == pytest.approx(0.8)

@@ -10,7 +10,7 @@ import pytest
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf as raw
-from fedcohort.dataset.shakespeare import CHARACTERS, Shakespeare, encode
+from fedcohort.dataset.shakespeare import CHARACTERS, Shakespeare, encode_text
 from fedcohort.errors import DataError, OptionError
 from hub_toy import COMMIT, give
 from known import known
@@ -33,7 +33,7 @@ def spell(codes: np.ndarray) -> str:
 
 def test_there_are_eighty_characters() -> None:
     assert len(CHARACTERS) == len(set(CHARACTERS)) == 80
-    codes, odd = encode("\nA}\t€")
+    codes, odd = encode_text("\nA}\t€")
     assert spell(codes) == "\nA}  "
     assert odd == 2
 
@@ -105,7 +105,7 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
             for k in np.unique(owner).tolist()
         }
         raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
-    prepare(raw.plan(tmp_path / "raw", None), tmp_path / "made")
+    prepare(raw.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     data = load(tmp_path / "made")
     assert "original" not in data.inputs, "LEAF's own parts lack what both would share"
     n, notes = len(expected.train_x) + len(expected.test_x), load(tmp_path / "made", "user", users=0.9).inputs

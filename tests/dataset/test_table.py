@@ -35,7 +35,7 @@ def test_a_missing_column_is_named_with_those_there_are() -> None:
 
 
 def test_numbers_side_by_side() -> None:
-    np.testing.assert_array_equal(frame(a=[1, 2], b=[0.5, 4.0]).numbers(["b", "a"]), [[0.5, 1], [4, 2]])
+    np.testing.assert_array_equal(frame(a=[1, 2], b=[0.5, 4.0]).read_matrix(["b", "a"]), [[0.5, 1], [4, 2]])
 
 
 def test_numbers_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -44,7 +44,7 @@ def test_numbers_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr("fedcohort.dataset.table.ROWS_AT_ONCE", 3)
     expected = np.arange(35.0).reshape(7, 5)
     columns = {f"x{j}": expected[:, j] for j in range(5)}
-    np.testing.assert_array_equal(frame(**columns).numbers(list(columns)), expected)
+    np.testing.assert_array_equal(frame(**columns).read_matrix(list(columns)), expected)
 
 
 @pytest.mark.parametrize(
@@ -58,7 +58,7 @@ def test_numbers_in_blocks_of_rows_and_columns(monkeypatch: pytest.MonkeyPatch) 
 )
 def test_numbers_that_are_none(values: list[object], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        frame(a=[1, 2], b=values).numbers(["a", "b"])
+        frame(a=[1, 2], b=values).read_matrix(["a", "b"])
 
 
 @pytest.mark.parametrize(
@@ -67,14 +67,14 @@ def test_numbers_that_are_none(values: list[object], message: str) -> None:
 def test_lists(kind: pa.DataType) -> None:
     rows = [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9, 10, 11]]
     column = pa.chunked_array([pa.array(rows[:1], kind), pa.array(rows[1:], kind)])
-    np.testing.assert_array_equal(frame(x=column).arrays("x"), rows)
+    np.testing.assert_array_equal(frame(x=column).read_arrays("x"), rows)
     # A slice starts in the middle of its buffer.
-    np.testing.assert_array_equal(Frame("cut", pa.table({"x": column}).slice(1, 2)).arrays("x"), rows[1:])
+    np.testing.assert_array_equal(Frame("cut", pa.table({"x": column}).slice(1, 2)).read_arrays("x"), rows[1:])
 
 
 def test_lists_of_lists() -> None:
     rows = np.arange(24).reshape(2, 3, 4).tolist()
-    np.testing.assert_array_equal(frame(x=rows).arrays("x"), rows)
+    np.testing.assert_array_equal(frame(x=rows).read_arrays("x"), rows)
 
 
 @for_all(
@@ -93,7 +93,7 @@ def test_lists_of_lists() -> None:
 )
 def test_lists_that_are_none(rows: list[object], message: str) -> None:
     with pytest.raises(DataError, match=message):
-        frame(x=rows).arrays("x")
+        frame(x=rows).read_arrays("x")
 
 
 @pytest.mark.parametrize("kind", [pa.float16(), pa.float32(), pa.float64()])
@@ -101,8 +101,8 @@ def test_numbers_of_lists_that_are_missing(kind: pa.DataType) -> None:
     """Infinite ones are missing, too, whatever the width of the file's numbers."""
     column = pa.array([[np.float16(1), np.float16("inf")], [None, np.float16(2)]], pa.list_(kind))
     with pytest.raises(DataError, match="row 0 has a value that is missing, NaN or infinite"):
-        frame(x=column).arrays("x")
-    result = frame(x=column).arrays("x", allow_missing=True)
+        frame(x=column).read_arrays("x")
+    result = frame(x=column).read_arrays("x", allow_missing=True)
     assert result.dtype == np.float32
     np.testing.assert_array_equal(result, [[1, np.nan], [np.nan, 2]])
 
@@ -113,8 +113,8 @@ def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
     pa.parquet.write_table(pa.table({"x": rows}), tmp_path / "train.parquet", row_group_size=2)
     stored = read_table(tmp_path / "train.parquet")
     with pytest.raises(DataError, match="row 2 has a value that is missing"):
-        stored.arrays("x")
-    result = stored.arrays("x", allow_missing=True)
+        stored.read_arrays("x")
+    result = stored.read_arrays("x", allow_missing=True)
     assert result.dtype == np.float32
     np.testing.assert_array_equal(result, [[1, 2], [3, 4], [5, np.nan], [7, 8], [9, 10]])
 
@@ -130,24 +130,24 @@ def test_a_file_of_many_row_groups_is_one_column(tmp_path: Path) -> None:
 def test_a_row_group_unlike_the_first_is_named(tmp_path: Path, last: list[int] | None, message: str) -> None:
     pa.parquet.write_table(pa.table({"x": [[1, 2], [3, 4], last]}), tmp_path / "train.parquet", row_group_size=2)
     with pytest.raises(DataError, match=message):
-        read_table(tmp_path / "train.parquet").arrays("x")
+        read_table(tmp_path / "train.parquet").read_arrays("x")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
 def test_colour_images_put_the_channel_first(kind: str) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (3, 5, 4, 3)).astype(np.uint8)
-    images = frame(image=[encoded(image, kind) for image in pixels]).arrays("image")
+    images = frame(image=[encoded(image, kind) for image in pixels]).read_arrays("image")
     np.testing.assert_array_equal(images, pixels.transpose(0, 3, 1, 2))
 
 
 def test_grey_images_have_one_channel_and_palettes_become_colours() -> None:
     pixels = np.random.default_rng(0).integers(0, 2, (3, 5, 4)).astype(np.uint8)
-    assert frame(image=[encoded(image) for image in pixels]).arrays("image").shape == (3, 1, 5, 4)
+    assert frame(image=[encoded(image) for image in pixels]).read_arrays("image").shape == (3, 1, 5, 4)
     palette = Image.fromarray(pixels[0], "P")
     palette.putpalette([10, 20, 30, 40, 50, 60])
     buffer = io.BytesIO()
     palette.save(buffer, "PNG")
-    (image,) = frame(image=[{"bytes": buffer.getvalue(), "path": "a.png"}]).arrays("image")
+    (image,) = frame(image=[{"bytes": buffer.getvalue(), "path": "a.png"}]).read_arrays("image")
     np.testing.assert_array_equal(image, 10 * np.arange(1, 4)[:, None, None] + 30 * pixels[0])
 
 
@@ -155,13 +155,13 @@ def test_images_that_are_none() -> None:
     good = encoded(np.zeros((4, 4), np.uint8))
     broken = {"bytes": good["bytes"][:40], "path": None}  # type: ignore[index]
     with pytest.raises(DataError, match=r"column 'image', row 1 can't be read as an image"):
-        frame(image=[good, broken]).arrays("image")
+        frame(image=[good, broken]).read_arrays("image")
     gray_image = encoded(np.zeros((4, 5), np.uint8))
     with pytest.raises(DataError, match=r"row 1 is an image of \(1, 4, 5\), but the first is one of \(1, 4, 4\)"):
-        frame(image=[good, gray_image]).arrays("image")
+        frame(image=[good, gray_image]).read_arrays("image")
     deep = encoded(np.full((4, 4), 1000, np.uint16))
     with pytest.raises(DataError, match=r"row 1 has more than 8 bits per pixel \(mode I;16\), but 8 are supported"):
-        frame(image=[good, deep]).arrays("image")
+        frame(image=[good, deep]).read_arrays("image")
 
 
 def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path: Path) -> None:
@@ -171,10 +171,10 @@ def test_an_image_unlike_the_first_is_named_by_its_file_with_a_way_out(tmp_path:
         DataError,
         match=r"row 1 is an image of \(3, 4, 4\) \(cat/1.png\), .*; all images must .* fedcohort prepare imagefol",
     ):
-        frame(image=rows).arrays("image")
+        frame(image=rows).read_arrays("image")
     pa.parquet.write_table(pa.table({"image": rows}), tmp_path / "train.parquet", row_group_size=1)
     with pytest.raises(DataError, match=r"row 1 is an image of \(3, 4, 4\).*; all images must .* fedcohort prepare im"):
-        read_table(tmp_path / "train.parquet").arrays("image")
+        read_table(tmp_path / "train.parquet").read_arrays("image")
 
 
 @pytest.mark.parametrize("kind", ["PNG", "WEBP"])
@@ -183,14 +183,14 @@ def test_images_are_turned_as_they_were_held(kind: str) -> None:
     pixels, buffer, note = np.arange(12, dtype=np.uint8).reshape(2, 2, 3), io.BytesIO(), Image.Exif()
     note[0x0112] = 6
     Image.fromarray(pixels).save(buffer, kind, lossless=True, exif=note)
-    (image,) = frame(image=[{"bytes": buffer.getvalue()}]).arrays("image")
+    (image,) = frame(image=[{"bytes": buffer.getvalue()}]).read_arrays("image")
     np.testing.assert_array_equal(image.transpose(1, 2, 0), np.rot90(pixels, -1))
 
 
 def test_unreadable_metadata_of_a_camera_are_ignored() -> None:
     buffer = io.BytesIO()
     Image.fromarray(np.zeros((4, 4), np.uint8)).save(buffer, "PNG", exif=b"Exif\0\0MM\0*\xff\xff\xff\xff")
-    assert frame(image=[{"bytes": buffer.getvalue()}]).arrays("image").shape == (1, 1, 4, 4)
+    assert frame(image=[{"bytes": buffer.getvalue()}]).read_arrays("image").shape == (1, 1, 4, 4)
 
 
 def test_quoted_line_breaks_may_be_anywhere_in_a_large_file(tmp_path: Path) -> None:
@@ -268,11 +268,11 @@ def test_images_of_absurd_size_or_none(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 100)
     for side in (11, 30):  # a warning of Pillow's, and an error
         with pytest.raises(DataError, match=rf"row 0 can't be read as an image: Image size \({side**2} pixels\)"):
-            frame(image=[encoded(np.zeros((side, side), np.uint8))]).arrays("image")
+            frame(image=[encoded(np.zeros((side, side), np.uint8))]).read_arrays("image")
     with pytest.raises(DataError, match=r"row 0 is empty"):
-        frame(image=[{"bytes": None, "path": "a.png"}]).arrays("image")
+        frame(image=[{"bytes": None, "path": "a.png"}]).read_arrays("image")
     with pytest.raises(DataError, match=r"must hold lists of numbers or images, but holds struct<bytes: int64>"):
-        frame(image=[{"bytes": 3}]).arrays("image")
+        frame(image=[{"bytes": 3}]).read_arrays("image")
 
 
 def test_a_csv_that_cannot_fit_is_rejected_before_it_is_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

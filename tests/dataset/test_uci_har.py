@@ -137,7 +137,7 @@ def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
         return parts
 
     monkeypatch.setattr(datasets, "load_dataset", load)
-    monkeypatch.setattr(hub, "network_obstacle", lambda: "")
+    monkeypatch.setattr(hub, "check_network", lambda: "")
     raw = UciHar(None, "somebody/har", None).load(0)
     assert requests == ["somebody/har"]
     assert (raw.train_x.shape, raw.test_x.shape) == ((24, 9, 128), (6, 9, 128))

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.dataset.checksum import checksum_of
+from fedcohort.dataset.checksum import compute_checksum
 from fedcohort.dataset.waterbirds import Waterbirds
 from fedcohort.errors import DataError, OptionError
 from federation_toy import make_federation
@@ -57,7 +57,7 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     np.testing.assert_array_equal(raw.valid[0], pixels[90:, :, 1:-1, 1:-1])
     assert raw.valid[1].tolist() == [1, 0] * 5
     assert raw.inputs.endswith("; 10 validation images are the server's")
-    assert checksum_of(raw) != checksum_of(without)
+    assert compute_checksum(raw) != compute_checksum(without)
     counts = [
         (len(make_federation(item, clients=5).server_val.y), int(make_federation(item, clients=5).class_counts.sum()))
         for item in (raw, without)

@@ -143,7 +143,7 @@ def leaf_contents() -> Mapping[str, tuple[object, str]]:
         "inputs scalars": (user([1.0, 2.0], [0, 1]), "must hold texts, or lists of numbers"),
         "inputs objects": (user([{"a": 1}], [0]), "must hold texts, or lists of numbers"),
         "inputs null": (user([None], [0]), "must hold texts, or lists of numbers"),
-        "inputs of two lengths": (user([[1.0], [1.0, 2.0]], [0, 1]), "has 2 numbers, but the first sample has 1"),
+        "inputs of two lengths": (user([[1.0], [1.0, 2.0]], [0, 1]), "has 2 numbers, but the first has 1"),
         "inputs of no length": (user([[]], [0]), "has 0 numbers"),
         "texts after lists": (user([[1.0], "a"], [0, 1]), "must each have one type"),
         "lists after texts": (user(["a", [1.0]], [0, 1]), "must each have one type"),

@@ -11,7 +11,7 @@ import pytest
 from hydra.utils import get_class
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.source import check_columns, column_of, has_column
+from fedcohort.dataset.source import check_columns, find_column, has_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
 from hub_toy import give
@@ -158,14 +158,14 @@ def test_two_names_for_one_column_are_rejected() -> None:
 
 def test_the_first_matching_column_name_is_used() -> None:
     table = pa.table({"label": ["an image"], "y": [1], "image": [0]})
-    frame = Frame("made", table, renamed={"x": "label"}, column_options={"label": "dataset.columns.x=label"})
-    assert column_of(frame, "image", "x") == "label", "though there is one called image"
-    assert column_of(frame, "label", "y") == "y", "as label is what x is called"
-    assert column_of(frame, "image") == "image"
+    frame = Frame("made", table, column_renames={"x": "label"}, column_options={"label": "dataset.columns.x=label"})
+    assert find_column(frame, "image", "x") == "label", "though there is one called image"
+    assert find_column(frame, "label", "y") == "y", "as label is what x is called"
+    assert find_column(frame, "image") == "image"
     assert [has_column(frame, name) for name in ("x", "label", "y", "z")] == [True, False, True, False]
     message = r"^dataset.path: made has no column 'label' or 'z'; it has .*; set dataset.columns=\{label: OTHER\} if"
     with pytest.raises(DataError, match=message):
-        column_of(frame, "label", "z")
+        find_column(frame, "label", "z")
 
 
 def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ import pytest
 from hydra.utils import get_class
 
 from fedcohort.dataset import hub
-from fedcohort.dataset.base import Raw, check
-from fedcohort.dataset.checksum import checksum_of
+from fedcohort.dataset.base import Raw, check_data
+from fedcohort.dataset.checksum import compute_checksum
 from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.errors import DataError, OptionError
 from hub_toy import COMMIT, at_commit
@@ -49,13 +49,13 @@ def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) 
     np.testing.assert_array_equal(raw.scale.convert(raw.test_x), floats.test_x)
     assert "kept as bytes" in raw.inputs
     assert "kept as bytes" not in floats.inputs
-    assert checksum_of(floats) == checksum_of(bytes_inputs) != checksum_of(raw)
+    assert compute_checksum(floats) == compute_checksum(bytes_inputs) != compute_checksum(raw)
 
 
 def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tmp_path: Path) -> None:
-    if MODULES[word].LAYOUT.original is None:
+    if MODULES[word].LAYOUT.original_sizes is None:
         return
-    n, test = MODULES[word].LAYOUT.original
+    n, test = MODULES[word].LAYOUT.original_sizes
     notices = load(tmp_path, word).inputs
     assert f"24 training images, {n - 24:,} fewer than the original's {n:,}" in notices
     assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in notices
@@ -64,18 +64,23 @@ def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tm
 @remedy("Read labels with `read_classes`, which takes numbers and names.")
 def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
     pictures: ImageLayout = MODULES[word].LAYOUT
-    named: dict[str, Any] = {pictures.label[0]: [pictures.classes[i % 2] for i in range(N)]}
+    named: dict[str, Any] = {pictures.label_columns[0]: [pictures.classes[i % 2] for i in range(N)]}
     before = load(tmp_path, word)
     np.testing.assert_array_equal(load(tmp_path, word, **named).test_y, before.test_y)
     assert tuple(before.class_names) in ((), tuple(pictures.classes))
     with pytest.raises(DataError, match=r"test.parquet: column '\w+', row 3 has label 'no such'; labels are "):
-        load(tmp_path, word, None, **{pictures.label[0]: [*named[pictures.label[0]][:3], "no such", *["?"] * 20]})
+        load(
+            tmp_path,
+            word,
+            None,
+            **{pictures.label_columns[0]: [*named[pictures.label_columns[0]][:3], "no such", *["?"] * 20]},
+        )
 
 
 @remedy("Raise errors with `frame.cell_error`, which names file, column and row.")
 def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
     pictures: ImageLayout = MODULES[word].LAYOUT
-    image, label = pictures.image[0], pictures.label[0]
+    image, label = pictures.image_columns[0], pictures.label_columns[0]
     good = images(word)
     cut = [*good[image][:5], {"bytes": good[image][5]["bytes"][:60], "path": None}, *good[image][6:]]
     wide = [*good[image][:5], encode(noise(1, (3, 40, 50))[0]), *good[image][6:]]
@@ -113,14 +118,14 @@ def test_data_without_anything_to_learn_are_rejected(word: str, tmp_path: Path) 
     pictures: ImageLayout = MODULES[word].LAYOUT
     one_image = [encode(noise(1, shape_of(pictures))[0])] * N
     cases: list[tuple[dict[str, Any], str]] = [
-        ({pictures.label[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
-        ({pictures.image[0]: one_image}, r"all \d+ training samples are the same"),
+        ({pictures.label_columns[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
+        ({pictures.image_columns[0]: one_image}, r"all \d+ training samples are the same"),
     ]
     for changes, message in cases:
         for part in ("train", "test"):
             write(tmp_path, part, **images(word, **changes))
         with pytest.raises(DataError, match=rf"^dataset={word}: {message}.*: there is nothing to learn"):
-            check(make("dataset", word, path=str(tmp_path)).load(0))
+            check_data(make("dataset", word, path=str(tmp_path)).load(0))
 
 
 def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,7 +139,7 @@ def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytes
         return parts
 
     monkeypatch.setattr(datasets, "load_dataset", answer)
-    monkeypatch.setattr(hub, "network_obstacle", lambda: "")
+    monkeypatch.setattr(hub, "check_network", lambda: "")
     small = {"size": 16} if "size" in node("dataset", word) else {}
     raw = make("dataset", word, **small).load(0)
     assert requested == [node("dataset", word)["hub"]]

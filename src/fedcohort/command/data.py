@@ -192,10 +192,10 @@ def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, lis
     Raises:
         DataError: if no table can be read.
     """
-    from fedcohort.dataset.user_table.propose import propose  # noqa: PLC0415 - imports pyarrow
+    from fedcohort.dataset.user_table.propose import propose_options  # noqa: PLC0415 - imports pyarrow
 
     typed_options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    proposal = propose(path, {name: value.strip("'\"") for name, value in typed_options.items()})
+    proposal = propose_options(path, {name: value.strip("'\"") for name, value in typed_options.items()})
     values = {"dataset": "folder", "dataset.path": path, **proposal.options}
     return proposal, [
         *(f"{name}={spell_value(name, value)}" for name, value in values.items() if name not in typed_options),

@@ -22,7 +22,7 @@ from pathlib import Path
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
 from fedcohort.dataset.files import check_folder
-from fedcohort.dataset.raw.pieces import write
+from fedcohort.dataset.raw.pieces import write_tables
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import disk
 from fedcohort.paths import expand_home
@@ -45,10 +45,10 @@ def main(arguments: Sequence[str]) -> int:
     preparer = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
     with disk.disk_errors_in_one_line(destination):
         try:
-            table_pieces = preparer.plan(source, image_size)
-            rows = write(table_pieces, destination, progress_printer(), getattr(preparer, "UNIQUE", ""))
-            if hasattr(preparer, "finish"):
-                preparer.finish(destination)
+            table_pieces = preparer.plan_tables(source, image_size)
+            rows = write_tables(table_pieces, destination, progress_printer(), getattr(preparer, "UNIQUE_COLUMN", ""))
+            if hasattr(preparer, "write_vocabulary"):
+                preparer.write_vocabulary(destination)
         except OSError as error:
             if disk.is_disk_refusal(error):
                 raise

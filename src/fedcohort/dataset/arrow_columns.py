@@ -14,9 +14,9 @@ import pyarrow.compute as pc
 from fedcohort.types import Values
 
 NUMBER_PATTERN = r"^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$"
-ROW_NUMBERS = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
+ROW_NUMBER_NAMES = re.compile(r"|Unnamed: \d+(\.\d+)*|__index_level_\d+__")  # how pandas writes an index without a name
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
-MAX_CELL = 40  # characters of a cell that a message shows
+MAX_CELL_LENGTH = 40  # characters of a cell that a message shows
 
 
 def is_number(dtype: pa.DataType) -> bool:
@@ -40,7 +40,7 @@ def is_date(dtype: pa.DataType) -> bool:
     return bool(pa.types.is_date(dtype) or pa.types.is_timestamp(dtype))
 
 
-def numbers(column: pa.ChunkedArray) -> Values:
+def to_numbers(column: pa.ChunkedArray) -> Values:
     """Return the numbers of a column, float64 [rows]; NaN for missing cells."""
     if is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
@@ -52,8 +52,8 @@ def numbers(column: pa.ChunkedArray) -> Values:
 
 def share_of_numbers(column: pa.ChunkedArray) -> float:
     """Return the share of numbers among the cells of a column of texts that are not empty; 0 if all are empty."""
-    n_filled = len(column) - int(np.count_nonzero(empty_cells(column)))
-    return int(np.isfinite(numbers(column)).sum()) / n_filled if n_filled else 0.0
+    n_filled_cells = len(column) - int(np.count_nonzero(find_empty(column)))
+    return int(np.isfinite(to_numbers(column)).sum()) / n_filled_cells if n_filled_cells else 0.0
 
 
 def may_be_numbers(column: pa.ChunkedArray) -> bool:
@@ -63,7 +63,7 @@ def may_be_numbers(column: pa.ChunkedArray) -> bool:
     return is_number(column.type) or bool(pa.types.is_null(column.type))
 
 
-def empty_cells(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+def find_empty(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Return whether each cell is null, NaN or a text of spaces only, bool [rows]."""
     is_empty = column.is_null(nan_is_null=True)
     if is_text(column.type):
@@ -77,13 +77,13 @@ def describe_missing(column: pa.ChunkedArray, row: int) -> str:
     if value is None or (isinstance(value, str) and not value.strip()):
         return "is empty"
     if isinstance(value, str):
-        return f"holds {value[:MAX_CELL]!r}, which is not a number"
+        return f"holds {value[:MAX_CELL_LENGTH]!r}, which is not a number"
     if not np.isfinite(float(value)):
         return "has a value that is NaN or infinite"
     return f"holds {float(value):g}, which float32 can't hold"
 
 
-def metadata_texts(schema: pa.Schema, library_key: bytes, *keys: str) -> list[str]:
+def read_metadata(schema: pa.Schema, library_key: bytes, *keys: str) -> list[str]:
     """Return a list of texts from the JSON that a library stored in a table's metadata; [] if there is no such list.
 
     Args:
@@ -102,7 +102,7 @@ def metadata_texts(schema: pa.Schema, library_key: bytes, *keys: str) -> list[st
 
 def is_row_number(table: Any, name: str) -> bool:  # noqa: ANN401  a `pa.Table` or `StoredTable`
     """Return whether pandas wrote a column as an index: by its name, by the table's metadata, or by its values."""
-    if ROW_NUMBERS.fullmatch(name) or name in metadata_texts(table.schema, b"pandas", "index_columns"):
+    if ROW_NUMBER_NAMES.fullmatch(name) or name in read_metadata(table.schema, b"pandas", "index_columns"):
         return True
     if name != "index":
         return False

@@ -119,7 +119,7 @@ def check_generated_clients(clients: int | None, example_number: int) -> None:
     ranges.integer("clients", clients, "[1, inf)")
 
 
-def check(raw_data: Raw) -> Raw:
+def check_data(raw_data: Raw) -> Raw:
     """Return the data with float32 inputs and int64 labels, and log a warning that names converted arrays.
 
     Raises `DataError` that names the dataset, what is wrong and where.
@@ -131,15 +131,15 @@ def check(raw_data: Raw) -> Raw:
     converted_arrays: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
     converted_arrays |= {name: values.astype(np.int64, copy=False) for name, values in id_arrays.items()}
     dtypes = {name: (getattr(raw_data, name).dtype, array.dtype) for name, array in converted_arrays.items()}
-    if changed_names := [
+    if type_changes := [
         f"{name} from {old_dtype} to {new_dtype}"
         for name, (old_dtype, new_dtype) in dtypes.items()
         if old_dtype != new_dtype
     ]:
-        log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(changed_names))
+        log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(type_changes))
     if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_rows_equal(raw_data.train_x):
-        problem = f"all {len(raw_data.train_x)} training samples are the same: there is nothing to learn"
-        raise DataError(f"dataset={raw_data.name}: {problem}")
+        problem_text = f"all {len(raw_data.train_x)} training samples are the same: there is nothing to learn"
+        raise DataError(f"dataset={raw_data.name}: {problem_text}")
     valid_part = None if raw_data.valid is None else _check_part(raw_data, "valid", *raw_data.valid)
     return replace(raw_data, **converted_arrays, valid=valid_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
@@ -157,13 +157,13 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
     if not isinstance(x, np.ndarray) or x.dtype.kind not in "fiu" or x.ndim < 2:
         raise DataError(f"{message_start} inputs must be an array [N, ...] of numbers, got {describe_value(x)}")
     if not _holds_integers(y) or y.ndim != (1 if raw_data.targets.single else 2):
-        axes = "[N]" if raw_data.targets.single else "[N, positions]"
-        raise DataError(f"{message_start} labels must be an integer array {axes}, got {describe_value(y)}")
+        expected_axes = "[N]" if raw_data.targets.single else "[N, positions]"
+        raise DataError(f"{message_start} labels must be an integer array {expected_axes}, got {describe_value(y)}")
     if len(x) != len(y) or len(y) == 0:
         raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels")
     if x.shape[1:] != raw_data.train_x.shape[1:] or y.shape[1:] != raw_data.train_y.shape[1:]:
         shapes, train_shapes = (
-            [list(array.shape[1:]) for array in arrays] for arrays in ((x, y), (raw_data.train_x, raw_data.train_y))
+            [list(array.shape[1:]) for array in xy_pair] for xy_pair in ((x, y), (raw_data.train_x, raw_data.train_y))
         )
         shapes_text = (
             f"inputs {shapes[0]} and labels {shapes[1]}, training samples {train_shapes[0]} and {train_shapes[1]}"
@@ -187,15 +187,15 @@ def _check_ids(raw_data: Raw) -> None:
         if id_array is not None and (
             not _holds_integers(id_array) or id_array.shape != (n,) or (n and id_array.min() < 0)
         ):
-            problem = f"{name} must be an integer array [{n}] from 0, got {describe_value(id_array)}"
-            raise DataError(f"dataset={raw_data.name}: {problem}")
+            problem_text = f"{name} must be an integer array [{n}] from 0, got {describe_value(id_array)}"
+            raise DataError(f"dataset={raw_data.name}: {problem_text}")
     if (
         isinstance(raw_data.n_classes, bool)
         or not isinstance(raw_data.n_classes, int | np.integer)
         or raw_data.n_classes < 1
     ):
-        problem = f"n_classes must be an integer of at least 1, got {describe_value(raw_data.n_classes)}"
-        raise DataError(f"dataset={raw_data.name}: {problem}")
+        problem_text = f"n_classes must be an integer of at least 1, got {describe_value(raw_data.n_classes)}"
+        raise DataError(f"dataset={raw_data.name}: {problem_text}")
 
 
 def _holds_integers(values: object) -> bool:

@@ -27,12 +27,12 @@ from fedcohort.dataset.leaf import PeopleImages
 
 LAYOUT = ImageLayout(
     name="celeba",
-    image=("image",),
-    label=("Smiling",),
+    image_columns=("image",),
+    label_columns=("Smiling",),
     classes=("serious", "smiling"),
     image_format=ImageFormat((3, 84, 84), resize=True),
     scale=PixelScale((0.0,) * 3, (1.0,) * 3),
-    pool=(202_599, 10_177),
+    pool_sizes=(202_599, 10_177),
 )
 
 

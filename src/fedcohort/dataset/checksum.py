@@ -12,17 +12,17 @@ import numpy as np
 
 from fedcohort.dataset.base import Raw
 
-MAX_BYTES = 2**28  # of inputs, which take about 0.25 s
+MAX_HASHED_BYTES = 2**28  # of inputs, which take about 0.25 s
 ROWS_PER_STEP = 4096  # rows that are hashed in one step
 
 
-def checksum_of(raw_data: Raw) -> str:
+def compute_checksum(raw_data: Raw) -> str:
     """Return the checksum of a dataset's arrays as 16 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=8)
     valid_x, valid_y = ((), ()) if raw_data.valid is None else ((raw_data.valid[0],), (raw_data.valid[1],))
     for x in (raw_data.train_x, raw_data.test_x, *valid_x):
         digest.update(f"{x.shape}{x.dtype.str}".encode())
-        row_step = max(1, -(-x.nbytes // MAX_BYTES))
+        row_step = max(1, -(-x.nbytes // MAX_HASHED_BYTES))
         checksum_of_rows = 0
         for first_row in range(0, len(x), ROWS_PER_STEP * row_step):
             checksum_of_rows = zlib.crc32(

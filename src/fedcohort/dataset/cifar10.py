@@ -16,12 +16,12 @@ from fedcohort.dataset.images import ImageFormat
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 LAYOUT = ImageLayout(
     name="cifar10",
-    image=("img", "image"),
-    label=("label",),
+    image_columns=("img", "image"),
+    label_columns=("label",),
     classes=CLASSES,
     image_format=ImageFormat((3, 32, 32)),
     scale=PixelScale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
-    original=(50_000, 10_000),
+    original_sizes=(50_000, 10_000),
 )
 
 

@@ -15,7 +15,7 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
-NAMES = """
+CLASS_LIST = """
 apple aquarium_fish baby bear beaver bed bee beetle bicycle bottle bowl boy bridge bus butterfly camel can
 castle caterpillar cattle chair chimpanzee clock cloud cockroach couch crab crocodile cup dinosaur dolphin
 elephant flatfish forest fox girl hamster house kangaroo keyboard lamp lawn_mower leopard lion lizard lobster
@@ -24,15 +24,15 @@ pine_tree plain plate poppy porcupine possum rabbit raccoon ray road rocket rose
 skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table tank telephone television tiger
 tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
 """
-CLASSES = tuple(NAMES.split())
+CLASSES = tuple(CLASS_LIST.split())
 LAYOUT = ImageLayout(
     name="cifar100",
-    image=("img", "image"),
-    label=("fine_label", "label"),
+    image_columns=("img", "image"),
+    label_columns=("fine_label", "label"),
     classes=CLASSES,
     image_format=ImageFormat((3, 32, 32)),
     scale=PixelScale((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
-    original=(50_000, 10_000),
+    original_sizes=(50_000, 10_000),
 )
 
 

@@ -37,8 +37,8 @@ def read_owners(frames: Sequence[Frame], name: str | None) -> Owners:
         return Owners()
     frames = [frame for frame in frames if frame is frames[0] or name in frame.names]
     client_numbers, names = read_clients(frames, [name] * len(frames))
-    train, test = np.split(client_numbers, [frames[0].table.num_rows])
-    return Owners(train, test if len(frames) > 1 else None, tuple(map(str, names)))
+    train_clients, test_clients = np.split(client_numbers, [frames[0].table.num_rows])
+    return Owners(train_clients, test_clients if len(frames) > 1 else None, tuple(map(str, names)))
 
 
 def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str = "client") -> tuple[Ids, list[Any]]:
@@ -59,21 +59,21 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str
 
     chunks: list[Any] = []
     for frame, name in zip(frames, columns, strict=True):
-        frame_chunks = list(name_chunks(frame, name, cell_noun))
+        frame_chunks = list(read_name_chunks(frame, name, cell_noun))
         if chunks and chunks[0].type != frame_chunks[0].type:
-            problem = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
+            problem = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}"
             raise frame.column_error(name, problem)
         chunks += frame_chunks
     encoded_names = (
         pa.concat_arrays(chunks).dictionary_encode() if chunks else pa.array([], pa.int64()).dictionary_encode()
     )
     names = encoded_names.dictionary.to_pylist()
-    number_of_name = {name: client_number for client_number, name in enumerate(sorted(names))}
-    client_numbers = np.array([number_of_name[name] for name in names], dtype=np.int64)
+    number_by_name = {name: client_number for client_number, name in enumerate(sorted(names))}
+    client_numbers = np.array([number_by_name[name] for name in names], dtype=np.int64)
     return client_numbers[encoded_names.indices.to_numpy()], sorted(names)
 
 
-def name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
+def read_name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
     """Yield a column of names in chunks, as pyarrow arrays of texts, int64 or bool.
 
     Args:
@@ -86,9 +86,9 @@ def name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
     """
     import pyarrow as pa
 
-    frame.check_name(name)
+    frame.check_column(name)
     allowed_text = f"{cell_noun}s are texts, or whole numbers"
-    if not (arrow_columns.is_text(data_type := frame.type_of(name)) or arrow_columns.is_number(data_type)):
+    if not (arrow_columns.is_text(data_type := frame.get_type(name)) or arrow_columns.is_number(data_type)):
         raise frame.column_error(name, f": column {name!r} holds {data_type}; {allowed_text}")
     for first_row, chunk in frame.chunks(name):
         if pa.types.is_boolean(data_type) or arrow_columns.is_text(data_type):
@@ -96,13 +96,13 @@ def name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
             continue
         if pa.types.is_integer(data_type):
             values = chunk.to_numpy()
-            is_too_large = values > np.iinfo(np.int64).max
+            is_invalid_number = values > np.iinfo(np.int64).max
         else:
             values = chunk.cast(pa.float64()).to_numpy()
-            is_too_large = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+            is_invalid_number = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
         frame.check_cells(
             name,
-            is_too_large,
+            is_invalid_number,
             lambda row: f"has {cell_noun} {chunk[row].as_py()}; {allowed_text}",  # noqa: B023
             first_row=first_row,
         )

@@ -35,11 +35,11 @@ from fedcohort.errors import DataError
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
-MEAN, SD = 0.1307, 0.3081
-PIXEL_SCALE = PixelScale((MEAN, MEAN), (SD, SD))
-DIGITS = ImageLayout("cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), PIXEL_SCALE)
+PIXEL_MEAN, PIXEL_SD = 0.1307, 0.3081
+PIXEL_SCALE = PixelScale((PIXEL_MEAN, PIXEL_MEAN), (PIXEL_SD, PIXEL_SD))
+DIGIT_LAYOUT = ImageLayout("cmnist", ("image",), ("label",), tuple("0123456789"), ImageFormat((1, 28, 28)), PIXEL_SCALE)
 
-Groups = Int64[np.ndarray, "clients 2 2"]
+GroupCounts = Int64[np.ndarray, "clients 2 2"]
 
 
 @dataclass(frozen=True)
@@ -53,7 +53,7 @@ class Cmnist(TableDataset):
         share: share of a client's samples that have its dominant class, its dominant colour, or the paired colour.
     """
 
-    name, column_names = "cmnist", (DIGITS.image, DIGITS.label)
+    name, column_names = "cmnist", (DIGIT_LAYOUT.image_columns, DIGIT_LAYOUT.label_columns)
 
     clients: int
     ci: float
@@ -74,8 +74,8 @@ class Cmnist(TableDataset):
 
         Raises `DataError`.
         """
-        train, test = self.frames()
-        y, test_y = ((DIGITS.read_labels(frame) >= 5).astype(np.int64) for frame in (train, test))
+        train_frame, test_frame = self.read_frames()
+        y, test_y = ((DIGIT_LAYOUT.read_labels(frame) >= 5).astype(np.int64) for frame in (train_frame, test_frame))
         rng = new_generator(seed, "cmnist")
         group_counts = self.count_groups(np.bincount(y, minlength=2), rng)
         rows, owner_of_row, colours = draw_rows(y, group_counts, rng)
@@ -85,9 +85,9 @@ class Cmnist(TableDataset):
         test_rows, _, test_colours = draw_rows(test_y, test_counts, rng)
         return Raw(
             self.name,
-            paint(DIGITS.read_images([train], rows), colours),
+            paint_images(DIGIT_LAYOUT.read_images([train_frame], rows), colours),
             y[rows],
-            paint(DIGITS.read_images([test], test_rows), test_colours),
+            paint_images(DIGIT_LAYOUT.read_images([test_frame], test_rows), test_colours),
             test_y[test_rows],
             n_classes=2,
             train_owner=owner_of_row,
@@ -95,22 +95,22 @@ class Cmnist(TableDataset):
             "images left out for even groups",
             train_attribute=colours,
             test_attribute=test_colours,
-            revision=train.revision,
+            revision=train_frame.revision,
             converted=PIXEL_SCALE,
         )
 
-    def count_groups(self, class_sizes: Int64[np.ndarray, "2"], rng: np.random.Generator) -> Groups:
+    def count_groups(self, class_sizes: Int64[np.ndarray, "2"], rng: np.random.Generator) -> GroupCounts:
         """Return the number of samples by client, class and colour.
 
         Args:
             class_sizes: number of images of each class.
             rng: generator of the order of the clients.
         """
-        P = self.group_shares()[rng.permutation(self.clients)]
+        P = self.compute_group_shares()[rng.permutation(self.clients)]
         client_size = int((class_sizes / P.sum((0, 2))).min())
         return np.asarray(np.floor(client_size * P + 1e-9).astype(np.int64))
 
-    def group_shares(self) -> Float64[np.ndarray, "clients 2 2"]:
+    def compute_group_shares(self) -> Float64[np.ndarray, "clients 2 2"]:
         """Return each client's shares of samples by class and colour, first the clients with class imbalance."""
         s, K = self.share, self.clients
         n_ci = round(self.ci * K)
@@ -122,12 +122,12 @@ class Cmnist(TableDataset):
         return np.stack([*ci, *ai, *sc])
 
 
-def draw_rows(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
+def draw_rows(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
     """Draw the images of each client and colour.
 
     Args:
         y: class of each image.
-        counts: number of images by client, class and colour.
+        group_counts: number of images by client, class and colour.
         rng: generator of the draws.
 
     Returns:
@@ -135,16 +135,16 @@ def draw_rows(y: Ids, counts: Groups, rng: np.random.Generator) -> tuple[Ids, Id
     """
     columns_by_client = []
     for c in (0, 1):
-        n = counts[:, c].ravel()
-        rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
-        clients_and_colours = np.indices(counts[:, c].shape).reshape(2, -1)
-        columns_by_client.append(np.stack([rows, *np.repeat(clients_and_colours, n, axis=1)]))
-    rows, owner_of_row, colour = np.concatenate(columns_by_client, axis=1)
-    row_order = np.argsort(rows)
-    return rows[row_order], owner_of_row[row_order], colour[row_order]
+        n = group_counts[:, c].ravel()
+        drawn_rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
+        clients_and_colours = np.indices(group_counts[:, c].shape).reshape(2, -1)
+        columns_by_client.append(np.stack([drawn_rows, *np.repeat(clients_and_colours, n, axis=1)]))
+    drawn_rows, owner_of_row, colour = np.concatenate(columns_by_client, axis=1)
+    row_order = np.argsort(drawn_rows)
+    return drawn_rows[row_order], owner_of_row[row_order], colour[row_order]
 
 
-def paint(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
+def paint_images(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
     """Return normalised images whose pixels are in the channel of their colour; the other channel is black.
 
     Args:

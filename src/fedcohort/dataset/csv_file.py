@@ -18,17 +18,17 @@ import pyarrow.csv
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.messages import SeveralProblems
-from fedcohort.dataset.parquet import unreadable
+from fedcohort.dataset.parquet import make_read_error
 from fedcohort.errors import DataError
 from fedcohort.host import memory
 
-CSV_SHRINKS = 4  # times at most that a number in a CSV is longer than in memory: 25 characters for 8 bytes
+CSV_TO_MEMORY_RATIO = 4  # times at most that a number in a CSV is longer than in memory: 25 characters for 8 bytes
 SEPARATORS = {",": "commas", ";": "semicolons", "\t": "tabs", "|": "bars"}
 HEAD_BYTES = 2**16  # of a file, from which its format is recognised
 HEAD_LINES = 20
-MAX_PROBLEMS = 5  # rows of a wrong length that a message names
-GZIP = b"\x1f\x8b"
-UTF16 = {  # how the bytes of text in each encoding begin, with a byte order mark or with ASCII characters
+MAX_LISTED_ROWS = 5  # rows of a wrong length that a message names
+GZIP_SIGNATURE = b"\x1f\x8b"
+UTF16_PATTERNS = {  # how the bytes of text in each encoding begin, with a byte order mark or with ASCII characters
     "utf-16": re.compile(b"|".join(re.escape(mark) for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))),
     "utf-16-le": re.compile(rb"([^\0]\0){4}"),
     "utf-16-be": re.compile(rb"(\0[^\0]){4}"),
@@ -45,7 +45,7 @@ OTHER_FORMATS = {  # first bytes of files that are no CSV, and what to do with t
     b"PAR1": "is a Parquet file: rename it to .parquet",
     b"version https://git-lfs": "is a pointer of Git LFS, not the file itself: run git lfs pull",
 }
-DECIMAL_COMMA = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
+DECIMAL_COMMA_PATTERN = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
 
 
 def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
@@ -63,7 +63,7 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
     """
     file_bytes = file.stat().st_size
     table_text = f"dataset.path: {file} ({file_bytes / 1e9:.1f} GB)"
-    memory.require_memory(file_bytes / CSV_SHRINKS, table_text, "write it as Parquet, or use fewer rows")
+    memory.require_memory(file_bytes / CSV_TO_MEMORY_RATIO, table_text, "write it as Parquet, or use fewer rows")
     compression, encoding, separator = _recognise_format(file)
     bad_rows: list[Any] = []
 
@@ -77,9 +77,9 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
     try:
         table = pa.csv.read_csv(pa.input_stream(str(file), compression=compression), read_options, parse_options)
     except (pa.ArrowException, OSError) as error:
-        raise unreadable(file, error) from error
+        raise make_read_error(file, error) from error
     if bad_rows:
-        raise _wrong_length_error(file, bad_rows)
+        raise _make_length_error(file, bad_rows)
     file_notes = ["unpacked from gzip"] if compression else []
     file_notes += ["decoded from UTF-16"] if encoding != "utf-8" else []
     file_notes += [f"columns separated by {SEPARATORS[separator]}"] if separator != "," else []
@@ -102,9 +102,9 @@ def _recognise_format(file: Path) -> tuple[str | None, str, str]:
             (reason for signature, reason in OTHER_FORMATS.items() if first_bytes.startswith(signature)), None
         ):
             raise DataError(f"dataset.path: {file} {reason}")
-        compression = "gzip" if first_bytes.startswith(GZIP) else None
+        compression = "gzip" if first_bytes.startswith(GZIP_SIGNATURE) else None
         first_bytes = pa.input_stream(str(file), compression=compression).read(HEAD_BYTES)
-        encoding = next((name for name, pattern in UTF16.items() if pattern.match(first_bytes)), "utf-8")
+        encoding = next((name for name, pattern in UTF16_PATTERNS.items() if pattern.match(first_bytes)), "utf-8")
         check_encoding(pa.input_stream(str(file), compression=compression), f"dataset.path: {file}", encoding)
     except OSError as error:
         reason = f"is a damaged or incomplete gzip file: {error}" if compression else f"can't be read: {error.strerror}"
@@ -126,12 +126,12 @@ def check_encoding(file_stream: Any, source: str, encoding: str = "utf-8") -> No
             pass
     except UnicodeDecodeError as error:
         if encoding != "utf-8":
-            problem = f"begins as UTF-16 text, but line {line_number + 1} is not UTF-16: save the file as UTF-8"
-            raise DataError(f"{source} {problem}") from error
-        byte = error.object[error.start]
+            problem_text = f"begins as UTF-16 text, but line {line_number + 1} is not UTF-16: save the file as UTF-8"
+            raise DataError(f"{source} {problem_text}") from error
+        invalid_byte = error.object[error.start]
         raise DataError(
-            f"{source} is no UTF-8 text (byte 0x{byte:02x} after line {line_number}): save it as UTF-8. For text from "
-            "Windows, iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv writes a converted copy"
+            f"{source} is no UTF-8 text (byte 0x{invalid_byte:02x} after line {line_number}): save it as UTF-8. For "
+            "text from Windows, iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv writes a converted copy"
         ) from error
 
 
@@ -143,22 +143,22 @@ def recognise_separator(first_lines: str) -> str:
     first_rows = first_lines.splitlines()[:HEAD_LINES]
     best_separator, best_score = ",", (False, 1)
     for separator in SEPARATORS:
-        rows = [row for row in csv.reader(first_rows, delimiter=separator) if row]
-        n_columns = len(rows[0]) if rows else 1
-        score = (n_columns > 1 and all(len(row) == n_columns for row in rows[1:-1]), n_columns)
-        if n_columns > 1 and score > best_score:
-            best_separator, best_score = separator, score
+        split_rows = [row for row in csv.reader(first_rows, delimiter=separator) if row]
+        n_columns = len(split_rows[0]) if split_rows else 1
+        split_score = (n_columns > 1 and all(len(row) == n_columns for row in split_rows[1:-1]), n_columns)
+        if n_columns > 1 and split_score > best_score:
+            best_separator, best_score = separator, split_score
     return best_separator
 
 
-def _wrong_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
+def _make_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
     """Return the error that names the first rows with too few or too many cells."""
-    more_text = f" ({len(bad_rows) - MAX_PROBLEMS} more such rows follow)" if len(bad_rows) > MAX_PROBLEMS else ""
-    message_start, problems = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
-    for row in bad_rows[:MAX_PROBLEMS]:
+    more_text = f" ({len(bad_rows) - MAX_LISTED_ROWS} more such rows follow)" if len(bad_rows) > MAX_LISTED_ROWS else ""
+    message_start, row_errors = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
+    for row in bad_rows[:MAX_LISTED_ROWS]:
         cells_text = f"{row.actual_columns} cells, the header has {row.expected_columns}{more_text}"
-        problems.append(DataError(f"{message_start}: row {row.number - 2} has {cells_text}"))
-    return SeveralProblems(problems) if len(problems) > 1 else problems[0]
+        row_errors.append(DataError(f"{message_start}: row {row.number - 2} has {cells_text}"))
+    return SeveralProblems(row_errors) if len(row_errors) > 1 else row_errors[0]
 
 
 def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarrow has no types
@@ -172,11 +172,11 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
         column = table.column(column_number)
         if not arrow_columns.is_text(column.type):
             continue
-        has_comma = pc.match_substring_regex(column, DECIMAL_COMMA)
+        has_comma = pc.match_substring_regex(column, DECIMAL_COMMA_PATTERN)
         column_with_points = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
         if pc.any(has_comma).as_py() and (number_share := arrow_columns.share_of_numbers(column_with_points)) >= 0.5:
             number_column = (
-                pa.array(arrow_columns.numbers(column_with_points), from_pandas=True)
+                pa.array(arrow_columns.to_numbers(column_with_points), from_pandas=True)
                 if number_share == 1
                 else column_with_points
             )

@@ -23,14 +23,14 @@ TEST_SHARE = 0.2
 class Digits(Dataset):
     def load(self, seed: int) -> Raw:
         """Return float32 [N, 1, 8, 8] in [0, 1], 10 classes, no natural clients."""
-        images, y = read_bundled()
+        images, y = read_bundled_digits()
         x = (images / 16).astype(np.float32)[:, None]
         train_rows, test_rows = split_stratified(y, new_generator(seed, "digits"))
         return Raw("digits", x[train_rows], y[train_rows], x[test_rows], y[test_rows], n_classes=10)
 
 
 @cache
-def read_bundled() -> tuple[np.ndarray, Ids]:
+def read_bundled_digits() -> tuple[np.ndarray, Ids]:
     """Return the images, float64 [1797, 8, 8] in [0, 16], and their classes, as scikit-learn bundles them, read-only.
 
     The file is read once per process and without importing scikit-learn, which takes as long as ten rounds.

@@ -28,7 +28,7 @@ from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
 from fedcohort.dataset.images import ImageFormat
-from fedcohort.dataset.source import column_of
+from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
 
 IMAGE_COLUMNS, LABEL_COLUMNS = ("image",), ("label",)
@@ -66,7 +66,7 @@ class Emnist(ImageTables):
         Raises `DataError`.
         """
         classes, original_sizes = SPLITS_BY_KIND[self.kind]
-        frames = self.frames()
+        frames = self.read_frames()
         labels_start_at_one = self.kind == "letters" and all(_labels_start_at_one(frame) for frame in frames)
         class_names = ("none", *classes) if labels_start_at_one else tuple(classes)
         image_format, pixel_scale = ImageFormat((1, 28, 28)), PixelScale((0.0,), (1.0,))
@@ -81,5 +81,5 @@ class Emnist(ImageTables):
 
 def _labels_start_at_one(frame: Frame) -> bool:
     """Return whether the labels of a table are numbers without a 0, as EMNIST numbers letters."""
-    column = frame.require_full(column_of(frame, *LABEL_COLUMNS))
-    return arrow_columns.is_number(column.type) and arrow_columns.numbers(column).min() >= 1
+    column = frame.read_full_column(find_column(frame, *LABEL_COLUMNS))
+    return arrow_columns.is_number(column.type) and arrow_columns.to_numbers(column).min() >= 1

@@ -15,12 +15,12 @@ from fedcohort.dataset.images import ImageFormat
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
 LAYOUT = ImageLayout(
     name="fashion_mnist",
-    image=("image",),
-    label=("label",),
+    image_columns=("image",),
+    label_columns=("label",),
     classes=CLASSES,
     image_format=ImageFormat((1, 28, 28)),
     scale=PixelScale((0.2860,), (0.3530,)),
-    original=(60_000, 10_000),
+    original_sizes=(60_000, 10_000),
 )
 
 

@@ -27,12 +27,12 @@ from fedcohort.dataset.leaf import PeopleImages
 
 LAYOUT = ImageLayout(
     name="femnist",
-    image=("image", "x"),
-    label=("character", "label", "y"),
+    image_columns=("image", "x"),
+    label_columns=("character", "label", "y"),
     classes=tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"),
     image_format=ImageFormat((1, 28, 28)),
     scale=PixelScale((0.0,), (1.0,)),
-    pool=(805_263, 3_550),
+    pool_sizes=(805_263, 3_550),
 )
 
 

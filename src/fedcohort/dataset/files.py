@@ -9,7 +9,7 @@ import pyarrow as pa
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.csv_file import read_csv
 from fedcohort.dataset.messages import list_names
-from fedcohort.dataset.parquet import StoredTable, check_distinct, list_files
+from fedcohort.dataset.parquet import StoredTable, check_distinct_names, list_parquet
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
@@ -38,7 +38,7 @@ def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") 
             raise DataError(f"dataset.path: {file} has no rows")
     except DataError as error:  # the readers of files name the option of most files
         raise DataError(str(error).replace("dataset.path", option, 1)) from error
-    return Frame(str(file), table, option, notes=tuple(notes), locate=table.locate if is_parquet else None)
+    return Frame(str(file), table, option, notes=tuple(notes), locate_row=table.locate_row if is_parquet else None)
 
 
 def _check_header(file: Path, names: list[str]) -> list[str]:
@@ -47,13 +47,13 @@ def _check_header(file: Path, names: list[str]) -> list[str]:
     Raises:
         DataError: all names are numbers, so that the file has no header; two names are equal; spaces separate columns.
     """
-    check_distinct(file, names)
+    check_distinct_names(file, names)
     if len(names) == 1 and " " in names[0]:
         raise DataError(f"dataset.path: {file} separates columns by spaces: separate them by commas")
-    n_numbers = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, name.strip()) is not None for name in names)
-    if 2 * n_numbers < len(names) or names[:n_numbers] == [str(k) for k in range(n_numbers)]:
+    n_numeric_names = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, name.strip()) is not None for name in names)
+    if 2 * n_numeric_names < len(names) or names[:n_numeric_names] == [str(k) for k in range(n_numeric_names)]:
         return []
-    if n_numbers == len(names):
+    if n_numeric_names == len(names):
         message_start = f"dataset.path: {file} begins with numbers, but its first line must name the columns"
         raise DataError(f"{message_start}: add a line such as x0,x1,label")
     return [f"its first line names the columns ({list_names(names, 3)})"]
@@ -75,7 +75,7 @@ def read_part(path: str, part_name: str, option: str = "dataset.path") -> Frame:
 
 def list_folder(folder: Path) -> str:
     """Return the names of a folder's files in one line."""
-    names = sorted(entry.name for entry in folder.iterdir())
+    names = sorted(path.name for path in folder.iterdir())
     return ", ".join([*names[:12], *(["..."] if names[12:] else [])]) or "nothing"
 
 
@@ -92,7 +92,7 @@ def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path |
     """
     folder = check_folder(path, option)
     files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (part_name + suffix))]
-    irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and list_files(file))]
+    irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and list_parquet(file))]
     if irregular_files:
         message_start = "is no regular file, or a broken link: it is not read"
         raise DataError(f"{option}={path}: {irregular_files[0].name} {message_start}")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 
 from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.dataset.files import release_memory
-from fedcohort.dataset.user_table.loading import Loader
+from fedcohort.dataset.user_table.loading import TableLoader
 from fedcohort.dataset.user_table.options import TableOptions
 
 
@@ -36,6 +36,6 @@ class Folder(TableOptions, Dataset):
         Raises:
             DataError: that names file, column and row of each problem.
         """
-        raw_data = Loader(self, seed).load()
+        raw_data = TableLoader(self, seed).load()
         release_memory()
         return raw_data

@@ -17,11 +17,11 @@ from typing import Any
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
-TIMEOUT_S = 10
+CONNECTION_TIMEOUT_S = 10
 MAX_REASON = 160  # characters of another library's reason
 NAME_PATTERN = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
-COMMIT = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
-OFFLINE = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
+COMMIT_PATTERN = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
+OFFLINE_REMEDY = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
 
 
 def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequence[str] = ()) -> list[Frame]:
@@ -36,18 +36,18 @@ def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequ
         DataError: the dataset can't be loaded, or lacks a required split.
     """
     name_match = NAME_PATTERN.fullmatch(name)
-    path, name_parts = (name_match["path"], name_match.groupdict()) if name_match else (name, {})
+    repository, name_parts = (name_match["path"], name_match.groupdict()) if name_match else (name, {})
     load_options = {option: name_parts[option] for option in ("name", "revision") if name_parts.get(option)}
-    if network_problem := network_obstacle():  # use the cache: the library would repeat its requests for half a minute
+    if network_problem := check_network():  # use the cache: the library would repeat its requests for half a minute
         os.environ.setdefault("HF_HUB_OFFLINE", "1")
     from datasets import load_dataset  # imports torch
 
     logging.disable()  # an error is raised, and one message describes it
     try:
-        splits = load_dataset(path, **load_options)
+        splits = load_dataset(repository, **load_options)
     except Exception as error:  # the errors of the libraries have no common base class
         reason = network_problem or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON]}"
-        remedy = f"set dataset.hub={path}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE
+        remedy = f"set dataset.hub={repository}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE_REMEDY
         raise DataError(f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {remedy}") from error
     finally:
         logging.disable(logging.NOTSET)
@@ -67,16 +67,16 @@ def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
 
     The library stores the commit in the addresses of its downloads, or in the name of its cache folder.
     """
-    addresses = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
-    commits_of_addresses = [COMMIT.findall(address.replace(os.sep, "/")) for address in addresses]
+    file_addresses = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
+    commits_of_addresses = [COMMIT_PATTERN.findall(address.replace(os.sep, "/")) for address in file_addresses]
     return next((str(commits[-1]) for commits in commits_of_addresses if commits), "")
 
 
-def network_obstacle() -> str:
+def check_network() -> str:
     """Return the reason why the hub can't be reached; "" if it answers a request, also with an error."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
-        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=TIMEOUT_S).close()
+        urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=CONNECTION_TIMEOUT_S).close()
     except urllib.error.HTTPError:
         return ""
     except OSError as error:

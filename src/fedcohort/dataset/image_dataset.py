@@ -21,15 +21,15 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.files import release_memory
 from fedcohort.dataset.images import ImageFormat, decode_cells, holds_images
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import difference
-from fedcohort.dataset.source import TableDataset, column_of
+from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
 AUTO_UINT8_BYTES = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
-TOLERANCE = 0.01  # how far 255 times a number may be from a whole one
+PIXEL_TOLERANCE = 0.01  # how far 255 times a number may be from a whole one
 NO_PIXELS = "not pixels, which are whole numbers from 0 to 255, or such numbers divided by 255"
 
 
@@ -39,27 +39,27 @@ class ImageLayout:
 
     Attributes:
         name: name of the dataset, as in dataset=NAME.
-        image: possible names of the column of images; the first one that a table has is read.
-        label: possible names of the column of labels.
+        image_columns: possible names of the column of images; the first one that a table has is read.
+        label_columns: possible names of the column of labels.
         classes: names of the classes, in the order of their numbers.
         image_format: shape of an image, and conversion of images of other sizes.
         scale: normalisation of pixels.
-        original: numbers of training and test images of the original dataset; None if options change them.
-        pool: numbers of images and people of the original dataset, if its parts are pooled before they are divided.
+        original_sizes: numbers of training and test images of the original dataset; None if options change them.
+        pool_sizes: numbers of images and people of the original dataset, if its parts are pooled and divided again.
     """
 
     name: str
-    image: Sequence[str]
-    label: Sequence[str]
+    image_columns: Sequence[str]
+    label_columns: Sequence[str]
     classes: Sequence[str]
     image_format: ImageFormat
     scale: PixelScale
-    original: tuple[int, int] | None = None
-    pool: tuple[int, int] = (0, 0)
+    original_sizes: tuple[int, int] | None = None
+    pool_sizes: tuple[int, int] = (0, 0)
 
     def read_labels(self, frame: Frame) -> Ids:
         """Return the class of each row, int64 [rows]. Raises `DataError`."""
-        return read_classes(frame, column_of(frame, *self.label), self.classes)
+        return read_classes(frame, find_column(frame, *self.label_columns), self.classes)
 
     def read_images(self, frames: Sequence[Frame], rows: Ids | None = None) -> UInt8[np.ndarray, "n c h w"]:
         """Return the images of several tables, one table after the other.
@@ -71,7 +71,7 @@ class ImageLayout:
         Raises:
             DataError: a cell is no image; the message names the row.
         """
-        return read_images(frames, self.image, self.image_format, rows)
+        return read_images(frames, self.image_columns, self.image_format, rows)
 
     def load(self, frames: Sequence[Frame], pixels: str) -> Raw:
         """Return a training and a test table as a dataset without clients and attributes. Raises `DataError`."""
@@ -97,17 +97,17 @@ class ImageLayout:
         """
         (x, y), (test_x, test_y) = train, test
         keeps_bytes = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > AUTO_UINT8_BYTES)
-        size_text = " x ".join(str(length) for length in self.image_format.shape)
+        size_text = " x ".join(str(axis_size) for axis_size in self.image_format.shape)
         image_notes = [f"{size_text} pixels{', kept as bytes' if keeps_bytes else ''}", *more_notes]
-        if self.original is not None:
-            image_notes += difference("training images", len(y), self.original[0])
-            image_notes += difference("test images", len(test_y), self.original[1])
+        if self.original_sizes is not None:
+            image_notes += compare_counts("training images", len(y), self.original_sizes[0])
+            image_notes += compare_counts("test images", len(test_y), self.original_sizes[1])
         if len(present_classes := np.unique(y)) < 2:
             class_name = self.classes[int(present_classes[0])]
             raise DataError(
                 f"dataset={self.name}: all training images are of class {class_name}: there is nothing to learn"
             )
-        has_names = any(text != str(c) for c, text in enumerate(self.classes))
+        has_names = any(class_text != str(c) for c, class_text in enumerate(self.classes))
         return Raw(
             self.name,
             *(x if keeps_bytes else self.scale.convert(x), y),
@@ -143,11 +143,11 @@ class SmallImages(ImageTables):
     layout: ClassVar[ImageLayout]
 
     def __init_subclass__(cls) -> None:
-        cls.name, cls.column_names = cls.layout.name, (cls.layout.image, cls.layout.label)
+        cls.name, cls.column_names = cls.layout.name, (cls.layout.image_columns, cls.layout.label_columns)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, channels, height, width] and classes; nothing is drawn. Raises `DataError`."""
-        return self.layout.load(self.frames(), self.pixels)
+        return self.layout.load(self.read_frames(), self.pixels)
 
 
 def read_images(
@@ -171,25 +171,25 @@ def read_images(
     pixels = np.empty((len(rows), *image_format.shape), np.uint8)
     first_row = 0
     for frame, n_rows in zip(frames, row_counts, strict=True):
-        name = column_of(frame, *names)
-        white_value = _value_of_white(frame, name)
+        name = find_column(frame, *names)
+        white_value = _find_white_value(frame, name)
         for chunk_start, chunk in frame.chunks(name):
-            start, stop = np.searchsorted(rows, (first_row + chunk_start, first_row + chunk_start + len(chunk)))
-            chunk_rows = rows[start:stop] - first_row - chunk_start
+            image_start, image_stop = np.searchsorted(rows, first_row + chunk_start + np.array([0, len(chunk)]))
+            chunk_rows = rows[image_start:image_stop] - first_row - chunk_start
             if len(chunk_rows) and holds_images(chunk.type):
                 decoded_images = decode_cells(frame, name, chunk, chunk_start, chunk_rows.tolist(), image_format)
-                for i, image in enumerate(decoded_images, start):
+                for i, image in enumerate(decoded_images, image_start):
                     pixels[i] = image
             elif len(chunk_rows):
                 chunk_frame = replace(
                     frame, table=pa.table({name: chunk}), rows=np.arange(chunk_start, chunk_start + len(chunk))
                 )
-                pixels[start:stop] = _read_lists(chunk_frame, name, image_format, white_value)[chunk_rows]
+                pixels[image_start:image_stop] = _read_lists(chunk_frame, name, image_format, white_value)[chunk_rows]
         first_row += n_rows
     return pixels
 
 
-def _value_of_white(frame: Frame, name: str) -> int:
+def _find_white_value(frame: Frame, name: str) -> int:
     """Return the value of white in a column of lists: 1 if no number of the column is larger, else 255."""
     for _, chunk in frame.chunks(name):
         chunk = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
@@ -210,7 +210,7 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value:
         image_format: shape of an image.
         white_value: number that stands for white, 1 or 255.
     """
-    values, (channels, height, width) = frame.arrays(name), image_format.shape
+    values, (channels, height, width) = frame.read_arrays(name), image_format.shape
     shape, allowed_shapes = values.shape[1:], [(channels * height * width,), image_format.shape]
     if channels == 1:
         allowed_shapes.append((height, width))
@@ -222,8 +222,8 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value:
     values = values.reshape(-1, *image_format.shape)
     if values.dtype == np.uint8:
         return values
-    pixels, is_wrong = to_pixels(values, white_value)
-    is_wrong_row = np.asarray(is_wrong.reshape(len(is_wrong), -1).any(1))
+    pixels, is_wrong_value = to_pixels(values, white_value)
+    is_wrong_row = np.asarray(is_wrong_value.reshape(len(is_wrong_value), -1).any(1))
     frame.check_cells(name, is_wrong_row, lambda row: f"has numbers that are {NO_PIXELS}")
     return pixels
 
@@ -236,9 +236,9 @@ def to_pixels(values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndar
         white_value: number that stands for white, 1 or 255.
     """
     rounded_pixels = np.rint(values * (255 // white_value))
-    is_wrong = (
-        (np.abs(values * (255 // white_value) - rounded_pixels) > TOLERANCE)
+    is_wrong_value = (
+        (np.abs(values * (255 // white_value) - rounded_pixels) > PIXEL_TOLERANCE)
         | (rounded_pixels < 0)
         | (rounded_pixels > 255)
     )
-    return np.where(is_wrong, 0, rounded_pixels).astype(np.uint8), is_wrong
+    return np.where(is_wrong_value, 0, rounded_pixels).astype(np.uint8), is_wrong_value

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     from fedcohort.dataset.table import Frame
 
-SAME_SIZE = "; all images must have one size and mode: fedcohort prepare imagefolder SRC DST size=64 converts them"
+SIZE_ADVICE = "; all images must have one size and mode: fedcohort prepare imagefolder SRC DST size=64 converts them"
 RESIZE_ADVICE = "fedcohort prepare imagefolder SRC DST size=64 reduces them"
 DEEP_MODES = ("I", "F")  # how modes of 16 or 32 bits a pixel begin: Pillow makes all above 255 white
 
@@ -59,9 +59,9 @@ class ImageFormat:
 
 def holds_images(data_type: pa.DataType) -> bool:
     """Return whether a column of this type holds encoded images."""
-    if not pa.types.is_struct(data_type) or (position := data_type.get_field_index("bytes")) < 0:
+    if not pa.types.is_struct(data_type) or (field_index := data_type.get_field_index("bytes")) < 0:
         return False
-    cell_type = data_type.field(position).type
+    cell_type = data_type.field(field_index).type
     return bool(pa.types.is_binary(cell_type) or pa.types.is_large_binary(cell_type) or pa.types.is_null(cell_type))
 
 
@@ -89,7 +89,7 @@ def decode_cells(
     encoded_images = chunk.field("bytes")
     for row in rows:
         try:
-            yield decode(encoded_images[row].as_py(), image_format)
+            yield decode_image(encoded_images[row].as_py(), image_format)
         except BadImage as error:
             raise frame.cell_error(name, chunk_start + row, str(error)) from error
 
@@ -116,16 +116,16 @@ def read_chunk(frame: "Frame", name: str, chunk: pa.Array, chunk_start: int, sha
         if image.shape != shape:
             path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
             problem = f"is an image of {image.shape}{f' ({path})' if path else ''}, but the first is one of {shape}"
-            raise frame.cell_error(name, chunk_start + row, f"{problem}{SAME_SIZE}")
+            raise frame.cell_error(name, chunk_start + row, f"{problem}{SIZE_ADVICE}")
         decoded_images.append(image)
     return np.stack(decoded_images)
 
 
-def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.ndarray:
+def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = None) -> np.ndarray:
     """Return an encoded image as uint8 [channels, height, width].
 
     Args:
-        data: bytes of the image file.
+        image_bytes: bytes of the image file.
         image_format: format into which the image is converted; None for grey or RGB in the image's own size.
 
     Raises:
@@ -133,13 +133,13 @@ def decode(data: bytes | None, image_format: ImageFormat | None = None) -> np.nd
     """
     from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
-    if not data:
+    if not image_bytes:
         raise BadImage("is empty")
     try:
         with warnings.catch_warnings():  # an image of billions of pixels is warned of, or refused
             warnings.simplefilter("error", Image.DecompressionBombWarning)
             warnings.filterwarnings("ignore", "Corrupt EXIF")
-            with Image.open(io.BytesIO(data)) as image:
+            with Image.open(io.BytesIO(image_bytes)) as image:
                 if image.mode.startswith(DEEP_MODES):
                     raise BadImage(f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported")
                 upright_image = rotate_upright(image)

@@ -22,13 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.clients import name_chunks
+from fedcohort.dataset.clients import read_name_chunks
 from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
 MAX_CLASSES = 100_000  # bounds the counts of every client and the outputs of the network
-WHOLE_NUMBER = r"^[+-]?\d{1,18}$"
+WHOLE_NUMBER_PATTERN = r"^[+-]?\d{1,18}$"
 log = logging.getLogger("fedcohort")
 
 
@@ -37,13 +37,13 @@ class Labels:
     """The labels of the rows of several tables.
 
     Attributes:
-        parts: labels of each table, int64 in [0, n_classes); the training table comes first.
+        labels_by_part: labels of each table, int64 in [0, n_classes); the training table comes first.
         n_classes: number of classes.
         names: names of the classes in the tables; empty if labels are whole numbers.
         notes: changes of labels, for the start-up table.
     """
 
-    parts: Sequence[Ids]
+    labels_by_part: Sequence[Ids]
     n_classes: int
     names: Sequence[str] = ()
     notes: Sequence[str] = ()
@@ -63,22 +63,20 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     label_columns, problems = [], Problems()
     for frame in frames:
         with problems.collect():
-            label_columns.append(_read_column(frame, name))
+            label_columns.append(_read_label_column(frame, name))
     problems.raise_all()
     are_texts = [values.dtype.kind == "U" for values in label_columns]
     if (all(are_texts) and _are_class_numbers(np.concatenate(label_columns), n_classes)) or len(set(are_texts)) > 1:
-        label_columns = [_parse_numbers(values) for values in label_columns]
+        label_columns = [_parse_whole_numbers(values) for values in label_columns]
     are_texts = [values.dtype.kind == "U" for values in label_columns]
     for frame, is_text in zip(frames, are_texts, strict=True):
         if is_text != are_texts[0]:
-            problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].where}"
+            problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}"
             raise frame.column_error(name, problem_text)
-    return (_number_texts if are_texts[0] else _check_numbers)(frames, name, label_columns, n_classes)
+    return (_index_texts if are_texts[0] else _check_labels)(frames, name, label_columns, n_classes)
 
 
-def _check_numbers(
-    frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None
-) -> Labels:
+def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
     """Return labels that are whole numbers. Raises `DataError` for a number that is no class."""
     max_label = (n_classes or MAX_CLASSES) - 1
     for frame, values in zip(frames, label_columns, strict=True):
@@ -92,10 +90,10 @@ def _check_numbers(
     return Labels(labels_by_part, n_classes)
 
 
-def _number_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
+def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
     """Return labels that are texts, numbered in sorted order. Raises `DataError` for too many different labels."""
-    texts = np.concatenate(label_columns)
-    stripped_texts = np.char.strip(texts)
+    label_texts = np.concatenate(label_columns)
+    stripped_texts = np.char.strip(label_texts)
     values, label_numbers = np.unique(stripped_texts, return_inverse=True)
     names = [str(value) for value in values]
     if len(names) > (n_classes or MAX_CLASSES):
@@ -105,7 +103,7 @@ def _number_texts(frames: Sequence[Frame], name: str, label_columns: list[np.nda
     labels_by_part = np.split(label_numbers.astype(np.int64), np.cumsum([len(column) for column in label_columns])[:-1])
     if n_classes is None:
         _check_classes(frames, name, labels_by_part, names)
-    n_changed = int((stripped_texts != texts).sum())
+    n_changed = int((stripped_texts != label_texts).sum())
     label_notes = [f"spaces around {n_changed:,} labels removed"] if n_changed else []
     return Labels(labels_by_part, n_classes or len(names), names, label_notes)
 
@@ -126,40 +124,40 @@ def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[
             unseen_names = list_names([names[c] for c in unseen_labels])
             problem_text = f": column {name!r} has labels that no training row has: {unseen_names}"
             raise frame.column_error(name, f"{problem_text}; correct the split, or {remedy}")
-    counts = np.bincount(labels_by_part[0], minlength=n_classes)
+    class_counts = np.bincount(labels_by_part[0], minlength=n_classes)
     if n_classes == 1:
         problem_text = f": column {name!r} has the single label {names[0]}: there is nothing to learn; {remedy}"
         raise frames[0].column_error(name, problem_text)
-    if (counts == 0).any():
-        missing_labels = list_names([names[int(c)] for c in np.flatnonzero(counts == 0)])
+    if (class_counts == 0).any():
+        missing_labels = list_names([names[int(c)] for c in np.flatnonzero(class_counts == 0)])
         problem_text = f": column {name!r} goes up to {n_classes - 1}, but no row has the label {missing_labels}"
         allowed_text = "number the labels 0, 1, 2, ..., write them as texts"
         raise frames[0].column_error(name, f"{problem_text}; {allowed_text}, or {remedy}")
 
 
-def _read_column(frame: Frame, name: str) -> np.ndarray:
+def _read_label_column(frame: Frame, name: str) -> np.ndarray:
     """Return a column of labels as integers, or as texts (dtype U) if it holds texts."""
-    column = _read_names(frame, name)
+    column = _read_label_cells(frame, name)
     if not arrow_columns.is_text(column.type):
         return np.asarray(column).astype(np.int64)
-    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER))
+    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER_PATTERN))
     if 2 * is_whole.sum() >= len(is_whole):
         allowed_text = "among whole numbers: labels must be all whole numbers or all texts"
-        max_characters = arrow_columns.MAX_CELL
+        max_characters = arrow_columns.MAX_CELL_LENGTH
         frame.check_cells(name, ~is_whole, lambda row: f"holds {column[row].as_py()[:max_characters]!r} {allowed_text}")
     return np.array(column.to_pylist(), dtype=np.str_)
 
 
-def _parse_numbers(values: np.ndarray) -> np.ndarray:
+def _parse_whole_numbers(values: np.ndarray) -> np.ndarray:
     """Return whole numbers, int64, if all labels are texts of such numbers; other labels unchanged."""
-    are_whole = values.dtype.kind == "U" and all(re.match(WHOLE_NUMBER, text) for text in np.unique(values))
+    are_whole = values.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, text) for text in np.unique(values))
     return values.astype(np.int64) if are_whole else values
 
 
-def _are_class_numbers(texts: np.ndarray, n_classes: int | None) -> bool:
+def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
     """Return whether texts are the numbers 0, 1, 2, ... (or numbers below n_classes), each with a single spelling."""
-    spellings = np.unique(texts)
-    class_numbers = np.unique(_parse_numbers(spellings))
+    spellings = np.unique(label_texts)
+    class_numbers = np.unique(_parse_whole_numbers(spellings))
     are_whole = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)
     return bool(are_whole and class_numbers[0] >= 0 and class_numbers[-1] < (n_classes or len(class_numbers)))
 
@@ -175,7 +173,7 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     Raises:
         DataError: a label is no class; the message names the row.
     """
-    column = _read_names(frame, name)
+    column = _read_label_cells(frame, name)
     if arrow_columns.is_text(column.type):
         class_numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
         is_unknown = np.asarray(class_numbers.is_null())
@@ -185,16 +183,16 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     values = np.asarray(column).astype(np.int64)
     is_wrong, allowed_text = (values < 0) | (values >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
     frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels must be whole, {allowed_text}")
-    return _map_numbers(frame, name, classes)[values]
+    return _map_class_numbers(frame, name, classes)[values]
 
 
-def _read_names(frame: Frame, name: str) -> pa.ChunkedArray:
+def _read_label_cells(frame: Frame, name: str) -> pa.ChunkedArray:
     """Return a column of texts, whole numbers or booleans. Raises `DataError` for other cells, by row."""
-    frame.require_full(name)
-    return pa.chunked_array(list(name_chunks(frame, name, "label")))
+    frame.read_full_column(name)
+    return pa.chunked_array(list(read_name_chunks(frame, name, "label")))
 
 
-def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
+def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     """Return a map from the class numbers of a file to those of the dataset, int64 [classes].
 
     Names that `classes` does not contain are ignored if the numbers of all other names agree. A warning shows both
@@ -203,14 +201,14 @@ def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     Raises:
         DataError: a name belongs to another number, and the numbers can't be mapped.
     """
-    file_classes = arrow_columns.metadata_texts(frame.table.schema, b"huggingface", "info", "features", name, "names")
-    normalise = _normalise if len({_normalise(text) for text in classes}) == len(classes) else str
-    number_of_class = {normalise(text): class_number for class_number, text in enumerate(classes)}
-    class_numbers = [number_of_class.get(normalise(text)) for text in file_classes]
+    file_classes = arrow_columns.read_metadata(frame.table.schema, b"huggingface", "info", "features", name, "names")
+    fold_name = _fold_name if len({_fold_name(text) for text in classes}) == len(classes) else str
+    number_of_class = {fold_name(text): class_number for class_number, text in enumerate(classes)}
+    class_numbers = [number_of_class.get(fold_name(text)) for text in file_classes]
     if file_classes and set(class_numbers) == {None}:
         log.warning(
             "%s: column %r names its classes %s, but the dataset names them %s: labels are matched by number",
-            *(frame.where, name, list_names(file_classes), list_names(classes)),
+            *(frame.origin, name, list_names(file_classes), list_names(classes)),
         )
     moved_classes = [c for c, class_number in enumerate(class_numbers) if class_number not in (None, c)]
     if not moved_classes:
@@ -225,6 +223,6 @@ def _map_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     return np.array(class_numbers, dtype=np.int64)
 
 
-def _normalise(text: str) -> str:
+def _fold_name(text: str) -> str:
     """Return a name without case, spaces and signs, so that `T - shirt / top` and `T-shirt/top` are equal."""
     return "".join(character for character in text if character.isalnum()).casefold()

@@ -26,8 +26,8 @@ from fedcohort.dataset.clients import read_clients
 from fedcohort.dataset.files import find_part
 from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import difference
-from fedcohort.dataset.source import TableDataset, column_of
+from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.rng import new_generator
@@ -41,24 +41,24 @@ class Division:
     """The rows of the training and of the test part, and their clients.
 
     Attributes:
-        train: sorted positions of training rows among all rows, int64.
-        test: sorted positions of test rows, int64.
-        owner: client of each training row, counted from 0 in the order of ids, int64.
+        train_rows: sorted positions of training rows among all rows, int64.
+        test_rows: sorted positions of test rows, int64.
+        train_owner: client of each training row, counted from 0 in the order of ids, int64.
         test_owner: client of each test row; people with test rows only are numbered after the clients. None if no
             client has test rows.
-        note: number of people, and what was left out, for the start-up table.
+        people_note: number of people, and what was left out, for the start-up table.
     """
 
-    train: Ids
-    test: Ids
-    owner: Ids
+    train_rows: Ids
+    test_rows: Ids
+    train_owner: Ids
     test_owner: Ids | None
-    note: str
+    people_note: str
 
     @property
-    def clients(self) -> dict[str, Any]:
+    def client_fields(self) -> dict[str, Any]:
         """The fields of `Raw` that describe the clients."""
-        return {"train_owner": self.owner, "test_owner": self.test_owner, "pooled_test": self.test_owner is None}
+        return {"train_owner": self.train_owner, "test_owner": self.test_owner, "pooled_test": self.test_owner is None}
 
 
 @dataclass(frozen=True)
@@ -104,9 +104,9 @@ class LeafDataset(TableDataset):
         """
         if not len(owner):
             raise DataError(f"dataset={self.name} has no samples")
-        rows = np.arange(len(owner)) if self.users == 1 else subsample(owner, self.users, rng)
-        counts = np.bincount(owner[rows], minlength=owner.max() + 1)
-        is_left_out = (counts > 0) & (counts < self.least)
+        rows = np.arange(len(owner)) if self.users == 1 else subsample_people(owner, self.users, rng)
+        sample_counts = np.bincount(owner[rows], minlength=owner.max() + 1)
+        is_left_out = (sample_counts > 0) & (sample_counts < self.least)
         rows = rows[~is_left_out[owner[rows]]]
         if self.test == "given":
             is_train = rows < n_file_train_rows
@@ -130,15 +130,15 @@ class LeafDataset(TableDataset):
             part_name = "test" if len(train_rows) else "training"
             settings = f"users={self.users:g} and least={self.least}"
             raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {settings}")
-        clients_note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
-        clients_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
+        people_note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
+        people_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
         if n_left_out := int((is_left_out | is_too_small).sum()):
-            clients_note += f"; {n_left_out} with too few samples left out"
-        owners_in_order = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
-        number_of_owner = np.empty(owner.max() + 1, dtype=np.int64)
-        number_of_owner[owners_in_order] = np.arange(len(owners_in_order))
-        test_owner = None if has_new_people else number_of_owner[owner[test_rows]]
-        return Division(train_rows, test_rows, number_of_owner[owner[train_rows]], test_owner, clients_note)
+            people_note += f"; {n_left_out} with too few samples left out"
+        people_in_order = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
+        client_of_person = np.empty(owner.max() + 1, dtype=np.int64)
+        client_of_person[people_in_order] = np.arange(len(people_in_order))
+        test_owner = None if has_new_people else client_of_person[owner[test_rows]]
+        return Division(train_rows, test_rows, client_of_person[owner[train_rows]], test_owner, people_note)
 
     def compare_with_original(self, *counts: tuple[str, int, int]) -> list[str]:
         """Return notes on how a pool differs from that of the original dataset; [] with test=given, which skips parts.
@@ -146,20 +146,20 @@ class LeafDataset(TableDataset):
         Args:
             counts: for each comparison a noun, the number in the pool, and the original's number.
         """
-        return [] if self.test == "given" else [text for count in counts for text in difference(*count)]
+        return [] if self.test == "given" else [note for count in counts for note in compare_counts(*count)]
 
     def pool_frames(self) -> list[Frame]:
         """Return the tables that the rules divide; with test=given only those of training and test."""
         if self.test == "given":
-            return self.frames()
+            return self.read_frames()
         if self.path is None:
-            return self.frames(self.hub_parts)
-        people_ids = [part_name for part_name in ("valid", "test") if find_part(self.path, part_name)]
-        return self.frames(("train", *people_ids))
+            return self.read_frames(self.hub_parts)
+        other_parts = [part_name for part_name in ("valid", "test") if find_part(self.path, part_name)]
+        return self.read_frames(("train", *other_parts))
 
     def read_people(self, frames: Sequence[Frame]) -> Ids:
         """Return the person of each row, one table after the other, numbered in the sorted order of ids; int64 [N]."""
-        return read_clients(frames, [column_of(frame, *self.client) for frame in frames])[0]
+        return read_clients(frames, [find_column(frame, *self.client) for frame in frames])[0]
 
 
 @dataclass(frozen=True)
@@ -173,7 +173,7 @@ class PeopleImages(ImageTables, LeafDataset):
     layout: ClassVar[ImageLayout]
 
     def __init_subclass__(cls) -> None:
-        cls.name, cls.column_names = cls.layout.name, (cls.layout.image, cls.layout.label, cls.client)
+        cls.name, cls.column_names = cls.layout.name, (cls.layout.image_columns, cls.layout.label_columns, cls.client)
 
     def load(self, seed: int) -> Raw:
         """Return images, classes and natural clients; the division is drawn. Raises `DataError`.
@@ -182,25 +182,25 @@ class PeopleImages(ImageTables, LeafDataset):
         """
         frames = self.pool_frames()
         labels = np.concatenate([self.layout.read_labels(frame) for frame in frames])
-        people = self.read_people(frames)
+        person_of_row = self.read_people(frames)
         rng = new_generator(seed, "leaf")
-        division = self.divide(people, rng, frames[0].table.num_rows)
-        x, test_x = (self.layout.read_images(frames, rows) for rows in (division.train, division.test))
-        n_images, n_people = self.layout.pool
-        comparisons = ("images", len(people), n_images), ("people", len(np.unique(people)), n_people)
-        notes = [division.note, *self.compare_with_original(*comparisons)]
+        division = self.divide(person_of_row, rng, frames[0].table.num_rows)
+        x, test_x = (self.layout.read_images(frames, rows) for rows in (division.train_rows, division.test_rows))
+        n_images, n_people = self.layout.pool_sizes
+        comparisons = ("images", len(person_of_row), n_images), ("people", len(np.unique(person_of_row)), n_people)
+        notes = [division.people_note, *self.compare_with_original(*comparisons)]
         raw_data = self.layout.make_raw(
-            (x, labels[division.train]), (test_x, labels[division.test]), self.pixels, *notes
+            (x, labels[division.train_rows]), (test_x, labels[division.test_rows]), self.pixels, *notes
         )
         if (attribute := getattr(self, "attribute", None)) is not None:
             attributes = np.concatenate([read_classes(frame, attribute, ("0", "1")) for frame in frames])
             raw_data = replace(
-                raw_data, train_attribute=attributes[division.train], test_attribute=attributes[division.test]
+                raw_data, train_attribute=attributes[division.train_rows], test_attribute=attributes[division.test_rows]
             )
-        return replace(raw_data, revision=frames[0].revision, **division.clients)
+        return replace(raw_data, revision=frames[0].revision, **division.client_fields)
 
 
-def subsample(owner_of_sample: Ids, kept_share: float, rng: np.random.Generator) -> Ids:
+def subsample_people(owner_of_sample: Ids, kept_share: float, rng: np.random.Generator) -> Ids:
     """Return sorted positions of a share of the rows, people in a random order, the last one in part.
 
     Args:

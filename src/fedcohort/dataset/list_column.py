@@ -31,7 +31,7 @@ def read_chunk(
     # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
     array, shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
     while arrow_columns.is_list(array.type):
-        shape.append(_check_length(frame, name, array, len(array) // len(chunk), first_row))
+        shape.append(_check_list_length(frame, name, array, len(array) // len(chunk), first_row))
         array = array.flatten()
     if len(shape) == 1 or not arrow_columns.is_number(array.type):
         problem_text = f": column {name!r} must hold lists of numbers or images, but holds {chunk.type}"
@@ -39,27 +39,27 @@ def read_chunk(
     values = np.asarray(array.to_numpy(zero_copy_only=False)).reshape(shape)
     if values.dtype.kind in "iu":
         return values
-    values = arrow_columns.numbers(array).astype(np.float32).reshape(shape)
+    values = arrow_columns.to_numbers(array).astype(np.float32).reshape(shape)
     is_missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not allow_missing))
     problem_text = "has a value that is missing, NaN or infinite" + count_more(is_missing)
     frame.check_cells(name, is_missing, lambda row: problem_text, frame.remedy + frame.number_remedy, first_row)
     return values
 
 
-def _check_length(frame: "Frame", name: str, array: pa.Array, lists_per_row: int, first_row: int) -> int:
-    """Return the length of all lists in `array`. Raises `DataError` if the lengths differ.
+def _check_list_length(frame: "Frame", name: str, list_array: pa.Array, lists_per_row: int, first_row: int) -> int:
+    """Return the length of all lists in `list_array`. Raises `DataError` if the lengths differ.
 
     Args:
         frame: the table.
         name: name of the column.
-        array: lists of adjacent rows.
+        list_array: lists of adjacent rows.
         lists_per_row: number of lists in each row.
         first_row: number of the first of these rows.
     """
-    lengths = pc.fill_null(pc.list_value_length(array), -1).to_numpy(zero_copy_only=False)
-    if len(lengths) and lengths[0] == 0:
+    list_lengths = pc.fill_null(pc.list_value_length(list_array), -1).to_numpy(zero_copy_only=False)
+    if len(list_lengths) and list_lengths[0] == 0:
         raise frame.cell_error(name, first_row, "holds an empty list, which has no values")
-    is_different = (lengths != lengths[0]).reshape(-1, lists_per_row).any(1)
+    has_other_length = (list_lengths != list_lengths[0]).reshape(-1, lists_per_row).any(1)
     problem_text = "has a list of another length than the first: pad or cut the lists"
-    frame.check_cells(name, is_different, lambda row: problem_text, first_row=first_row)
-    return int(lengths[0])
+    frame.check_cells(name, has_other_length, lambda row: problem_text, first_row=first_row)
+    return int(list_lengths[0])

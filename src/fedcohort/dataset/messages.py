@@ -11,12 +11,12 @@ from fedcohort.errors import DataError
 MAX_NAMES = 12  # entries that a line shows
 
 
-def list_names(names: Sequence[str], limit: int = MAX_NAMES) -> str:
+def list_names(names: Sequence[str], max_entries: int = MAX_NAMES) -> str:
     """Return names in one line, such as `age, x0 ... x7, site`.
 
     Args:
         names: names of columns, classes or files.
-        limit: maximum number of entries; names with consecutive numbers are one entry.
+        max_entries: maximum number of entries; names with consecutive numbers are one entry.
     """
     numbered_runs: list[list[str]] = []
     for name in names:
@@ -25,14 +25,14 @@ def list_names(names: Sequence[str], limit: int = MAX_NAMES) -> str:
         else:
             numbered_runs.append([name])
     entries = [entry for run in numbered_runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
-    more_entries = [f"{len(entries) - limit} more"] if len(entries) > limit else []
-    return ", ".join([*(entry or "''" for entry in entries[:limit]), *more_entries])
+    more_text = [f"{len(entries) - max_entries} more"] if len(entries) > max_entries else []
+    return ", ".join([*(entry or "''" for entry in entries[:max_entries]), *more_text])
 
 
 def _is_next_number(previous_name: str, name: str) -> bool:
     """Return whether `name` is `previous_name` with its number increased by one, as in x7 and x8."""
     previous_match, next_match = (
-        re.fullmatch(r"(.*?)(\d{1,9})", message_lines) for message_lines in (previous_name, name)
+        re.fullmatch(r"(.*?)(\d{1,9})", numbered_name) for numbered_name in (previous_name, name)
     )
     return bool(
         previous_match
@@ -42,7 +42,7 @@ def _is_next_number(previous_name: str, name: str) -> bool:
     )
 
 
-def difference(noun: str, count: int, original_count: int) -> list[str]:
+def compare_counts(noun: str, count: int, original_count: int) -> list[str]:
     """Return the note `3 training images, 7 fewer than the original's 10` in a list; [] if the counts are equal."""
     if count == original_count:
         return []
@@ -72,7 +72,7 @@ class SeveralProblems(DataError):
         remedies = [error.remedy.lstrip("; ") for error in problems if isinstance(error, TableProblem)]
         message_lines = [
             f"the data have {len(problem_lines)} problems:",
-            *(f"  {n}. {line}" for n, line in enumerate(problem_lines, 1)),
+            *(f"  {n}. {problem_line}" for n, problem_line in enumerate(problem_lines, 1)),
         ]
         super().__init__("\n".join([*message_lines, *filter(None, dict.fromkeys([*remedies, general_remedy]))]))
 
@@ -105,7 +105,7 @@ class Problems:
             raise errors[0] if len(errors) == 1 else SeveralProblems(errors, self._advice)
 
 
-def count_more(is_wrong: np.ndarray) -> str:
-    """Return ` (and 3 more rows)` for the wrong rows after the first, empty if there are none. `is_wrong`: bool [n]."""
-    n_further = int(np.count_nonzero(is_wrong)) - 1
-    return f" (and {n_further:,} more row{'s' * (n_further > 1)})" if n_further > 0 else ""
+def count_more(is_wrong_row: np.ndarray) -> str:
+    """Return ` (and 3 more rows)` for the rows after the first where `is_wrong_row`, bool [n]; "" if there are none."""
+    n_further_rows = int(np.count_nonzero(is_wrong_row)) - 1
+    return f" (and {n_further_rows:,} more row{'s' * (n_further_rows > 1)})" if n_further_rows > 0 else ""

@@ -15,12 +15,12 @@ from fedcohort.dataset.images import ImageFormat
 
 LAYOUT = ImageLayout(
     name="mnist",
-    image=("image",),
-    label=("label",),
+    image_columns=("image",),
+    label_columns=("label",),
     classes=tuple("0123456789"),
     image_format=ImageFormat((1, 28, 28)),
     scale=PixelScale((0.1307,), (0.3081,)),
-    original=(60_000, 10_000),
+    original_sizes=(60_000, 10_000),
 )
 
 

@@ -18,27 +18,27 @@ import pyarrow.dataset as ds
 from fedcohort.errors import DataError
 from fedcohort.host import memory, parquet
 
-FORMAT = ds.ParquetFileFormat(  # pre_buffer would keep the bytes of a whole file in memory
+PARQUET_FORMAT = ds.ParquetFileFormat(  # pre_buffer would keep the bytes of a whole file in memory
     default_fragment_scan_options=ds.ParquetFragmentScanOptions(pre_buffer=False, page_checksum_verification=True)
 )
 
 
-def unreadable(file: Path, error: Exception) -> DataError:
+def make_read_error(file: Path, error: Exception) -> DataError:
     """Return the error for a file whose content does not have the format of its suffix."""
     if isinstance(error, MemoryError):
         file_gb = file.stat().st_size / 1e9
         return DataError(f"dataset.path: {file} ({file_gb:.3f} GB) needs more memory than is available: use fewer rows")
-    reason, file_format = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
-    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_format} file: {reason}")
+    problem_text, file_format = str(error).splitlines()[0], "parquet" if file.suffix == ".parquet" else "csv"
+    return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_format} file: {problem_text}")
 
 
-def check_distinct(file: Path, names: Sequence[str]) -> None:
+def check_distinct_names(file: Path, names: Sequence[str]) -> None:
     """Raise `DataError` if two columns of a file have the same name."""
     if repeats := [name for name in names if names.count(name) > 1]:
         raise DataError(f"dataset.path: {file} has {names.count(repeats[0])} columns called {repeats[0]!r}")
 
 
-def list_files(folder: Path) -> list[Path]:
+def list_parquet(folder: Path) -> list[Path]:
     """Return the Parquet files of a folder and of its folders `name=value`, sorted, without hidden files."""
     files = [*folder.glob("*.parquet"), *folder.glob("*=*/**/*.parquet")]
     return sorted(file for file in files if file.is_file() and file.name[0] not in "._")
@@ -53,12 +53,12 @@ class StoredTable:
 
     def __init__(self, path: Path) -> None:
         """Open the file, or the files of the folder."""
-        self._folder, self._files = path, list_files(path) if path.is_dir() else [path]
-        file, paths = self._files[0], [str(file) for file in self._files]
+        self._folder, self._files = path, list_parquet(path) if path.is_dir() else [path]
+        file, file_paths = self._files[0], [str(file) for file in self._files]
         try:
             names = parquet.open_file(file).schema_arrow.names
-            check_distinct(file, names)
-            table = ds.dataset(paths, format=FORMAT, partitioning="hive", partition_base_dir=str(path))
+            check_distinct_names(file, names)
+            table = ds.dataset(file_paths, format=PARQUET_FORMAT, partitioning="hive", partition_base_dir=str(path))
             self.schema: pa.Schema = table.schema
             self._fragments = list(table.get_fragments())
             for file, fragment in zip(self._files, self._fragments, strict=True):
@@ -67,11 +67,11 @@ class StoredTable:
                     raise DataError(f"dataset.path: {file} has other columns than {self._files[0].name}: {other_names}")
             self._ends = list(accumulate(fragment.count_rows() for fragment in self._fragments))
         except (pa.ArrowException, OSError) as error:
-            raise unreadable(file, error) from error
+            raise make_read_error(file, error) from error
         self.column_names: list[str] = list(self.schema.names)
         self.num_rows: int = self._ends[-1]
 
-    def locate(self, row: int) -> tuple[str, int]:
+    def locate_row(self, row: int) -> tuple[str, int]:
         """Return the file that holds a row, as an addition to the folder's name, and the row's number in this file."""
         file = bisect_right(self._ends, row)
         if self._files[file] == self._folder:
@@ -87,7 +87,7 @@ class StoredTable:
         """
         column_text = f"dataset.path: column {name!r} of {self._folder}"
         memory.require_memory(self._encoded_bytes[name], column_text, "use fewer rows")
-        return pa.chunked_array(list(self.chunks(name)), type=decoded_type(self.schema.field(name).type))
+        return pa.chunked_array(list(self.chunks(name)), type=find_value_type(self.schema.field(name).type))
 
     @cached_property
     def _encoded_bytes(self) -> Counter[str]:
@@ -95,7 +95,7 @@ class StoredTable:
         bytes_by_column = Counter[str]()
         for fragment in self._fragments:
             row_groups = [fragment.metadata.row_group(i) for i in range(fragment.metadata.num_row_groups)]
-            for column in (group.column(i) for group in row_groups for i in range(group.num_columns)):
+            for column in (row_group.column(i) for row_group in row_groups for i in range(row_group.num_columns)):
                 bytes_by_column[column.path_in_schema.partition(".")[0]] += column.total_uncompressed_size
         return bytes_by_column
 
@@ -107,13 +107,13 @@ class StoredTable:
     def chunks(self, name: str) -> Iterator[pa.Array]:
         """Yield a column in chunks, row group by row group; a single row group is in memory at a time."""
         schema = pa.schema([self.schema.field(name)])
-        data_type = decoded_type(schema.field(name).type)
+        data_type = find_value_type(schema.field(name).type)
         for file_number, file in enumerate(self._files):
             try:
-                for group in self._row_groups[file_number]:
-                    yield from group.to_table(schema=schema, columns=[name]).column(name).cast(data_type).chunks
+                for row_group in self._row_groups[file_number]:
+                    yield from row_group.to_table(schema=schema, columns=[name]).column(name).cast(data_type).chunks
             except (pa.ArrowException, OSError) as error:
-                raise unreadable(file, error) from error
+                raise make_read_error(file, error) from error
 
     def take(self, rows: pa.Array) -> pa.Table:
         """Return the given rows of all columns as a `pa.Table`."""
@@ -121,6 +121,6 @@ class StoredTable:
         return pa.table(columns, metadata=self.schema.metadata)
 
 
-def decoded_type(data_type: pa.DataType) -> pa.DataType:
+def find_value_type(data_type: pa.DataType) -> pa.DataType:
     """Return the type of a column's values, also for a dictionary-encoded column."""
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

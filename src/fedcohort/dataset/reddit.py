@@ -36,14 +36,14 @@ from fedcohort import ranges
 from fedcohort.data.targets import UNLABELLED, Positions
 from fedcohort.dataset import arrow_columns, leaf
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.messages import difference
-from fedcohort.dataset.source import column_of
+from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.rng import new_generator
 
 PAD_TOKEN, UNKNOWN_TOKEN = 0, 1
 SPECIAL_TOKENS = ("<PAD>", "<UNK>")  # tokens 0 and 1
-LEAF_LENGTH = 10  # tokens of LEAF's sequences
+LEAF_SEQUENCE_LENGTH = 10  # tokens of LEAF's sequences
 ORIGINAL_USER_COUNTS = (813, 1_660_820)  # of LEAF's subset, and of all its data
 MAX_INT16_TOKENS = 2**15  # vocabulary size up to which tokens are int16
 
@@ -72,30 +72,30 @@ class Reddit(leaf.LeafDataset):
 
         Raises `DataError`.
         """
-        train, test, vocabulary = self.frames(("train", "test", "vocabulary"))
-        tokens = read_vocabulary(vocabulary, self.vocabulary)
-        users, n_train = self.read_people([train, test]), train.table.num_rows
-        division = self.divide(users, new_generator(seed, "leaf"), n_train)
-        n_users = len(np.unique(users))
-        x, y = read_part(train, tokens)
-        test_x, test_y = read_part(test, tokens, x.shape[1])
+        train_frame, test_frame, vocabulary_frame = self.read_frames(("train", "test", "vocabulary"))
+        tokens = read_vocabulary(vocabulary_frame, self.vocabulary)
+        user_of_row, n_train_rows = self.read_people([train_frame, test_frame]), train_frame.table.num_rows
+        division = self.divide(user_of_row, new_generator(seed, "leaf"), n_train_rows)
+        n_users = len(np.unique(user_of_row))
+        x, y = read_part(train_frame, tokens)
+        test_x, test_y = read_part(test_frame, tokens, x.shape[1])
         n_targets = sum(int((labels > UNLABELLED).sum()) for labels in (y, test_y))
-        n_special = sum(int(np.isin(labels, (PAD_TOKEN, UNKNOWN_TOKEN)).sum()) for labels in (y, test_y))
-        length_note = "" if x.shape[1] == LEAF_LENGTH else f" (LEAF's have {LEAF_LENGTH})"
+        n_special_targets = sum(int(np.isin(labels, (PAD_TOKEN, UNKNOWN_TOKEN)).sum()) for labels in (y, test_y))
+        length_note = "" if x.shape[1] == LEAF_SEQUENCE_LENGTH else f" (LEAF's have {LEAF_SEQUENCE_LENGTH})"
         notes = [f"{x.shape[1]} words{length_note}, after each the next one is the target", f"{len(tokens)} tokens"]
         if len(tokens) < self.vocabulary:
             notes.append(f"vocabulary.parquet has fewer words than vocabulary={self.vocabulary:,}")
-        notes += difference("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
+        notes += compare_counts("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
         notes += [
-            f"{100 * n_special / n_targets:.1f} % of the targets are {' or '.join(SPECIAL_TOKENS)}",
-            division.note,
+            f"{100 * n_special_targets / n_targets:.1f} % of the targets are {' or '.join(SPECIAL_TOKENS)}",
+            division.people_note,
         ]
-        test_rows = division.test - n_train
+        test_rows = division.test_rows - n_train_rows
         return Raw(
-            *(self.name, x[division.train], y[division.train], test_x[test_rows], test_y[test_rows]),
+            *(self.name, x[division.train_rows], y[division.train_rows], test_x[test_rows], test_y[test_rows]),
             n_classes=len(tokens),
             inputs="; ".join(notes),
-            **division.clients,
+            **division.client_fields,
             targets=Positions((PAD_TOKEN, UNKNOWN_TOKEN)),
             single_use=True,
         )
@@ -113,11 +113,11 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
     """
     import pyarrow as pa
 
-    name = column_of(frame, "word")
-    column = frame.require_full(name)
-    if not arrow_columns.is_text(column.type):
-        raise frame.column_error(name, f": column {name!r} must hold texts, but holds {column.type}")
-    tokens = [*SPECIAL_TOKENS, *column.slice(0, max_tokens - len(SPECIAL_TOKENS)).to_pylist()]
+    name = find_column(frame, "word")
+    word_column = frame.read_full_column(name)
+    if not arrow_columns.is_text(word_column.type):
+        raise frame.column_error(name, f": column {name!r} must hold texts, but holds {word_column.type}")
+    tokens = [*SPECIAL_TOKENS, *word_column.slice(0, max_tokens - len(SPECIAL_TOKENS)).to_pylist()]
     if len(set(tokens)) < len(tokens):
         token_position = next(i for i, token in enumerate(tokens) if token in tokens[:i])
         problem = f"holds {tokens[token_position]!r}, which occurs before in the vocabulary: remove one of the rows"
@@ -125,21 +125,21 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
     return pa.array(tokens, pa.string())
 
 
-def read_part(frame: Frame, tokens: Any, length: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
+def read_part(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
     """Return a table's inputs, int16 or int32 [rows, T], and its targets, int64 [rows, T].
 
     Args:
         frame: the table.
         tokens: text of each token, a `pa.Array`.
-        length: required number of tokens in a row, T, that of the training part; None for the training part itself.
+        n_tokens: required number of tokens in a row, T, that of the training part; None for the training part itself.
 
     Raises:
         DataError: a row has a wrong length, is all <PAD>, or its targets are not its tokens shifted by one.
     """
-    name, target_column = column_of(frame, "x"), column_of(frame, "y")
+    name, target_column = find_column(frame, "x"), find_column(frame, "y")
     x = read_tokens(frame, name, tokens, np.int16 if len(tokens) <= MAX_INT16_TOKENS else np.int32)
-    if length is not None and x.shape[1] != length:
-        raise frame.cell_error(name, 0, f"holds {x.shape[1]} words, but rows of the training part hold {length}")
+    if n_tokens is not None and x.shape[1] != n_tokens:
+        raise frame.cell_error(name, 0, f"holds {x.shape[1]} words, but rows of the training part hold {n_tokens}")
     y = read_tokens(frame, target_column, tokens, np.int64)
     if y.shape != x.shape:
         raise frame.cell_error(target_column, 0, f"holds {y.shape[1]} words, but {name!r} holds {x.shape[1]}")
@@ -171,10 +171,10 @@ def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray
         if not first_row:
             token_ids = np.empty((frame.table.num_rows, int(lengths[0])), dtype)
         T = token_ids.shape[1]
-        is_wrong = (lengths != T) | (lengths == 0)
+        is_wrong_length = (lengths != T) | (lengths == 0)
         frame.check_cells(
             name,
-            is_wrong,
+            is_wrong_length,
             lambda row: f"holds {lengths[row]} words, but the first row {T}",  # noqa: B023
             first_row=first_row,
         )

@@ -42,7 +42,7 @@ from fedcohort import ranges
 from fedcohort.dataset import arrow_columns, leaf
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.files import release_memory
-from fedcohort.dataset.source import column_of, has_column
+from fedcohort.dataset.source import find_column, has_column
 from fedcohort.dataset.table import Frame
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
@@ -75,17 +75,17 @@ class Shakespeare(leaf.LeafDataset):
         """Return uint8 [N, 80], 80 classes and natural clients; the roles are drawn. Raises `DataError`."""
         frames = self.pool_frames()
         roles = self.read_people(frames)
-        has_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].renamed.keys()
+        has_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
         if has_lines:
             sequences = join_lines(frames, roles, self.test == "given", self.step)
         else:
             sequences = read_sequences(frames, roles)
-        n_skipped = (
+        n_gap_sequences = (
             -(-SEQUENCE_LENGTH // self.step) if has_lines else SEQUENCE_LENGTH
         )  # sequences that share characters with one
-        owners, n_file_train_sequences = sequences.owner, sequences.n_file_train_sequences
-        division = self.divide(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_skipped)
-        notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", division.note]
+        owners, n_file_train_sequences = sequences.roles, sequences.n_file_train_sequences
+        division = self.divide(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_gap_sequences)
+        notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", division.people_note]
         notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
         notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= SEQUENCE_LENGTH)
         if not has_lines or self.step == 1:
@@ -94,10 +94,10 @@ class Shakespeare(leaf.LeafDataset):
         release_memory()
         return Raw(
             self.name,
-            *sequences.take(division.train),
-            *sequences.take(division.test),
+            *sequences.select_sequences(division.train_rows),
+            *sequences.select_sequences(division.test_rows),
             n_classes=len(CHARACTERS),
-            **division.clients,
+            **division.client_fields,
             inputs="; ".join(notes),
             class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
             revision=frames[0].revision,
@@ -112,18 +112,18 @@ class Sequences:
     Attributes:
         codes: number of each character of all texts, one text after the other.
         starts: position of each sequence's first character in `codes`, int64 [N].
-        owner: role of each sequence, int64 [N].
+        roles: role of each sequence, int64 [N].
         n_file_train_sequences: number of sequences in the files' training part, which come first.
         n_replaced: number of characters outside of `CHARACTERS`, which became spaces.
     """
 
     codes: UInt8[np.ndarray, "characters"]
     starts: Ids
-    owner: Ids
+    roles: Ids
     n_file_train_sequences: int
     n_replaced: int
 
-    def take(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
+    def select_sequences(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
         """Return the characters of the sequences at positions `rows`, and the characters after them, int64 [n]."""
         starts = self.starts[rows]
         sequence_views = np.lib.stride_tricks.sliding_window_view(self.codes, SEQUENCE_LENGTH)
@@ -141,17 +141,17 @@ def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
     """
     lines: list[str] = []
     for frame in frames:
-        for _, texts in _read_texts(frame, column_of(frame, "line")):
+        for _, texts in _read_texts(frame, find_column(frame, "line")):
             lines += texts
     is_test = (np.arange(len(lines)) >= frames[0].table.num_rows) & use_file_parts
     line_order = np.lexsort((roles, is_test))
     group_starts = np.flatnonzero(np.diff(roles[line_order]) | np.diff(is_test[line_order])) + 1
     lines_by_text = np.split(line_order, group_starts)
-    encoded_texts = [encode(" ".join(lines[i] for i in text_lines)) for text_lines in lines_by_text]
-    lengths = np.array([len(codes) for codes, _ in encoded_texts])
-    n_sequences = np.maximum(0, (lengths - SEQUENCE_LENGTH - 1) // step + 1)
+    encoded_texts = [encode_text(" ".join(lines[i] for i in text_lines)) for text_lines in lines_by_text]
+    text_lengths = np.array([len(codes) for codes, _ in encoded_texts])
+    n_sequences = np.maximum(0, (text_lengths - SEQUENCE_LENGTH - 1) // step + 1)
     rank_in_text = np.arange(n_sequences.sum()) - np.repeat(np.cumsum(n_sequences) - n_sequences, n_sequences)
-    starts = np.repeat(np.cumsum(lengths) - lengths, n_sequences) + step * rank_in_text
+    starts = np.repeat(np.cumsum(text_lengths) - text_lengths, n_sequences) + step * rank_in_text
     owner_of_sequence = np.repeat(
         np.array([roles[text_lines[0]] for text_lines in lines_by_text], dtype=np.int64), n_sequences
     )
@@ -177,24 +177,24 @@ def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
     codes = np.empty((len(roles), SEQUENCE_LENGTH + 1), np.uint8)
     first_row, n_replaced = 0, 0
     for frame in frames:
-        for column_name, positions in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
-            for chunk_start, texts in _read_texts(frame, column_of(frame, column_name), codes[:1, positions].size):
-                text_codes, n_replaced_in_chunk = encode("".join(texts))
+        for column_name, columns in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
+            for chunk_start, texts in _read_texts(frame, find_column(frame, column_name), codes[:1, columns].size):
+                text_codes, n_replaced_in_chunk = encode_text("".join(texts))
                 rows = slice(first_row + chunk_start, first_row + chunk_start + len(texts))
-                codes[rows, positions] = text_codes.reshape(len(texts), -1)
+                codes[rows, columns] = text_codes.reshape(len(texts), -1)
                 n_replaced += n_replaced_in_chunk
         first_row += frame.table.num_rows
     starts = np.arange(len(roles)) * (SEQUENCE_LENGTH + 1)
     return Sequences(codes.ravel(), starts, roles, frames[0].table.num_rows, n_replaced)
 
 
-def _read_texts(frame: Frame, name: str, length: int | None = None) -> Iterator[tuple[int, list[str]]]:
+def _read_texts(frame: Frame, name: str, text_length: int | None = None) -> Iterator[tuple[int, list[str]]]:
     """Yield the texts of a column in chunks, each with the number of its first row.
 
     Args:
         frame: the table.
         name: name of the column.
-        length: required number of characters of each text; None for any number above 0.
+        text_length: required number of characters of each text; None for any number above 0.
 
     Raises:
         DataError: a text has a wrong length; the message names its row.
@@ -204,20 +204,20 @@ def _read_texts(frame: Frame, name: str, length: int | None = None) -> Iterator[
     for chunk_start, chunk in frame.chunks(name, may_be_empty=True):
         if not arrow_columns.is_text(chunk.type):
             raise frame.column_error(name, f": column {name!r} must hold texts, but holds {chunk.type}")
-        lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
-        frame.check_cells(name, lengths == 0, lambda row: "is empty", first_row=chunk_start)
-        if length is not None:
-            is_wrong, allowed_text = lengths != length, f"it must hold {length}"
+        text_lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
+        frame.check_cells(name, text_lengths == 0, lambda row: "is empty", first_row=chunk_start)
+        if text_length is not None:
+            is_wrong_length, allowed_text = text_lengths != text_length, f"it must hold {text_length}"
             frame.check_cells(
                 name,
-                is_wrong,
-                lambda row: f"holds {lengths[row]} characters; {allowed_text}",  # noqa: B023
+                is_wrong_length,
+                lambda row: f"holds {text_lengths[row]} characters; {allowed_text}",  # noqa: B023
                 first_row=chunk_start,
             )
         yield chunk_start, chunk.to_pylist()
 
 
-def encode(characters: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
+def encode_text(characters: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
     """Return the number of each character, and the count of characters outside of `CHARACTERS`, which become spaces."""
     code_points = np.frombuffer(characters.encode("utf-32-le"), dtype="<u4")
     codes = CODE_TABLE[np.minimum(code_points, len(CODE_TABLE) - 1)]

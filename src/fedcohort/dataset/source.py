@@ -2,7 +2,7 @@
 
     dataset.columns={image: picture, label: class}    the tables' names of `image` and `label`
 
-`column_of` returns the table's name of a column. Error messages use it, too, and begin with the option that names it.
+`find_column` returns the table's name of a column. Error messages use it, too, and begin with the option that names it.
 """
 
 from collections.abc import Mapping, Sequence
@@ -17,7 +17,7 @@ from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
-Columns = Mapping[str, str]  # the table's name of a column, by the dataset's name for it
+ColumnNames = Mapping[str, str]  # the table's name of a column, by the dataset's name for it
 
 
 @dataclass(frozen=True)
@@ -37,14 +37,14 @@ class TableDataset(Dataset):
 
     path: str | None
     hub: str | None
-    columns: Columns | None
+    columns: ColumnNames | None
 
     def __post_init__(self) -> None:
         ranges.text("path", self.path, allow_null=True)
         ranges.text("hub", self.hub, allow_null=True)
         check_columns(self.columns, *self.column_names)
 
-    def frames(self, parts: Sequence[str] = ("train", "test"), optional_parts: Sequence[str] = ()) -> list[Frame]:
+    def read_frames(self, parts: Sequence[str] = ("train", "test"), optional_parts: Sequence[str] = ()) -> list[Frame]:
         """Return the tables of the folder, or of the hub.
 
         Args:
@@ -60,19 +60,19 @@ class TableDataset(Dataset):
         elif self.hub is not None:
             frames = load_splits(self.hub, parts, optional_parts)[: len(parts) + 1]
         else:
-            files = " and ".join(f"{part_name}.parquet" for part_name in parts)
+            file_names = " and ".join(f"{part_name}.parquet" for part_name in parts)
             raise DataError(
-                f"dataset={self.name} needs dataset.path, a folder with {files} (fedcohort prepare and docs/data.md "
-                "convert raw files), or dataset.hub, the name of data with the same columns on the Hugging Face hub"
+                f"dataset={self.name} needs dataset.path, a folder with {file_names} (fedcohort prepare and "
+                "docs/data.md convert raw files), or dataset.hub, data with the same columns on the Hugging Face hub"
             )
         renamed_columns = self.columns or {}
         column_options = {
             table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renamed_columns.items()
         }
-        return [replace(frame, renamed=renamed_columns, column_options=column_options) for frame in frames]
+        return [replace(frame, column_renames=renamed_columns, column_options=column_options) for frame in frames]
 
 
-def check_columns(columns: Columns | None, *column_synonyms: Sequence[str]) -> None:
+def check_columns(columns: ColumnNames | None, *column_synonyms: Sequence[str]) -> None:
     """Check the option `columns`. Raises `OptionError`.
 
     Args:
@@ -98,20 +98,20 @@ def check_columns(columns: Columns | None, *column_synonyms: Sequence[str]) -> N
 
 def has_column(frame: Frame, name: str) -> bool:
     """Return whether a table has the dataset's column `name`, or `dataset.columns` gives its name in the table."""
-    return name in frame.renamed or (name in frame.names and name not in frame.renamed.values())
+    return name in frame.column_renames or (name in frame.names and name not in frame.column_renames.values())
 
 
-def column_of(frame: Frame, *names: str) -> str:
+def find_column(frame: Frame, *names: str) -> str:
     """Return the table's name of the column that the dataset calls by one of `names`.
 
     If the option `dataset.columns` maps one of them to a column, that column is returned. Otherwise it is the first of
     `names` that the table has. Raises `DataError` if there is none.
     """
-    name = next((name for name in names if name in frame.renamed), None)
+    name = next((name for name in names if name in frame.column_renames), None)
     name = name or next((name for name in names if has_column(frame, name)), None)
     if name is not None:
-        frame.check_name(frame.renamed.get(name, name))
-        return frame.renamed.get(name, name)
+        frame.check_column(frame.column_renames.get(name, name))
+        return frame.column_renames.get(name, name)
     expected_names = " or ".join(repr(name) for name in names)
-    message_start = f"{frame.option}: {frame.where} has no column {expected_names}; it has {list_names(frame.names)}"
+    message_start = f"{frame.option}: {frame.origin} has no column {expected_names}; it has {list_names(frame.names)}"
     raise DataError(f"{message_start}; set dataset.columns={{{names[0]}: OTHER}} if it has another name")

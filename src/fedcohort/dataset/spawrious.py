@@ -30,8 +30,8 @@ from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import difference
-from fedcohort.dataset.source import column_of
+from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.source import find_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 from fedcohort.rng import new_generator
@@ -62,11 +62,11 @@ class Spawrious(ImageTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for option, chosen_names, names in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
+        for option, chosen_names, valid_names in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
             ranges.texts(option, chosen_names)
             min_names = 2 if option == "breeds" else 1
-            if set(chosen_names) - set(names) or len(set(chosen_names)) < max(min_names, len(chosen_names)):
-                allowed_text = f"a list of {min_names} or more of {', '.join(names)}, without repetition"
+            if set(chosen_names) - set(valid_names) or len(set(chosen_names)) < max(min_names, len(chosen_names)):
+                allowed_text = f"a list of {min_names} or more of {', '.join(valid_names)}, without repetition"
                 raise ranges.range_error(option, allowed_text, list(chosen_names))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
@@ -76,15 +76,15 @@ class Spawrious(ImageTables):
 
         Raises `DataError`.
         """
-        frames = self.frames(("train",))
-        y = _read_positions(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
-        a = _read_positions(frames[0], PLACE_COLUMNS, PLACES, self.places)
+        frames = self.read_frames(("train",))
+        y = _read_choices(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
+        a = _read_choices(frames[0], PLACE_COLUMNS, PLACES, self.places)
         chosen_rows = np.flatnonzero((y >= 0) & (a >= 0))
         pair_of_image = (y * len(self.places) + a)[chosen_rows]
         pair_sizes = np.bincount(pair_of_image, minlength=len(self.breeds) * len(self.places))
         if not int(self.test_share * pair_sizes.min()):
-            smallest_pair = self.pair_name(int(pair_sizes.argmin()))
-            message_start = f"dataset=spawrious: {frames[0].where} has {pair_sizes.min()} images of {smallest_pair}"
+            smallest_pair = self.name_pair(int(pair_sizes.argmin()))
+            message_start = f"dataset=spawrious: {frames[0].origin} has {pair_sizes.min()} images of {smallest_pair}"
             raise DataError(f"{message_start}: too few for a test part of test_share={self.test_share:g} of them")
         n_test_of_pair = np.full(len(pair_sizes), int(self.test_share * pair_sizes.min()))
         image_order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
@@ -94,38 +94,38 @@ class Spawrious(ImageTables):
         layout = ImageLayout("spawrious", IMAGE_COLUMNS, LABEL_COLUMNS, tuple(self.breeds), image_format, PIXEL_SCALE)
         x, test_x = (layout.read_images(frames, part_rows) for part_rows in rows_by_part)
         place_numbers = ", ".join(f"{place_number} {name}" for place_number, name in enumerate(self.places))
-        data_notes = [f"places {place_numbers}", *self.compare_sizes(pair_sizes)]
+        data_notes = [f"places {place_numbers}", *self.compare_pair_sizes(pair_sizes)]
         raw_data = layout.make_raw((x, y[rows_by_part[0]]), (test_x, y[rows_by_part[1]]), self.pixels, *data_notes)
         return replace(
             raw_data, train_attribute=a[rows_by_part[0]], test_attribute=a[rows_by_part[1]], revision=frames[0].revision
         )
 
-    def pair_name(self, pair: int) -> str:
+    def name_pair(self, pair_number: int) -> str:
         """Return the name of a pair of breed and place, such as `labrador at the beach`."""
-        breed, place = divmod(pair, len(self.places))
+        breed, place = divmod(pair_number, len(self.places))
         return f"{self.breeds[breed]} at the {self.places[place]}"
 
-    def compare_sizes(self, pair_sizes: Ids) -> list[str]:
+    def compare_pair_sizes(self, pair_sizes: Ids) -> list[str]:
         """Return a note on the pair whose number of images differs most from the original's; [] if none differs.
 
         Args:
             pair_sizes: number of images of each pair of breed and place, int64 [pairs].
         """
-        worst_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
+        odd_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
         n_other_pairs = int((pair_sizes != IMAGES_PER_PAIR).sum()) - 1
         note_end = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
-        size_notes = difference(f"images of {self.pair_name(worst_pair)}", int(pair_sizes[worst_pair]), IMAGES_PER_PAIR)
+        size_notes = compare_counts(f"images of {self.name_pair(odd_pair)}", int(pair_sizes[odd_pair]), IMAGES_PER_PAIR)
         return [size_note + note_end for size_note in size_notes]
 
 
-def _read_positions(frame: Frame, column_names: Sequence[str], names: Sequence[str], chosen: Sequence[str]) -> Ids:
-    """Return the position in `chosen` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
+def _read_choices(frame: Frame, column_names: Sequence[str], names: Sequence[str], choices: Sequence[str]) -> Ids:
+    """Return the position in `choices` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
 
     Args:
         frame: the table.
         column_names: possible names of the column.
         names: all valid names, in the order of their numbers in the table.
-        chosen: the chosen names.
+        choices: the chosen names.
     """
-    positions = np.array([chosen.index(name) if name in chosen else -1 for name in names], dtype=np.int64)
-    return np.asarray(positions[read_classes(frame, column_of(frame, *column_names), names)])
+    choice_of_name = np.array([choices.index(name) if name in choices else -1 for name in names], dtype=np.int64)
+    return np.asarray(choice_of_name[read_classes(frame, find_column(frame, *column_names), names)])

@@ -73,7 +73,7 @@ class Synthetic(Dataset):
 
         A client's data depend on the seed and the client's number only, not on the number of clients.
         """
-        samples_by_client = [self.client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
+        samples_by_client = [self.draw_client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
         x, y = (np.concatenate(arrays) for arrays in zip(*samples_by_client, strict=True))
         client_sizes = np.array([len(labels) for _, labels in samples_by_client])
         owners = np.repeat(np.arange(self.clients), client_sizes)
@@ -81,7 +81,7 @@ class Synthetic(Dataset):
         train_part, test_part = ((x[rows], y[rows]) for rows in (is_train, ~is_train))
         return Raw("synthetic", *train_part, *test_part, N_CLASSES, owners[is_train], owners[~is_train])
 
-    def client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
+    def draw_client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
         """Draw the inputs, float32 [n, 60], and the labels [n] of one client."""
         u, B = rng.normal(0, np.sqrt([self.alpha, self.beta]))
         n = self.min_samples + int(rng.lognormal(4, 2))

@@ -14,7 +14,7 @@ from jaxtyping import Float32
 
 from fedcohort.dataset import arrow_columns, list_column
 from fedcohort.dataset.messages import Problems, TableProblem, count_more, list_names
-from fedcohort.dataset.parquet import StoredTable, decoded_type
+from fedcohort.dataset.parquet import StoredTable, find_value_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
 
@@ -26,55 +26,55 @@ class Frame:
     """A table, with the names and remedies that its error messages contain.
 
     Attributes:
-        where: the file, or the split of a dataset on the hub.
+        origin: the file, or the split of a dataset on the hub.
         table: a `pa.Table` or `StoredTable`.
         option: option that names the table, for errors.
         column_options: option that names a column, by column.
-        renamed: name of a column in the table, by its name in the dataset (`source.column_of`).
+        column_renames: name of a column in the table, by its name in the dataset (`source.find_column`).
         rows: number of each row in the file, int64; None if the table has all rows of the file.
         remedy: what a user can do about an empty cell; the end of an error message.
         number_remedy: what a user can also do if the column holds numbers.
         revision: revision of the hub, `user/data@commit`; empty for a file.
         notes: differences of the file from UTF-8 text with commas, such as its compression.
-        locate: function that returns the file of a row, as an addition to `where`, and the row's number in it; None for
-            one file.
-        derived: columns of numbers that were computed from other columns, by name.
+        locate_row: function that returns the file of a row, as an addition to `origin`, and the row's number in it;
+            None for one file.
+        derived_columns: columns of numbers that were computed from other columns, by name.
     """
 
-    where: str
+    origin: str
     table: Any
     option: str = "dataset.path"
     column_options: Mapping[str, str] = field(default_factory=dict)
-    renamed: Mapping[str, str] = field(default_factory=dict)
+    column_renames: Mapping[str, str] = field(default_factory=dict)
     rows: Ids | None = None
     remedy: str = ""
     number_remedy: str = ""
     revision: str = ""
     notes: Sequence[str] = ()
-    locate: Callable[[int], tuple[str, int]] | None = None
-    derived: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
+    locate_row: Callable[[int], tuple[str, int]] | None = None
+    derived_columns: Mapping[str, pa.ChunkedArray] = field(default_factory=dict)
 
     @cached_property
     def names(self) -> list[str]:
         """Names of the table's columns, in order, without derived columns."""
         return [str(name) for name in self.table.column_names]
 
-    def check_name(self, name: str) -> None:
+    def check_column(self, name: str) -> None:
         """Raise `DataError`, with the names of all columns, if the table has no column `name`."""
         if self.table.schema.get_field_index(name) < 0:
             raise self.column_error(name, f" has no column {name!r}; it has {list_names(self.names)}")
 
     def column(self, name: str) -> pa.ChunkedArray:
         """Return a column. Raises `DataError` if the table has no such column."""
-        if name in self.derived:
-            return self.derived[name]
-        self.check_name(name)
+        if name in self.derived_columns:
+            return self.derived_columns[name]
+        self.check_column(name)
         return self.table.column(name)
 
-    def require_full(self, name: str) -> pa.ChunkedArray:
+    def read_full_column(self, name: str) -> pa.ChunkedArray:
         """Return a column without empty cells. Raises `DataError` for an empty cell."""
         column = self.column(name)
-        is_empty = arrow_columns.empty_cells(column)
+        is_empty = arrow_columns.find_empty(column)
         self.check_cells(name, is_empty, lambda row: "is empty" + count_more(is_empty), self.remedy)
         return column
 
@@ -88,11 +88,11 @@ class Frame:
         Raises:
             DataError: the table has no such column, or a cell is empty.
         """
-        self.check_name(name)
+        self.check_column(name)
         first_row = 0
         for chunk in self.table.chunks(name) if isinstance(self.table, StoredTable) else self.column(name).chunks:
             if not may_be_empty:
-                is_empty = arrow_columns.empty_cells(chunk)
+                is_empty = arrow_columns.find_empty(chunk)
                 self.check_cells(name, is_empty, lambda row: "is empty", self.remedy, first_row)
             if len(chunk):
                 yield first_row, chunk
@@ -100,9 +100,9 @@ class Frame:
 
     def take(self, rows: Ids) -> "Frame":
         """Return a frame with the given rows only."""
-        previous_rows = np.arange(self.table.num_rows) if self.rows is None else self.rows
-        derived = {name: column.take(pa.array(rows)) for name, column in self.derived.items()}
-        return replace(self, table=self.table.take(pa.array(rows)), rows=previous_rows[rows], derived=derived)
+        file_rows = np.arange(self.table.num_rows) if self.rows is None else self.rows
+        columns = {name: column.take(pa.array(rows)) for name, column in self.derived_columns.items()}
+        return replace(self, table=self.table.take(pa.array(rows)), rows=file_rows[rows], derived_columns=columns)
 
     def column_error(self, name: str, problem_text: str) -> TableProblem:
         """Return an error about a column, which begins with the option that names the column.
@@ -111,7 +111,7 @@ class Frame:
             name: name of the column.
             problem_text: end of the message, which follows the name of the file.
         """
-        return TableProblem(f"{self.column_options.get(name, self.option)}: {self.where}{problem_text}")
+        return TableProblem(f"{self.column_options.get(name, self.option)}: {self.origin}{problem_text}")
 
     def cell_error(self, name: str, row: int, problem_text: str, remedy: str = "") -> TableProblem:
         """Return an error about the cell of a column in one row, with the file that holds the row.
@@ -123,38 +123,38 @@ class Frame:
             remedy: end of the message.
         """
         row = row if self.rows is None else int(self.rows[row])
-        part_text, row = ("", row) if self.locate is None else self.locate(row)
+        file_text, row = ("", row) if self.locate_row is None else self.locate_row(row)
         option = self.column_options.get(name, self.option)
-        return TableProblem(f"{option}: {self.where}{part_text}: column {name!r}, row {row} {problem_text}", remedy)
+        return TableProblem(f"{option}: {self.origin}{file_text}: column {name!r}, row {row} {problem_text}", remedy)
 
     def check_cells(
-        self, name: str, is_wrong: np.ndarray, describe: Callable[[int], str], remedy: str = "", first_row: int = 0
+        self, name: str, is_wrong: np.ndarray, describe_row: Callable[[int], str], remedy: str = "", first_row: int = 0
     ) -> None:
         """Raise `DataError` for the first cell that is wrong.
 
         Args:
             name: name of the column.
             is_wrong: whether each cell is wrong, bool [rows].
-            describe: function that returns what is wrong in a row, to follow "row 3".
+            describe_row: function that returns what is wrong in a row, to follow "row 3".
             remedy: end of the message.
             first_row: row of the first of these cells.
         """
         if is_wrong.any():
             row = int(is_wrong.argmax())
-            raise self.cell_error(name, first_row + row, describe(row), remedy)
+            raise self.cell_error(name, first_row + row, describe_row(row), remedy)
 
-    def type_of(self, name: str) -> pa.DataType:
+    def get_type(self, name: str) -> pa.DataType:
         """Return the type of a column's values."""
-        return decoded_type(self.table.schema.field(name).type)
+        return find_value_type(self.table.schema.field(name).type)
 
     def is_number(self, name: str) -> bool:
         """Return whether the column holds numbers, possibly with other texts in less than half of its cells."""
-        data_type = self.type_of(name)
+        data_type = self.get_type(name)
         if arrow_columns.is_text(data_type):
             return 0.5 <= arrow_columns.share_of_numbers(self.table.column(name)) < 1
         return arrow_columns.is_number(data_type)
 
-    def numbers(self, names: Sequence[str], *, allow_missing: bool = False) -> Float32[np.ndarray, "rows columns"]:
+    def read_matrix(self, names: Sequence[str], *, allow_missing: bool = False) -> Float32[np.ndarray, "rows columns"]:
         """Return several columns of numbers as one array, float32 [rows, columns].
 
         Args:
@@ -165,7 +165,7 @@ class Frame:
             DataError: a column has missing cells or holds no numbers; problems of several columns are raised together.
         """
         n_rows = self.table.num_rows
-        memory_text = f"{self.where} with {n_rows:,} rows of {len(names):,} numbers"
+        memory_text = f"{self.origin} with {n_rows:,} rows of {len(names):,} numbers"
         memory.require_memory(
             4.0 * n_rows * (len(names) + COLUMNS_AT_ONCE + 2), memory_text, "use fewer rows or columns"
         )
@@ -177,8 +177,8 @@ class Frame:
                 with problems.collect():
                     column[:] = self.read_numbers(name, allow_missing=allow_missing)
             # Whole columns, whose values are far apart, would need four times as long.
-            for start in range(0, n_rows, ROWS_AT_ONCE):
-                block_rows = slice(start, start + ROWS_AT_ONCE)
+            for block_start in range(0, n_rows, ROWS_AT_ONCE):
+                block_rows = slice(block_start, block_start + ROWS_AT_ONCE)
                 for j in range(len(block_names)):
                     values[block_rows, first_column + j] = columns[j, block_rows]
         problems.raise_all()
@@ -189,13 +189,13 @@ class Frame:
         column = self.column(name)
         if not arrow_columns.may_be_numbers(column):
             raise self.column_error(name, f": column {name!r} must hold numbers, but holds {column.type}")
-        values = arrow_columns.numbers(column)
+        values = arrow_columns.to_numbers(column)
         is_missing, remedy = np.isnan(values) & (not allow_missing), self.remedy + self.number_remedy
-        describe = arrow_columns.describe_missing
-        self.check_cells(name, is_missing, lambda row: describe(column, row) + count_more(is_missing), remedy)
+        describe_row = arrow_columns.describe_missing
+        self.check_cells(name, is_missing, lambda row: describe_row(column, row) + count_more(is_missing), remedy)
         return values
 
-    def arrays(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
+    def read_arrays(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
         """Return a column of lists, [rows, ...], or of images, uint8 [rows, channels, height, width].
 
         Integers keep their type, other numbers are float32. Parquet files are read row group by row group.
@@ -212,7 +212,7 @@ class Frame:
             chunk_data = list_column.read_chunk(self, name, chunk, first_row, values.shape[1:], allow_missing)
             if not first_row:
                 column_bytes = float(chunk_data.nbytes) / len(chunk_data) * n_rows
-                memory.require_memory(column_bytes, f"{self.where} with {n_rows:,} rows", "use fewer or smaller rows")
+                memory.require_memory(column_bytes, f"{self.origin} with {n_rows:,} rows", "use fewer or smaller rows")
                 values = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
             elif chunk_data.shape[1:] != values.shape[1:]:
                 raise self.cell_error(

@@ -47,7 +47,7 @@ def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Fra
         )
     frame = files.read_table(file, option=f"{group}.path")
     column_options = {column: f"{group}.{option}" for option, column in columns.items() if column is not None}
-    return replace(frame, where=path, column_options=column_options)
+    return replace(frame, origin=path, column_options=column_options)
 
 
 def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, str]]:
@@ -69,7 +69,7 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     frame.check_cells(
         column, has_spaces, lambda row: f"has spaces around its name, {names[name_numbers[row]]!r}: remove them"
     )
-    n_before_gap, gap_message = math.inf, ""
+    n_clients_before_gap, gap_message = math.inf, ""
     client_numbers = np.array(names)
     if (
         client_numbers.dtype.kind == "i"
@@ -79,10 +79,10 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
         first_client, last_client, next_client = (
             int(client_numbers[i]) for i in (0, gap_positions[0], gap_positions[0] + 1)
         )
-        n_before_gap, option_text = float(gap_positions[0] + 1), frame.column_options[column]
+        n_clients_before_gap, option_text = float(gap_positions[0] + 1), frame.column_options[column]
         clients_text = f"clients {first_client} to {last_client} and then {next_client}"
-        gap_message = f"{option_text}: {frame.where} has {clients_text}: add client {last_client + 1}"
-    return np.argsort(name_numbers, kind="stable"), np.bincount(name_numbers), (n_before_gap, gap_message)
+        gap_message = f"{option_text}: {frame.origin} has {clients_text}: add client {last_client + 1}"
+    return np.argsort(name_numbers, kind="stable"), np.bincount(name_numbers), (n_clients_before_gap, gap_message)
 
 
 def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Values:
@@ -98,7 +98,7 @@ def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Value
         DataError: a cell is no number, or outside of the interval; the message shows the first such cell.
     """
     values = frame.read_numbers(column)
-    if str(data_type := frame.type_of(column)) == "bool":
+    if str(data_type := frame.get_type(column)) == "bool":
         raise frame.column_error(column, f": column {column!r} must hold numbers, but holds {data_type}")
     lower_bound, upper_bound = ranges.interval_bounds(interval)
     allowed_text = f"which must be in {interval}, {unit}"

@@ -26,8 +26,8 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.clients import read_clients
 from fedcohort.dataset.files import release_memory
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.messages import difference
-from fedcohort.dataset.source import TableDataset, column_of
+from fedcohort.dataset.messages import compare_counts
+from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 
 SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
@@ -49,18 +49,18 @@ class UciHar(TableDataset):
 
         Raises `DataError`, which names file, column and row.
         """
-        train, test = self.frames()
-        subjects, subject_names = read_clients((train, test), [column_of(frame, "subject") for frame in (train, test)])
+        train, test = self.read_frames()
+        subjects, subject_ids = read_clients((train, test), [find_column(frame, "subject") for frame in (train, test)])
         train_owner, test_owner = np.split(subjects, [train.table.num_rows])
-        rule_text = f"which {train.where} has, too: the parts must have different people"  # their windows would overlap
-        is_shared, subject_column = np.isin(test_owner, train_owner), column_of(test, "subject")
+        overlap = f"which {train.origin} has, too: the parts must have different people"  # their windows would overlap
+        is_shared, subject_column = np.isin(test_owner, train_owner), find_column(test, "subject")
         test.check_cells(
-            subject_column, is_shared, lambda row: f"is of subject {subject_names[test_owner[row]]}, {rule_text}"
+            subject_column, is_shared, lambda row: f"is of subject {subject_ids[test_owner[row]]}, {overlap}"
         )
-        labels = [read_classes(frame, column_of(frame, "label"), ACTIVITIES) for frame in (train, test)]
+        labels = [read_classes(frame, find_column(frame, "label"), ACTIVITIES) for frame in (train, test)]
         data_notes = [f"{len(SIGNALS)} x {WINDOW_LENGTH}: {', '.join(SIGNALS)}, not normalised"]
         for part_name, y, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):
-            data_notes += difference(f"{part_name} windows", len(y), n_windows)
+            data_notes += compare_counts(f"{part_name} windows", len(y), n_windows)
         return Raw(
             *(self.name, read_windows(train), labels[0], read_windows(test), labels[1], len(ACTIVITIES)),
             train_owner=np.unique(train_owner, return_inverse=True)[1].astype(np.int64),
@@ -76,7 +76,7 @@ def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
     """Return the nine signals of all windows, float32 [N, 9, 128], in the order of `SIGNALS`."""
     x = np.empty((frame.table.num_rows, len(SIGNALS), WINDOW_LENGTH), dtype=np.float32)
     for channel, signal in enumerate(SIGNALS):
-        values = frame.arrays(name := column_of(frame, signal))
+        values = frame.read_arrays(name := find_column(frame, signal))
         if values.shape[1:] != (WINDOW_LENGTH,):
             problem_text = f": column {name!r} must hold lists of {WINDOW_LENGTH} numbers, but holds {values.shape[1:]}"
             raise frame.column_error(name, problem_text)

@@ -28,17 +28,17 @@ from fedcohort.dataset.base import Raw
 from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.labels import read_classes
-from fedcohort.dataset.source import column_of
+from fedcohort.dataset.source import find_column
 
 PLACE_COLUMNS, PLACES = ("place",), ("land", "water")
 LAYOUT = ImageLayout(
     name="waterbirds",
-    image=("image",),
-    label=("label", "y"),
+    image_columns=("image",),
+    label_columns=("label", "y"),
     classes=("landbird", "waterbird"),
     image_format=ImageFormat((3, 224, 224), resize=True, margin=16),
     scale=PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
-    original=(4_795, 5_794),
+    original_sizes=(4_795, 5_794),
 )
 
 
@@ -50,7 +50,7 @@ class Waterbirds(ImageTables):
         size: width and height of the images in pixels.
     """
 
-    name, column_names = LAYOUT.name, (LAYOUT.image, LAYOUT.label, PLACE_COLUMNS)
+    name, column_names = LAYOUT.name, (LAYOUT.image_columns, LAYOUT.label_columns, PLACE_COLUMNS)
 
     size: int
 
@@ -65,8 +65,8 @@ class Waterbirds(ImageTables):
         """
         image_format = ImageFormat((3, self.size, self.size), resize=True, margin=round(self.size / 14))
         layout = replace(LAYOUT, image_format=image_format)
-        frames = self.frames(optional_parts=("valid", "validation"))
-        place_of_row = [read_classes(frame, column_of(frame, *PLACE_COLUMNS), PLACES) for frame in frames]
+        frames = self.read_frames(optional_parts=("valid", "validation"))
+        place_of_row = [read_classes(frame, find_column(frame, *PLACE_COLUMNS), PLACES) for frame in frames]
         raw = layout.load(frames[:2], self.pixels)
         raw = replace(raw, train_attribute=place_of_row[0], test_attribute=place_of_row[1])
         if len(frames) == 2:

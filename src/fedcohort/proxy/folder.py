@@ -63,13 +63,13 @@ class Folder(Proxy):
             inputs = federation.converted.convert(self._read_pixels(table, federation))
         else:
             inputs = self._read_numbers(table, federation)
-        checked_inputs = check_proxy_inputs(torch.from_numpy(inputs), f"proxy=folder ({table.where})", federation)
+        checked_inputs = check_proxy_inputs(torch.from_numpy(inputs), f"proxy=folder ({table.origin})", federation)
         return draw_inputs(checked_inputs, self.n, "its rows", seed)
 
     def _read_numbers(self, table: Frame, federation: Federation) -> np.ndarray:
         """Return the inputs if those of the run are not pixels, float32."""
         column_names = self._input_columns(table, federation)
-        cell_values = table.numbers(column_names) if self.features is None else table.arrays(self.features)
+        cell_values = table.read_matrix(column_names) if self.features is None else table.read_arrays(self.features)
         inputs: np.ndarray = _to_sample_shape(cell_values, column_names, table, federation).astype(
             np.float32
         ) / np.float32(self.scale)
@@ -86,10 +86,10 @@ class Folder(Proxy):
         channels, height, width = federation.server_test.x.shape[1:]
         if self.features is not None:
             column = self.features
-            table = replace(table, column_options={column: "proxy.features"}, renamed={column: column})
+            table = replace(table, column_options={column: "proxy.features"}, column_renames={column: column})
             return read_images([table], [column], ImageFormat((channels, height, width)))
         column_names = self._input_columns(table, federation)
-        cell_values = _to_sample_shape(table.numbers(column_names), column_names, table, federation)
+        cell_values = _to_sample_shape(table.read_matrix(column_names), column_names, table, federation)
         pixels, is_no_pixel = to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
         if is_no_pixel.any():
             row, column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
@@ -116,7 +116,7 @@ def _to_sample_shape(
     sample_shape = tuple(federation.server_test.x.shape[1:])
     if prod(inputs.shape[1:]) != prod(sample_shape):
         raise DataError(
-            f"proxy.path: a sample of {table.where} has {prod(inputs.shape[1:])} numbers "
+            f"proxy.path: a sample of {table.origin} has {prod(inputs.shape[1:])} numbers "
             f"({list_names(column_names)}), but one of dataset={federation.name} has {prod(sample_shape)}; "
             "proxy.leave_out=[id,label] leaves columns out"
         )

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.component import Facts
-from fedcohort.dataset.base import Raw, check
+from fedcohort.dataset.base import Raw, check_data
 from fedcohort.host import memory
 from fedcohort.startup.compose import Composed
 
@@ -39,7 +39,7 @@ def load_federation(composition: Composed, components_by_group: Mapping[str, Any
     seed = data_seed(config)
 
     def read_raw() -> Raw:
-        raw = check(components_by_group["dataset"].load(seed))
+        raw = check_data(components_by_group["dataset"].load(seed))
         memory.return_free_memory()
         check_targets({group: components_by_group[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw

@@ -27,7 +27,7 @@ from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, split_by_class, split_by_owner
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.checksum import checksum_of
+from fedcohort.dataset.checksum import compute_checksum
 from fedcohort.errors import DataError
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.host import memory
@@ -48,7 +48,7 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
         OptionError: if the data do not suffice for the options; the message says what would be feasible.
         DataError: if the data do not suffice for clients.
     """
-    checksum = checksum_of(raw)  # before the inputs are overwritten
+    checksum = compute_checksum(raw)  # before the inputs are overwritten
     seed = options.seed
     raw = thin_samples(raw, options.limit, seed)
     assigned = assign_samples(raw, options)

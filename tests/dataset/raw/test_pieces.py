@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.dataset.raw import pieces
-from fedcohort.dataset.raw.pieces import Piece, file_stamp, write
+from fedcohort.dataset.raw.pieces import Piece, file_stamp, write_tables
 from fedcohort.errors import DataError
 
 Report = Callable[[str, int, int], None]
@@ -42,7 +42,7 @@ class Source:
 
 def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
     messages: list[tuple[str, int, int]] = []
-    assert write(Source().pieces(), tmp_path, lambda *args: messages.append(args)) == {"train": 4, "test": 2}
+    assert write_tables(Source().pieces(), tmp_path, lambda *args: messages.append(args)) == {"train": 4, "test": 2}
     assert pq.read_table(tmp_path / "train.parquet")["x"].to_pylist() == [0, 1, 10, 11]
     assert pq.read_table(tmp_path / "test.parquet")["x"].to_pylist() == [20, 21]
     assert pq.ParquetFile(tmp_path / "train.parquet").metadata.row_group(0).column(0).compression == "ZSTD"
@@ -53,12 +53,12 @@ def test_parts_are_whole_and_in_order(tmp_path: Path) -> None:
 def test_an_interrupted_conversion_resumes(tmp_path: Path) -> None:
     source = Source()
     with pytest.raises(KeyboardInterrupt):
-        write(source.pieces(broken=1), tmp_path, quiet)
+        write_tables(source.pieces(broken=1), tmp_path, quiet)
     assert source.made == ["train0"]
     assert not (tmp_path / "train.parquet").exists()
-    write(source.pieces(), tmp_path, quiet)
+    write_tables(source.pieces(), tmp_path, quiet)
     assert source.made == ["train0", "train1", "test2"], "nothing is made twice"
-    assert write(source.pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
+    assert write_tables(source.pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
     assert len(source.made) == 3, "and nothing where all is done"
 
 
@@ -67,7 +67,7 @@ def test_a_conversion_interrupted_while_joining_resumes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, when: str
 ) -> None:
     """Between the two parts, or within the first, of which half is there."""
-    source, real = Source(), pieces._join
+    source, real = Source(), pieces._join_files
 
     def join(files: Sequence[Path], target: Path, unique: str) -> int:
         if when == "within":
@@ -76,19 +76,19 @@ def test_a_conversion_interrupted_while_joining_resumes(
             raise KeyboardInterrupt
         return real(files, target, unique)
 
-    monkeypatch.setattr(pieces, "_join", join)
+    monkeypatch.setattr(pieces, "_join_files", join)
     with pytest.raises(KeyboardInterrupt):
-        write(source.pieces(), tmp_path, quiet)
+        write_tables(source.pieces(), tmp_path, quiet)
     monkeypatch.undo()
-    assert write(source.pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
+    assert write_tables(source.pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
     assert source.made == ["train0", "train1", "test2"], "nothing is made twice"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["prepared.json", "test.parquet", "train.parquet"]
 
 
 def test_a_table_that_has_gone_is_made_again(tmp_path: Path) -> None:
-    write(Source().pieces(), tmp_path, quiet)
+    write_tables(Source().pieces(), tmp_path, quiet)
     (tmp_path / "train.parquet").unlink()
-    assert write(Source().pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
+    assert write_tables(Source().pieces(), tmp_path, quiet) == {"train": 4, "test": 2}
     assert pq.read_table(tmp_path / "train.parquet")["x"].to_pylist() == [0, 1, 10, 11]
 
 
@@ -113,7 +113,7 @@ def test_a_folder_of_the_users_stays(tmp_path: Path, name: str) -> None:
         tmp_path / "precious"
     )
     (made_folder / "unfinished" / f"{name}.txt").write_text("mine")
-    write(Source().pieces(), made_folder, quiet)
+    write_tables(Source().pieces(), made_folder, quiet)
     assert (made_folder / "unfinished" / f"{name}.txt").read_text() == "mine"
     assert (tmp_path / "precious" / "thesis.txt").read_text() == "mine"
 
@@ -124,40 +124,40 @@ def test_no_file_is_replaced_or_followed(tmp_path: Path, name: str) -> None:
     (tmp_path / "made").mkdir()
     (tmp_path / "made" / name).symlink_to(tmp_path / "precious")
     with pytest.raises(DataError, match="name another folder"):
-        write(Source().pieces(), tmp_path / "made", quiet)
+        write_tables(Source().pieces(), tmp_path / "made", quiet)
     assert (tmp_path / "precious").read_text() == "mine"
     assert [path.name for path in (tmp_path / "made").iterdir()] == [name]
 
 
 def test_a_damaged_piece_is_named(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        write(Source().pieces(broken=1), tmp_path, quiet)
+        write_tables(Source().pieces(broken=1), tmp_path, quiet)
     (piece,) = tmp_path.glob("unfinished-*/train-000000.parquet")
     piece.write_bytes(piece.read_bytes()[:20])
     with pytest.raises(DataError, match=r"train-000000.parquet is damaged .*: remove it and type the command again"):
-        write(Source().pieces(), tmp_path, quiet)
+        write_tables(Source().pieces(), tmp_path, quiet)
 
 
 def test_other_data_are_never_mixed_in(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
-        write(Source().pieces(broken=1), tmp_path / "a", quiet)
+        write_tables(Source().pieces(broken=1), tmp_path / "a", quiet)
     with pytest.raises(DataError, match=r"unfinished-.* is from another source or has other options: remove it"):
-        write(Source().pieces(key="other"), tmp_path / "a", quiet)
-    write(Source().pieces(), tmp_path / "b", quiet)
+        write_tables(Source().pieces(key="other"), tmp_path / "a", quiet)
+    write_tables(Source().pieces(), tmp_path / "b", quiet)
     with pytest.raises(
         DataError, match="holds data that were prepared from another source or with other options: name another folder"
     ):
-        write(Source().pieces(key="other"), tmp_path / "b", quiet)
+        write_tables(Source().pieces(key="other"), tmp_path / "b", quiet)
     (tmp_path / "b" / "prepared.json").unlink()
     with pytest.raises(DataError, match=r"b holds train.parquet, which was not prepared here"):
-        write(Source().pieces(), tmp_path / "b", quiet)
+        write_tables(Source().pieces(), tmp_path / "b", quiet)
     (tmp_path / "b" / "prepared.json").write_text("{")
     with pytest.raises(DataError, match="prepared from another source"):
-        write(Source().pieces(), tmp_path / "b", quiet)
+        write_tables(Source().pieces(), tmp_path / "b", quiet)
 
 
 def test_pieces_of_different_columns_are_refused(tmp_path: Path) -> None:
     rows: list[list[Any]] = [[1], ["a"]]
     parts = [Piece("train", str(i), partial(pa.table, {"x": x})) for i, x in enumerate(rows)]
     with pytest.raises(DataError, match=r"train.parquet: all parts must have the columns"):
-        write(parts, tmp_path, quiet)
+        write_tables(parts, tmp_path, quiet)

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.dataset.files import check_folder
-from fedcohort.dataset.raw.source import check_inside, find_first, folders_in, images_in
+from fedcohort.dataset.raw.source import check_inside, find_images, find_path, list_folders
 from fedcohort.errors import DataError
 
 
@@ -20,9 +20,9 @@ def source(tmp_path: Path) -> Path:
 
 
 def test_images_by_name(source: Path) -> None:
-    assert [path.name for path in images_in(source, source / "cats")] == ["a.jpg", "b.PNG"]
-    assert [path.name for path in folders_in(source, source)] == ["cats"]
-    assert find_first(source, "dogs", "cats").name == "cats"
+    assert [path.name for path in find_images(source, source / "cats")] == ["a.jpg", "b.PNG"]
+    assert [path.name for path in list_folders(source, source)] == ["cats"]
+    assert find_path(source, "dogs", "cats").name == "cats"
 
 
 def test_links_and_names_that_lead_out_are_refused(source: Path, tmp_path: Path) -> None:
@@ -31,15 +31,15 @@ def test_links_and_names_that_lead_out_are_refused(source: Path, tmp_path: Path)
             check_inside(source, name)
     (source / "cats" / "c.png").symlink_to(tmp_path / "secret.png")
     with pytest.raises(DataError, match=r"cats/c.png leads out of the folder, to .*secret.png: it is not read"):
-        images_in(source, source / "cats")
+        find_images(source, source / "cats")
     (source / "dogs").symlink_to(tmp_path)
     with pytest.raises(DataError, match="dogs leads out of the folder"):
-        folders_in(source, source)
+        list_folders(source, source)
 
 
 def test_links_inside_are_fine(source: Path) -> None:
     (source / "cats" / "c.png").symlink_to(source / "cats" / "a.jpg")
-    assert len(images_in(source, source / "cats")) == 3
+    assert len(find_images(source, source / "cats")) == 3
 
 
 def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
@@ -48,6 +48,6 @@ def test_what_is_not_there_is_named(source: Path, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=r"SRC=.*secret.png: this is no folder \(archives must be unpacked\)"):
         check_folder(str(tmp_path / "secret.png"), "SRC")
     with pytest.raises(DataError, match="has no dogs; it has cats"):
-        find_first(source, "dogs")
+        find_path(source, "dogs")
     with pytest.raises(DataError, match="has no dogs"):
         check_inside(source, "dogs")

@@ -19,7 +19,7 @@ def test_each_image_keeps_its_pixels_and_its_class(tmp_path: Path) -> None:
         save(tmp_path / word / f"{k}.png", (4, 4), value=k)
     frame = read_image_frames(tmp_path)["train"]
     assert frame.column("label").to_pylist() == ["cat", "dog", "dog"]
-    pixels = frame.arrays("image")
+    pixels = frame.read_arrays("image")
     np.testing.assert_array_equal(pixels, np.arange(3)[:, None, None, None] * np.ones((1, 1, 4, 4)))
 
 

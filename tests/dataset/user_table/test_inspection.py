@@ -17,7 +17,7 @@ def decide(typed: Any = None, n: Any = N, **columns: Any) -> tuple[Inspection, d
     """Return the look at a table with the classes a and b, and the decisions by topic."""
     table = {"x": np.linspace(-1, 1, n), **columns}
     table.setdefault("label", ["a", "b"] * (n // 2))
-    look = Inspection([Frame("t.csv", pa.table(table))], typed or {}, is_cut=True)
+    look = Inspection([Frame("t.csv", pa.table(table))], typed or {}, cuts_test=True)
     return look, {decision.topic: decision for decision in look.decide_roles()}
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from fedcohort.dataset.user_table.propose import propose
+from fedcohort.dataset.user_table.propose import propose_options
 from fedcohort.errors import DataError
 from folder_toy import folder
 
@@ -30,7 +30,7 @@ def load(path: Path, options: dict[str, Any]) -> Any:
 
 def test_everything_about_a_table_is_decided_at_once(tmp_path: Path) -> None:
     patients().to_csv(tmp_path / "patients.csv", sep=";", decimal=",", index=False)
-    proposal = propose(str(tmp_path), {})
+    proposal = propose_options(str(tmp_path), {})
     assert proposal.options == {
         "dataset.label": "diagnosis",
         "dataset.leave_out": ["patient_id"],
@@ -52,7 +52,7 @@ def test_everything_about_a_table_is_decided_at_once(tmp_path: Path) -> None:
 
 def test_nothing_is_proposed_for_typed_options(tmp_path: Path) -> None:
     patients().to_csv(tmp_path / "patients.csv", index=False)
-    options = propose(str(tmp_path), {"dataset.label": "sex", "cohort": "2", "dataset.missing": "drop"}).options
+    options = propose_options(str(tmp_path), {"dataset.label": "sex", "cohort": "2", "dataset.missing": "drop"}).options
     assert not {"dataset.label", "cohort", "dataset.missing"} & set(options)
     assert options["dataset.categories"] == ["diagnosis"]
     assert options["dataset.client"] == "site"
@@ -63,7 +63,7 @@ def test_small_clients_are_pooled_or_left_out(tmp_path: Path, rows: int, pooled:
     """Of 120 clients of two rows all are pooled; of eight of 30 rows and one of three, the one is left out."""
     frame = patients(243 if rows == 30 else 240).assign(site=lambda f: [f"s{k // rows}" for k in range(len(f))])
     frame.to_csv(tmp_path / "train.csv", index=False)
-    options = propose(str(tmp_path), {}).options
+    options = propose_options(str(tmp_path), {}).options
     assert options["dataset.min_client_samples"] == 10
     assert options.get("dataset.pool_small", False) is pooled
     assert np.bincount(load(tmp_path, options).train_owner).max() >= 10
@@ -73,7 +73,7 @@ def test_labels_that_skip_numbers_get_their_number_of_classes(tmp_path: Path) ->
     frame = pd.DataFrame({"x": np.arange(40) / 40, "label": 1 + np.arange(40) % 3})
     for part in ("train", "test"):
         frame.to_csv(tmp_path / f"{part}.csv", index=False)
-    options = propose(str(tmp_path), {}).options
+    options = propose_options(str(tmp_path), {}).options
     assert options == {"dataset.n_classes": 4, "clients": 2, "cohort": 1}
     assert load(tmp_path, options).n_classes == 4
 
@@ -81,12 +81,12 @@ def test_labels_that_skip_numbers_get_their_number_of_classes(tmp_path: Path) ->
 def test_lists_and_long_tables_get_their_options(tmp_path: Path) -> None:
     lists: dict[str, Any] = {"ax": [[1.0, 2.0]] * 40, "ay": [[3.0, 4.0]] * 40, "label": [0, 1] * 20}
     pd.DataFrame(lists).to_parquet(tmp_path / "train.parquet")
-    assert propose(str(tmp_path), {}).options["dataset.features"] == ["ax", "ay"]
+    assert propose_options(str(tmp_path), {}).options["dataset.features"] == ["ax", "ay"]
     (tmp_path / "train.parquet").unlink()
     k = np.arange(400)
     steps = pd.DataFrame({"rec": k // 40, "t": k % 40, "a": np.sin(k), "activity": np.where(k // 40 % 2, "sit", "run")})
     steps.to_csv(tmp_path / "walks.tsv", sep="\t", index=False)
-    options = propose(str(tmp_path), {}).options
+    options = propose_options(str(tmp_path), {}).options
     assert (options["dataset.series"], options["dataset.window"]) == ("rec", 20)
     assert options["dataset.leave_out"] == ["t"]
     assert load(tmp_path, options).train_x.shape[1:] == (1, 20)
@@ -95,4 +95,4 @@ def test_lists_and_long_tables_get_their_options(tmp_path: Path) -> None:
 def test_a_table_without_a_column_for_labels_is_rejected(tmp_path: Path) -> None:
     pd.DataFrame({"x": np.arange(40) / 40}).to_csv(tmp_path / "train.csv", index=False)
     with pytest.raises(DataError, match=r"no column can hold labels .*: name one with dataset.label=NAME"):
-        propose(str(tmp_path), {})
+        propose_options(str(tmp_path), {})

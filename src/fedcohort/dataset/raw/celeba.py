@@ -10,39 +10,39 @@ from pathlib import Path
 from fedcohort.dataset.csv_file import check_encoding
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import check_file, find_first, log_left_out
+from fedcohort.dataset.raw.source import check_file, find_path, log_left_out
 from fedcohort.errors import DataError
 
 PART_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 
 
-def plan(source: Path, size: int | None) -> list[Piece]:
+def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
     """Return the tables to write from CelebA's image folder and lists.
 
     Raises `DataError` for an invalid line of a list, with its number, and for an image that a list lacks.
     """
-    images = find_first(source, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
-    file = find_first(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
-    headers, attributes = _read_list(file, n_headers=2)
-    _, identities = _read_list(find_first(source, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
-    _, part_by_image = _read_list(find_first(source, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
+    images = find_path(source, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
+    file = find_path(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
+    header_lines, attributes = _read_list(file, n_headers=2)
+    _, identities = _read_list(find_path(source, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
+    _, part_by_image = _read_list(find_path(source, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
     if not attributes:
         raise DataError(f"{file} names no image")
-    n_rows, names = headers
-    if repeated_names := [name for name in names if names.count(name) > 1 or name in ("image", "celeb_id")]:
+    n_rows, columns = header_lines
+    if repeated_names := [name for name in columns if columns.count(name) > 1 or name in ("image", "celeb_id")]:
         raise DataError(
             f"{file}: the attribute {repeated_names[0]!r} occurs twice, or has the name of another column: rename it"
         )
     rows = []
     for image, (line_number, values) in attributes.items():
         location_text = f"{file}, line {line_number}"
-        if len(values) != len(names) or set(values) - {"-1", "1"}:
-            raise DataError(f"{location_text}: expected {len(names)} values of 1 or -1, one for each attribute")
+        if len(values) != len(columns) or set(values) - {"-1", "1"}:
+            raise DataError(f"{location_text}: expected {len(columns)} values of 1 or -1, one for each attribute")
         if image not in identities or image not in part_by_image:
             raise DataError(
                 f"{location_text}: {image} is missing in the list of {'parts' if image in identities else 'identities'}"
             )
-        part_code, identity = (" ".join(list_rows[image][1]) for list_rows in (part_by_image, identities))
+        part_code, identity = (" ".join(values_by_image[image][1]) for values_by_image in (part_by_image, identities))
         if part_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
             raise DataError(f"{image}: part must be 0, 1 or 2, got {part_code!r}; identity a number, got {identity!r}")
         path = check_file(source, images.relative_to(source) / image)
@@ -50,7 +50,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
     if n_rows != [str(len(rows))]:
         raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, but {len(rows)} images follow: correct it")
     log_left_out(images, sorted((identities.keys() | part_by_image.keys()) - attributes.keys()))
-    return plan_pieces(rows, ("celeb_id", *names), source, size)
+    return plan_pieces(rows, ("celeb_id", *columns), source, image_size)
 
 
 def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[str, tuple[int, list[str]]]]:
@@ -64,9 +64,9 @@ def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[st
     """
     check_encoding(file.open("rb"), str(file))
     lines = [
-        (line_number, text.split())
-        for line_number, text in enumerate(file.read_text("utf-8").split("\n"), 1)
-        if text.strip()
+        (line_number, line.split())
+        for line_number, line in enumerate(file.read_text("utf-8").split("\n"), 1)
+        if line.strip()
     ]
     values: dict[str, tuple[int, list[str]]] = {}
     for line_number, (image, *line_cells) in lines[n_headers:]:

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from fedcohort.dataset.images import BadImage, ImageFormat, decode
+from fedcohort.dataset.images import BadImage, ImageFormat, decode_image
 from fedcohort.dataset.raw.pieces import Piece, file_stamp
 from fedcohort.errors import DataError
 
@@ -47,7 +47,7 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], source: Pa
             digest = hashlib.blake2b(f"{size} {names}".encode(), digest_size=16)
             for row in rows:
                 digest.update(f"{row.file.relative_to(source)} {file_stamp(row.file)} {row.values}".encode())
-            make_rows = partial(make_table, rows, tuple(names), source, partial(_read_valid, size=size))
+            make_rows = partial(make_table, rows, tuple(names), source, partial(_read_bytes, size=size))
             table_pieces.append(Piece(part_name, digest.hexdigest(), make_rows))
     return table_pieces
 
@@ -71,17 +71,17 @@ def make_table(
     return pa.table({"image": pa.array(images, image_type), **columns})
 
 
-def _read_valid(image: EncodedImage, size: int | None) -> bytes:
+def _read_bytes(image: EncodedImage, size: int | None) -> bytes:
     """Return the bytes of an image file, or of a PNG of the given size. Raises `DataError` if decoding fails."""
     from PIL import Image
 
-    data = image.file.read_bytes()
+    file_bytes = image.file.read_bytes()
     try:
-        pixels = decode(data, None if size is None else ImageFormat((3, size, size), resize=True))
+        pixels = decode_image(file_bytes, None if size is None else ImageFormat((3, size, size), resize=True))
     except BadImage as error:
         raise DataError(f"{image.file} {error!s}") from error
     if size is None:
-        return data
+        return file_bytes
     png_stream = io.BytesIO()
     Image.fromarray(pixels.transpose(1, 2, 0)).save(png_stream, "PNG")
     return png_stream.getvalue()

@@ -9,16 +9,16 @@ from pathlib import Path
 
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, folders_in, images_in, log_left_out
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, find_images, list_folders, log_left_out
 from fedcohort.errors import DataError
 
 PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
 
 
-def plan(source: Path, size: int | None) -> list[Piece]:
+def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
     """Return the tables to write from a folder of images. Raises `DataError` if no class has images."""
     images = [image for part_images in list_images(source).values() for image in part_images]
-    return plan_pieces(images, ("label",), source, size)
+    return plan_pieces(images, ("label",), source, image_size)
 
 
 def holds_classes(folder: Path) -> bool:
@@ -34,7 +34,7 @@ def holds_classes(folder: Path) -> bool:
 
 def list_images(source: Path) -> dict[str, list[EncodedImage]]:
     """Return the images of each part with their classes. Raises `DataError` if a part has no classes with images."""
-    folders = folders_in(source, source)
+    folders = list_folders(source, source)
     part_folders = [("train", source)]
     if (source / "train").is_dir():
         part_folders = [(PART_BY_FOLDER[folder.name], folder) for folder in folders if folder.name in PART_BY_FOLDER]
@@ -46,8 +46,8 @@ def list_images(source: Path) -> dict[str, list[EncodedImage]]:
     images: dict[str, list[EncodedImage]] = {}
     for part_name, part_folder in part_folders:
         images[part_name] = []
-        for folder in folders_in(source, part_folder):
-            images[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in images_in(source, folder)]
+        for folder in list_folders(source, part_folder):
+            images[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in find_images(source, folder)]
         if not images[part_name]:
             raise DataError(
                 f"{part_folder} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected"

@@ -28,34 +28,34 @@ from typing import Any
 import numpy as np
 
 from fedcohort.dataset.raw.pieces import Piece, file_stamp
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, folders_in, log_left_out
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_folders, log_left_out
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
 UNIQUE_COLUMN = "client"  # all samples of a user in a part must be in one file
 REQUIRED_KEYS = ("user_data", "users", "num_samples")
-NOT_COUNTED = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
+UNCOUNTED_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
 
 
-def plan(source: Path, size: int | None) -> list[Piece]:
+def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
     """Return the tables to write from LEAF's JSON, with one piece for each file.
 
-    Raises `DataError` if there is no JSON, or if `size` is set, as there are no images to resize.
+    Raises `DataError` if there is no JSON, or if `image_size` is set, as there are no images to resize.
     """
-    if size is not None:
+    if image_size is not None:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
-    files = [("train", file) for file in _list_files(source, source)]
+    files = [("train", file) for file in _list_json_files(source, source)]
     if (source / "train").is_dir():
         log_left_out(source, [file.name for _, file in files])
-        part_folders = [folder for folder in folders_in(source, source) if folder.name in ("train", "test")]
-        files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_files(source, folder)]
+        part_folders = [folder for folder in list_folders(source, source) if folder.name in ("train", "test")]
+        files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_json_files(source, folder)]
     if not files:
         raise DataError(f"{source} has no JSON files: train/*.json and test/*.json, or *.json, are expected")
     return [Piece(part, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for part, file in files]
 
 
-def _list_files(source: Path, folder: Path) -> list[Path]:
+def _list_json_files(source: Path, folder: Path) -> list[Path]:
     """Return the JSON files of a folder, by name."""
     file_names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != source:
@@ -107,7 +107,7 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
         raise DataError(f"{file}: users must list each user of user_data once, by name; {invalid_users[0]!r} is wrong")
     if sample_counts is not None and (not isinstance(sample_counts, list) or len(sample_counts) != len(users)):
         raise DataError(f"{file}: num_samples must be a list of {len(users)} numbers, one for each of users")
-    n_numbers = None
+    input_length = None
     for user_number, user in enumerate(users):
         user_data = data_by_user.get(user)
         samples = user_data if isinstance(user_data, dict) else {}
@@ -122,26 +122,26 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
             raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {n_samples}")
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGE_SUFFIXES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
-        n_numbers = _check_samples(f"{file}: user {user!r}", x, y, n_numbers)
+        input_length = _check_samples(f"{file}: user {user!r}", x, y, input_length)
         yield from zip([user] * len(x), x, y, strict=True)
 
 
-def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], n_numbers: int | None) -> int | None:
+def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_length: int | None) -> int | None:
     """Check a user's samples; return the number of numbers in an input, or None for texts and tokens.
 
     Args:
         user_text: file and user, for messages.
         x: inputs: lists of numbers, texts, or lists of tokens.
         y: labels: whole numbers, texts, or lists of tokens.
-        n_numbers: required number of numbers in an input, from the users before; None for the first user.
+        input_length: required number of numbers in an input, from the users before; None for the first user.
 
     Raises:
         DataError: a sample is invalid; the message names it.
     """
-    for row, (sample, label) in enumerate(zip(x, y, strict=True)):
+    for sample_number, (sample, label) in enumerate(zip(x, y, strict=True)):
         is_number = type(label) is int or (isinstance(label, float) and label.is_integer())
-        is_list = isinstance(label, list) and all(isinstance(token, str) for token in label)
-        if not (is_number or is_list or isinstance(label, str)):
+        is_token_list = isinstance(label, list) and all(isinstance(token, str) for token in label)
+        if not (is_number or is_token_list or isinstance(label, str)):
             raise DataError(f"{user_text} has label {label!r:.40}; labels are whole numbers, texts, or lists of texts")
         if isinstance(sample, str) or (isinstance(sample, list) and set(map(type, sample)) == {str}):
             continue
@@ -150,14 +150,15 @@ def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], n_numbers
         if invalid_values or not isinstance(sample, list):
             allowed_text = "texts, or lists of numbers that float32 can hold"
             raise DataError(
-                f"{user_text}, sample {row}: x must hold {allowed_text}, but holds {[*invalid_values, sample][0]!r:.40}"
+                f"{user_text}, sample {sample_number}: x must hold {allowed_text}, but holds "
+                f"{[*invalid_values, sample][0]!r:.40}"
             )
-        n_numbers = len(sample) if n_numbers is None else n_numbers
-        if len(sample) != n_numbers or not sample:
+        input_length = len(sample) if input_length is None else input_length
+        if len(sample) != input_length or not sample:
             raise DataError(
-                f"{user_text}, sample {row}: x has {len(sample)} numbers, but the first sample has {n_numbers}"
+                f"{user_text}, sample {sample_number}: x has {len(sample)} numbers, but the first has {input_length}"
             )
-    return n_numbers
+    return input_length
 
 
 def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any]) -> tuple[list[Any], list[Any]]:
@@ -178,36 +179,36 @@ def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any
         targets = comment_info.get("target_tokens") if isinstance(comment_info, dict) else None
         if not isinstance(tokens, list) or not isinstance(targets, list):
             raise DataError(f"{user_text}, comment {comment_number} has no lists x and y.target_tokens")
-        lengths = [
+        sequence_lengths = [
             [len(sequence) if isinstance(sequence, list) else -1 for sequence in token_lists]
             for token_lists in (tokens, targets)
         ]
-        if lengths[0] != lengths[1]:
-            problem_text = f"has words in lists of {lengths[0]} and targets in lists of {lengths[1]}"
+        if sequence_lengths[0] != sequence_lengths[1]:
+            problem_text = f"has words in lists of {sequence_lengths[0]} and targets in lists of {sequence_lengths[1]}"
             raise DataError(f"{user_text}, comment {comment_number} {problem_text}")
         x += tokens
         y += targets
     return x, y
 
 
-def finish(destination: Path) -> None:
+def write_vocabulary(destination: Path) -> None:
     """Write the vocabulary of a prepared folder whose inputs are lists of tokens, unless it exists."""
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    train, vocabulary = destination / "train.parquet", destination / "vocabulary.parquet"
-    if os.path.lexists(vocabulary) or not train.exists():
+    train_file, vocabulary_file = destination / "train.parquet", destination / "vocabulary.parquet"
+    if os.path.lexists(vocabulary_file) or not train_file.exists():
         return
-    table = parquet.open_file(train, pre_buffer=False)
+    table = parquet.open_file(train_file, pre_buffer=False)
     if table.schema_arrow.field("x").type != pa.list_(pa.string()):
         return
     token_counts: Counter[str] = Counter()
     for row_group in range(table.num_row_groups):
         token_counts.update(pc.list_flatten(table.read_row_group(row_group, columns=["x"]).column("x")).to_pylist())
-    for token in NOT_COUNTED:
+    for token in UNCOUNTED_TOKENS:
         del token_counts[token]
-    ranked_tokens = sorted(token_counts.items(), key=lambda entry: (-entry[1], entry[0]))
+    ranked_tokens = sorted(token_counts.items(), key=lambda counted_token: (-counted_token[1], counted_token[0]))
     rows = [{"word": word, "count": n} for word, n in ranked_tokens]
     schema = pa.schema({"word": pa.string(), "count": pa.int64()})
-    with disk.replace_atomically(vocabulary) as draft_path:
+    with disk.replace_atomically(vocabulary_file) as draft_path:
         parquet.write_table(pa.Table.from_pylist(rows, schema), draft_path)

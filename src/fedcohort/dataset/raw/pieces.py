@@ -1,8 +1,8 @@
 """Write tables piece by piece, so that an interrupted command can resume.
 
-A plan is a list of pieces: rows of a part (train, valid, test), in an order that depends only on the source. `write`
-saves each piece as <destination>/unfinished-<digest>/<part>-<number>.parquet, which is complete or absent. It then
-joins them to <part>.parquet, compressed by zstd, and writes prepared.json with the digest of the plan.
+A plan is a list of pieces: rows of a part (train, valid, test), in an order that depends only on the source.
+`write_tables` saves each piece as <destination>/unfinished-<digest>/<part>-<number>.parquet, complete or not at all. It
+then joins them to <part>.parquet, compressed by zstd, and writes prepared.json with the digest of the plan.
 
 The working folder is named after the digest, so that a plan resumes only its own pieces. Existing files are never
 replaced. Nothing in the source is unpickled or executed.
@@ -21,7 +21,7 @@ from typing import Any
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
-UNFINISHED, DONE_FILE = "unfinished-", "prepared.json"
+UNFINISHED_PREFIX, RECORD_FILE = "unfinished-", "prepared.json"
 ROWS_PER_GROUP = 10_000  # of a row group
 
 
@@ -32,16 +32,16 @@ class Piece:
     Attributes:
         part: part of the dataset that the rows belong to: "train", "test" or "valid".
         key: names, sizes and times (`file_stamp`) of the source files. Pieces with equal keys have equal rows.
-        make: function that returns the rows as a `pa.Table`.
+        make_rows: function that returns the rows as a `pa.Table`.
     """
 
     part: str
     key: str
-    make: Callable[[], Any]
+    make_rows: Callable[[], Any]
 
 
-def write(
-    pieces: Sequence[Piece], destination: Path, report: Callable[[str, int, int], None], unique_column: str = ""
+def write_tables(
+    pieces: Sequence[Piece], destination: Path, on_piece: Callable[[str, int, int], None], unique_column: str = ""
 ) -> dict[str, int]:
     """Write the missing tables of a plan; return the number of rows of each part.
 
@@ -50,21 +50,21 @@ def write(
     Args:
         pieces: the plan.
         destination: folder to write to.
-        report: function that is called with a part, the number of finished pieces and the number of all pieces.
+        on_piece: function that is called with a part, the number of finished pieces and the number of all pieces.
         unique_column: name of a column whose values may occur in one piece of a part only; empty for no such column.
 
     Raises:
         DataError: the destination holds other data.
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
-    folder = destination / f"{UNFINISHED}{digest}"
-    rows_by_piece = _read_done(destination, digest)
+    folder = destination / f"{UNFINISHED_PREFIX}{digest}"
+    rows_by_piece = _read_finished_rows(destination, digest)
     missing_parts = [
         part for part in dict.fromkeys(p.part for p in pieces) if not (destination / f"{part}.parquet").is_file()
     ]
     if rows_by_piece is not None and not missing_parts:
         return rows_by_piece
-    _check_free(
+    _check_target(
         destination, missing_parts if rows_by_piece is not None else ["train", "valid", "test", "vocabulary"], folder
     )
     folder.mkdir(parents=True, exist_ok=True)
@@ -72,15 +72,15 @@ def write(
     for piece_number, piece in enumerate(pieces):
         file = folder / f"{piece.part}-{piece_number:06}.parquet"
         if not file.exists():
-            _save(piece.make(), file)
+            _save_table(piece.make_rows(), file)
         files.setdefault(piece.part, []).append(file)
-        report(piece.part, piece_number + 1, len(pieces))
+        on_piece(piece.part, piece_number + 1, len(pieces))
     row_counts = {
-        part: _join(part_files, folder / f"{part}.parquet", unique_column) for part, part_files in files.items()
+        part: _join_files(part_files, folder / f"{part}.parquet", unique_column) for part, part_files in files.items()
     }
     for part in missing_parts:
         os.replace(folder / f"{part}.parquet", destination / f"{part}.parquet")
-    with disk.replace_atomically(destination / DONE_FILE) as draft_path:
+    with disk.replace_atomically(destination / RECORD_FILE) as draft_path:
         draft_path.write_text(json.dumps({"plan": digest, "rows": row_counts}) + "\n")
     shutil.rmtree(folder)
     return row_counts
@@ -88,61 +88,61 @@ def write(
 
 def file_stamp(file: Path) -> str:
     """Return size in bytes and modification time in nanoseconds of a file, as text."""
-    status = file.stat()
-    return f"{status.st_size} {status.st_mtime_ns}"
+    file_status = file.stat()
+    return f"{file_status.st_size} {file_status.st_mtime_ns}"
 
 
-def _read_done(destination: Path, digest: str) -> dict[str, int] | None:
+def _read_finished_rows(destination: Path, digest: str) -> dict[str, int] | None:
     """Return the number of rows of each finished part of this plan; None if `destination` has no finished data.
 
     Raises `DataError` for data of another plan, and for a file that this command did not write.
     """
-    file = destination / DONE_FILE
+    file = destination / RECORD_FILE
     if not os.path.lexists(file):
         return None
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
         done_record: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
         if done_record["plan"] == digest:
             return {str(part_name): int(n_rows) for part_name, n_rows in done_record["rows"].items()}
-    what = "holds data that were prepared from another source or with other options: name another folder"
-    raise DataError(f"{destination} {what}")
+    problem_text = "holds data that were prepared from another source or with other options: name another folder"
+    raise DataError(f"{destination} {problem_text}")
 
 
-def _check_free(destination: Path, names: Sequence[str], folder: Path) -> None:
+def _check_target(destination: Path, table_names: Sequence[str], folder: Path) -> None:
     """Raise `DataError` if `destination` is not a folder, or contains files that would be overwritten.
 
     Args:
         destination: folder to write to.
-        names: names of the tables to write, without suffix.
+        table_names: names of the tables to write, without suffix.
         folder: folder of unfinished pieces of this plan.
     """
     if os.path.lexists(destination) and not destination.is_dir():
         raise DataError(f"{destination} is not a folder: name another one")
     if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
         raise DataError(f"{folder} is not a folder that this command made: remove it, or name another folder")
-    for name in names:
+    for name in table_names:
         if existing_file := next(destination.glob(f"{name}.*"), None):
             raise DataError(
                 f"{destination} holds {existing_file.name}, which was not prepared here: name another folder"
             )
-    unfinished_folders = destination.glob(UNFINISHED + 32 * "[0-9a-f]")
+    unfinished_folders = destination.glob(UNFINISHED_PREFIX + 32 * "[0-9a-f]")
     if other_folder := next((path for path in unfinished_folders if path != folder), None):
         raise DataError(
             f"{other_folder} is from another source or has other options: remove it, or name another folder"
         )
 
 
-def _save(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
+def _save_table(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
     with disk.replace_atomically(file) as draft_path:
         parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
 
 
-def _join(files: Sequence[Path], target: Path, unique_column: str) -> int:
+def _join_files(files: Sequence[Path], joined_file: Path, unique_column: str) -> int:
     """Write the rows of all pieces of a part into one file; return their number.
 
     Args:
         files: files of the pieces.
-        target: file to write.
+        joined_file: file to write.
         unique_column: name of a column whose values may occur in one piece only; empty for no such column.
 
     Raises:
@@ -154,20 +154,20 @@ def _join(files: Sequence[Path], target: Path, unique_column: str) -> int:
     try:
         schema = parquet.open_file(files[0]).schema_arrow
         with (
-            disk.replace_atomically(target) as draft_path,
+            disk.replace_atomically(joined_file) as draft_path,
             parquet.open_writer(draft_path, schema, compression="zstd") as writer,
         ):
             for file in files:
                 stored_table = parquet.open_file(file, pre_buffer=False)
                 if not stored_table.schema_arrow.equals(schema):
-                    problem = f"{target.name}: all parts must have the columns {schema.names} with the same types"
+                    problem = f"{joined_file.name}: all parts must have the columns {schema.names} with the same types"
                     raise DataError(f"{problem}, but {file.name} has {stored_table.schema_arrow}")
                 for row_group in range(stored_table.num_row_groups):
                     table = stored_table.read_row_group(row_group)
                     for value in table.column(unique_column).unique().to_pylist() if unique_column else ():
                         if first_file_of_client.setdefault(value, file) != file:
                             raise DataError(
-                                f"{target.name}: {unique_column} {value!r} has samples in two files of the source"
+                                f"{joined_file.name}: {unique_column} {value!r} has samples in two files of the source"
                             )
                     writer.write_table(table)
                     n_rows += table.num_rows

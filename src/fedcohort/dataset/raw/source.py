@@ -44,25 +44,25 @@ def check_file(source: Path, name: str | Path) -> Path:
     return path
 
 
-def find_first(source: Path, *names: str) -> Path:
+def find_path(source: Path, *names: str) -> Path:
     """Return the path of the first of `names` that exists in `source`. Raises `DataError` if none exists."""
-    first_name = next((name for name in names if (source / name).exists()), None)
-    if first_name is None:
+    existing_name = next((name for name in names if (source / name).exists()), None)
+    if existing_name is None:
         raise DataError(f"{source} has no {names[0]}; it has {list_folder(source)}")
-    return check_inside(source, first_name)
+    return check_inside(source, existing_name)
 
 
-def folders_in(source: Path, folder: Path) -> list[Path]:
+def list_folders(source: Path, folder: Path) -> list[Path]:
     """Return the subfolders of a folder, sorted by name, without hidden ones."""
-    return [check_inside(source, path.relative_to(source)) for path in _visible(folder) if path.is_dir()]
+    return [check_inside(source, path.relative_to(source)) for path in _list_visible_paths(folder) if path.is_dir()]
 
 
-def images_in(source: Path, folder: Path) -> list[Path]:
+def find_images(source: Path, folder: Path) -> list[Path]:
     """Return the images in a folder, sorted by name, and log the number of its other files.
 
     Raises `DataError` for links that lead out of the source, and if the folder has files, but no image.
     """
-    paths = list(_visible(folder))
+    paths = list(_list_visible_paths(folder))
     images = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
     if paths and not images:
         suffix_list = ", ".join(sorted(IMAGE_SUFFIXES))
@@ -77,5 +77,5 @@ def log_left_out(folder: Path, names: Sequence[str]) -> None:
         log.warning("%s: %d left out, the first is %r", folder, len(names), names[0])
 
 
-def _visible(folder: Path) -> Iterator[Path]:
+def _list_visible_paths(folder: Path) -> Iterator[Path]:
     return (path for path in sorted(folder.iterdir()) if not path.name.startswith("."))

@@ -9,30 +9,30 @@ from pathlib import Path
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import folders_in, images_in, log_left_out
+from fedcohort.dataset.raw.source import find_images, list_folders, log_left_out
 from fedcohort.errors import DataError
 
 HALF_FOLDERS = ("0", "1")
 
 
-def plan(source: Path, size: int | None) -> list[Piece]:
+def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
     """Return the table to write from Spawrious. Raises `DataError` for unknown folders, and if there are no images."""
     root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
-    images, folders = list[EncodedImage](), folders_in(source, root)
+    images, folders = list[EncodedImage](), list_folders(source, root)
     log_left_out(root, [folder.name for folder in folders if folder.name not in HALF_FOLDERS])
     for half_folder in (folder for folder in folders if folder.name in HALF_FOLDERS):
-        for place_folder in _folders_named(source, half_folder, PLACES):
-            for breed in _folders_named(source, place_folder, BREEDS):
-                values = (breed.name, place_folder.name, int(half_folder.name))
-                images += [EncodedImage("train", file, values) for file in images_in(source, breed)]
+        for place_folder in _list_known_folders(source, half_folder, PLACES):
+            for breed_folder in _list_known_folders(source, place_folder, BREEDS):
+                values = (breed_folder.name, place_folder.name, int(half_folder.name))
+                images += [EncodedImage("train", file, values) for file in find_images(source, breed_folder)]
     if not images:
         raise DataError(f"{root} has no images: expected files such as {HALF_FOLDERS[0]}/{PLACES[0]}/{BREEDS[0]}/*.png")
-    return plan_pieces(images, ("label", "place", "half"), source, size)
+    return plan_pieces(images, ("label", "place", "half"), source, image_size)
 
 
-def _folders_named(source: Path, folder: Path, names: tuple[str, ...]) -> list[Path]:
-    folders = folders_in(source, folder)
-    unexpected_folder = next((path for path in folders if path.name not in names), None)
+def _list_known_folders(source: Path, folder: Path, known_names: tuple[str, ...]) -> list[Path]:
+    folders = list_folders(source, folder)
+    unexpected_folder = next((path for path in folders if path.name not in known_names), None)
     if unexpected_folder is not None:
-        raise DataError(f"{unexpected_folder} is an unknown folder: allowed are {', '.join(names)}")
+        raise DataError(f"{unexpected_folder} is an unknown folder: allowed are {', '.join(known_names)}")
     return folders

@@ -20,7 +20,7 @@ SPLIT_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 ALLOWED_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0", "1")}
 
 
-def plan(source: Path, size: int | None) -> list[Piece]:
+def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
     """Return the tables to write from WaterBirds. Raises `DataError`, which names the line of metadata.csv."""
     file = check_file(source, "metadata.csv")
     check_encoding(file.open("rb"), str(file))
@@ -31,7 +31,7 @@ def plan(source: Path, size: int | None) -> list[Piece]:
         raise DataError(f"{file} is no CSV: {error}") from error
     if not images:
         raise DataError(f"{file} names no image")
-    return plan_pieces(images, ("label", "place"), source, size)
+    return plan_pieces(images, ("label", "place"), source, image_size)
 
 
 def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Iterator[EncodedImage]:
@@ -40,7 +40,7 @@ def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Ite
     if wrong_name := next((name for name in ("img_filename", *ALLOWED_VALUES) if names.count(name) != 1), None):
         count_text = "two columns called" if wrong_name in names else "no column"
         raise DataError(f"{file} has {count_text} {wrong_name!r}; it has {list_names(names)}")
-    first_line: dict[Path, int] = {}
+    first_line_of_image: dict[Path, int] = {}
     for row in reader:
         line_text = f"{file}, line {reader.line_num}"
         for name, allowed_values in ALLOWED_VALUES.items():
@@ -49,6 +49,6 @@ def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Ite
         if None in row:
             raise DataError(f"{line_text} has more cells than the header")
         image = check_file(source, row["img_filename"] or "(no name)")
-        if (first_line_number := first_line.setdefault(image, reader.line_num)) != reader.line_num:
+        if (first_line_number := first_line_of_image.setdefault(image, reader.line_num)) != reader.line_num:
             raise DataError(f"{line_text}: {row['img_filename']!r} occurs in line {first_line_number}, too: remove one")
         yield EncodedImage(SPLIT_BY_CODE[row["split"]], image, (int(row["y"]), int(row["place"])))

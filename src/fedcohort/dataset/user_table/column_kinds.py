@@ -14,7 +14,7 @@ from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
 MAX_AUTO_LEVELS = 20  # of a text column that dataset.categories=auto encodes
-MIN_SHARE = 0.9  # of a text column's cells that look like numbers or dates, so that the column is named
+MIN_MATCHING_SHARE = 0.9  # of a text column's cells that look like numbers or dates, so that the column is named
 MAX_CELLS = 10_000  # of a text column, by which numbers and dates are recognised
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
 MAX_RMS = 10.0  # root mean square of a feature, above which it is far from unit scale
@@ -22,13 +22,13 @@ MIN_LARGEST_VALUE = 0.01  # largest value of a feature, below which it is far fr
 MAX_COLUMNS = 40  # of a table that is looked at: each of them is compared with each other
 MIN_STEPS = 8  # mean length of series, below which a table is not taken for a long one
 MAX_FEATURES = 3  # features that a notice names
-PLAIN_NUMBERS = "write plain numbers, as {} (docs/data.md has the lines of pandas)"
-TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
-    ("percentages", r"[+-]?[\d.,]+\s*%", PLAIN_NUMBERS.format("0.12 for 12 %")),
+PLAIN_NUMBER_REMEDY = "write plain numbers, as {} (docs/data.md has the lines of pandas)"
+TEXT_NUMBER_PATTERNS = (  # what a text column holds, how its cells look, and what to do
+    ("percentages", r"[+-]?[\d.,]+\s*%", PLAIN_NUMBER_REMEDY.format("0.12 for 12 %")),
     (
         "numbers with thousands separators",
         r"[+-]?\d{1,3}(,\d{3})+(\.\d+)?|[+-]?\d{1,3}(,\d{3})*\.\d+",
-        PLAIN_NUMBERS.format("1234.5 for 1,234.5"),
+        PLAIN_NUMBER_REMEDY.format("1234.5 for 1,234.5"),
     ),
     ("lists", r"(?s)[\[(].*[\])]", "write the table as Parquet, with lists of numbers as cells"),
     ("numbers with decimal commas", r"[+-]?\d{1,3}(\.\d{3})*,\d+|[+-]?\d*,\d+", "read them with dataset.decimal=comma"),
@@ -38,7 +38,7 @@ TEXT_NUMBERS = (  # what a text column holds, how its cells look, and what to do
 
 def describe_type(frame: Frame, name: str) -> str:
     """Return the type of a column: number, boolean, text, date, lists, images, row number, empty or other."""
-    data_type = frame.type_of(name)
+    data_type = frame.get_type(name)
     if arrow_columns.is_row_number(frame.table, name):
         return "row number"
     if pa.types.is_boolean(data_type):
@@ -67,28 +67,28 @@ def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
     """
     column = frame.column(name).slice(0, MAX_CELLS)
     values = [text for value in pc.unique(column).to_pylist() if value is not None and (text := str(value).strip())]
-    for description, pattern, remedy in TEXT_NUMBERS:
+    for description, pattern, remedy in TEXT_NUMBER_PATTERNS:
         matching_texts = [value for value in values if re.fullmatch(pattern, value)]
-        if values and len(matching_texts) >= MIN_SHARE * len(values):
+        if values and len(matching_texts) >= MIN_MATCHING_SHARE * len(values):
             return [(f"{description} as text ({matching_texts[0][:EXAMPLE_LENGTH]!r})", remedy)]
     return []
 
 
-def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str], has_lists: bool) -> Iterator[str]:
+def column_notices(train: Frame, inputs: Sequence[str], non_inputs: Sequence[str], has_lists: bool) -> Iterator[str]:
     """Yield notices about columns that are no inputs, though they may contain information.
 
     Args:
         train: the training table.
         inputs: names of the columns that are inputs.
-        excluded: names of the columns of labels, clients and series, and of those that the user leaves out.
+        non_inputs: names of the columns of labels, clients and series, and of those that the user leaves out.
         has_lists: whether the inputs are columns of lists or images.
     """
-    type_by_column = {name: describe_type(train, name) for name in train.names if name not in {*inputs, *excluded}}
+    type_by_column = {name: describe_type(train, name) for name in train.names if name not in {*inputs, *non_inputs}}
     dropped_columns = [name for name, column_type in type_by_column.items() if column_type != "row number"]
     text_columns = [name for name, column_type in type_by_column.items() if column_type == "text"]
     for name in text_columns:
         for description, remedy in recognise_text_numbers(train, name):
-            yield f"{train.where}: column {name!r} holds {description} and is left out: {remedy}"
+            yield f"{train.origin}: column {name!r} holds {description} and is left out: {remedy}"
     if len(dropped_columns) > len(inputs) and not has_lists:
         remedies = []
         if any(2 <= count_levels(train, name) <= MAX_AUTO_LEVELS for name in text_columns):
@@ -97,21 +97,21 @@ def column_notices(train: Frame, inputs: Sequence[str], excluded: Sequence[str],
             remedies.append("dataset.dates=auto encodes dates as days")
         message_end = f": {' and '.join(remedies)}" if remedies else ""
         left_out_text = f"{len(dropped_columns)} columns are left out ({list_names(dropped_columns)})"
-        yield f"{train.where}: {left_out_text} and only {len(inputs)} used as inputs{message_end}"
+        yield f"{train.origin}: {left_out_text} and only {len(inputs)} used as inputs{message_end}"
 
 
-def series_notices(train: Frame, label: str, excluded: Sequence[str]) -> Iterator[str]:
+def series_notices(train: Frame, label: str, non_inputs: Sequence[str]) -> Iterator[str]:
     """Yield a notice if a table seems to have one row per time step.
 
     Args:
         train: the training table.
         label: name of the column of labels.
-        excluded: names of the columns that are no inputs.
+        non_inputs: names of the columns that are no inputs.
     """
     if (series_columns := find_series(train, label)) is not None:
         series, time = series_columns
-        leave_out_option = "" if time in excluded else f" dataset.leave_out=[{time}]"
-        message_start = f"{train.where} looks like a long table, one row per time step {time!r} of each {series!r}"
+        leave_out_option = "" if time in non_inputs else f" dataset.leave_out=[{time}]"
+        message_start = f"{train.origin} looks like a long table, one row per time step {time!r} of each {series!r}"
         yield f"{message_start}: dataset.series={series} dataset.window=50{leave_out_option} makes samples of 50 rows"
 
 
@@ -130,7 +130,7 @@ def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         listed_features = [
             (names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in feature_order[:MAX_FEATURES]
         ]
-        examples = ", ".join(f"{name} ({size})" for name, size in listed_features)
+        examples = ", ".join(f"{name} ({rms_text})" for name, rms_text in listed_features)
         examples += (
             f" and {len(unscaled_features) - MAX_FEATURES} more" if len(unscaled_features) > MAX_FEATURES else ""
         )
@@ -150,12 +150,12 @@ def label_notices(names: Sequence[str], label: str) -> Iterator[str]:
             yield f"column {label!r} has labels that differ only in case, which are different classes: {spellings}"
 
 
-def number_blocks(frame: Frame, names: Sequence[str]) -> Ids:
+def index_blocks(frame: Frame, names: Sequence[str]) -> Ids:
     """Return the number of each row's block, from 0; a block ends where one of the named columns changes its value."""
     has_changed = np.zeros(frame.table.num_rows, dtype=bool)
     for name in names:
-        codes = _number_values(frame.column(name))
-        has_changed[1:] |= codes[1:] != codes[:-1]
+        value_codes = _number_values(frame.column(name))
+        has_changed[1:] |= value_codes[1:] != value_codes[:-1]
     return np.cumsum(has_changed)
 
 
@@ -173,21 +173,21 @@ def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
     """
     if label not in frame.names or frame.table.num_rows < 2 * MIN_STEPS or len(frame.names) > MAX_COLUMNS:
         return None
-    kinds = {name: frame.type_of(name) for name in frame.names if name != label}
+    kinds = {name: frame.get_type(name) for name in frame.names if name != label}
     series_names = [name for name, kind in kinds.items() if arrow_columns.is_text(kind) or pa.types.is_integer(kind)]
     time_names = [name for name, kind in kinds.items() if arrow_columns.is_number(kind) or arrow_columns.is_date(kind)]
     for series in series_names:
-        block_of_row = number_blocks(frame, [series])
+        block_of_row = index_blocks(frame, [series])
         n = int(block_of_row[-1]) + 1
         if n < 2 or len(block_of_row) < MIN_STEPS * n or n != _number_values(frame.column(series)).max() + 1:
             continue
-        if number_blocks(frame, [series, label])[-1] + 1 > n:
+        if index_blocks(frame, [series, label])[-1] + 1 > n:
             continue
         is_inside_block = block_of_row[1:] == block_of_row[:-1]
         for time in time_names:
             column = frame.column(time)
             values = arrow_columns.dates_to_days(column) if arrow_columns.is_date(column.type) else column
-            step = np.diff(arrow_columns.numbers(values))
+            step = np.diff(arrow_columns.to_numbers(values))
             if time != series and (step[is_inside_block] > 0).all() and (step[~is_inside_block] < 0).mean() > 0.5:
                 return series, time
     return None

@@ -7,7 +7,7 @@ from pathlib import Path
 from fedcohort.dataset.files import check_folder, find_part, list_folder, read_table
 from fedcohort.dataset.images import RESIZE_ADVICE
 from fedcohort.dataset.messages import Problems
-from fedcohort.dataset.parquet import list_files
+from fedcohort.dataset.parquet import list_parquet
 from fedcohort.dataset.raw import imagefolder
 from fedcohort.dataset.raw.encoded import make_table
 from fedcohort.dataset.raw.source import IMAGE_SUFFIXES
@@ -17,7 +17,7 @@ from fedcohort.host import memory
 from fedcohort.paths import expand_home
 
 TABLE_SUFFIXES = (".parquet", ".csv", ".tsv", ".txt", ".gz")
-PARTS = ("train", "test", "valid")
+PART_NAMES = ("train", "test", "valid")
 
 
 def find_files(path: str) -> dict[str, Path]:
@@ -29,7 +29,7 @@ def find_files(path: str) -> dict[str, Path]:
     if os.path.isfile(file := expand_home(path)):
         return {"train": file}
     folder = check_folder(path)
-    files = {part_name: table for part_name in PARTS if (table := find_part(path, part_name)) is not None}
+    files = {part_name: table for part_name in PART_NAMES if (table := find_part(path, part_name)) is not None}
     if "train" in files:
         return files
     if files.get("test") != folder / "test.parquet" and _is_one_table(folder):
@@ -43,25 +43,25 @@ def find_files(path: str) -> dict[str, Path]:
     remedy = ""
     if tables:
         remedy = f"; name one of its tables, as dataset.path={tables[0]}, or join parts of one table to train.csv"
-    elif any(entry.suffix.lower() in IMAGE_SUFFIXES for entry in folder.iterdir()):
+    elif any(path_in_folder.suffix.lower() in IMAGE_SUFFIXES for path_in_folder in folder.iterdir()):
         remedy = "; put the images into one folder for each class, as <class>/*.png"
     raise DataError(f"dataset.path={path} needs train.parquet or train.csv; it holds {list_folder(folder)}{remedy}")
 
 
 def _is_one_table(folder: Path) -> bool:
     """Return whether the Parquet files of a folder have the names that Spark, Dask and pyarrow give to one table."""
-    files = list_files(folder)
+    files = list_parquet(folder)
     top_level_files = [file for file in files if file.parent == folder]
     return bool(files) and all(file.name.startswith("part") or file.stem.isdecimal() for file in top_level_files)
 
 
-def load_tables(path: str, has_cut_part: bool, with_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
+def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
     """Read the training table, and the test and validation tables if they exist.
 
     Args:
         path: value of the option `dataset.path`.
-        has_cut_part: whether `dataset.test_share` cuts a test part from the training table; no test table is read then.
-        with_valid: whether the validation table is read.
+        cuts_test_part: whether `dataset.test_share` cuts a test part from the training table; no test table is read.
+        reads_valid: whether the validation table is read.
         decimal: decimal mark of CSV files.
         problems: list to which problems are added; the tables that can be read are returned in any case.
 
@@ -73,10 +73,10 @@ def load_tables(path: str, has_cut_part: bool, with_valid: bool, decimal: str, p
     if image_frames and "train" not in image_frames:
         raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
     has_test = "test" in (image_frames or files)
-    if has_test and has_cut_part:
+    if has_test and cuts_test_part:
         test_file = files.get("test", Path(path) / "test")
         problems.add(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
-    elif not has_test and not has_cut_part:
+    elif not has_test and not cuts_test_part:
         train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
         valid_file = files.get("valid")
         hint = f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
@@ -85,19 +85,19 @@ def load_tables(path: str, has_cut_part: bool, with_valid: bool, decimal: str, p
         )
         problems.add(DataError(f"dataset.path={path} has no test table: {remedy}"))
     frames: list[Frame] = []
-    for split in PARTS:
+    for part_name in PART_NAMES:
         if (
-            split in (image_frames or files)
-            and not (split == "test" and has_cut_part)
-            and (split != "valid" or with_valid)
+            part_name in (image_frames or files)
+            and not (part_name == "test" and cuts_test_part)
+            and (part_name != "valid" or reads_valid)
         ):
             with problems.collect():
-                frames.append(image_frames[split] if image_frames else read_table(files[split], decimal))
+                frames.append(image_frames[part_name] if image_frames else read_table(files[part_name], decimal))
     if frames and not image_frames:
         train_file, train_notes = files["train"], list(frames[0].notes)
         if train_file.stem != "train" and train_file.is_file():
             train_notes.insert(0, f"{train_file.name} is the training table")
-        if "valid" in files and not with_valid:
+        if "valid" in files and not reads_valid:
             train_notes.append(f"{files['valid'].name} isn't read")
         frames[0] = replace(frames[0], notes=tuple(train_notes))
     return frames

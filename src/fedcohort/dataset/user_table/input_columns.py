@@ -33,7 +33,7 @@ EXAMPLE_LENGTH = 20  # characters of a cell in a message
 
 
 @dataclass(frozen=True)
-class Inputs:
+class InputColumns:
     """The columns of a table that are inputs.
 
     Attributes:
@@ -55,48 +55,48 @@ class Inputs:
 
 
 def choose_inputs(
-    frame: Frame, excluded: Iterable[str], categories: Sequence[str] | str, dates: Sequence[str] | str
-) -> Inputs:
+    frame: Frame, non_inputs: Iterable[str], categories: Sequence[str] | str, dates: Sequence[str] | str
+) -> InputColumns:
     """Choose the columns of numbers, categories and dates that are inputs.
 
     Args:
         frame: the training table.
-        excluded: names of the columns of labels, clients and series, and of those that the user leaves out.
+        non_inputs: names of the columns of labels, clients and series, and of those that the user leaves out.
         categories: columns to encode by their levels, or "auto" for all texts of few levels.
         dates: columns to encode as days, or "auto" for all dates.
 
     Raises:
         DataError: no column is an input, or a column in `dates` does not hold dates.
     """
-    type_by_column = {name: describe_type(frame, name) for name in frame.names if name not in set(excluded)}
+    type_by_column = {name: describe_type(frame, name) for name in frame.names if name not in set(non_inputs)}
     if dates == AUTO_CHOICE:
-        dates = [name for name, dtype in type_by_column.items() if dtype == "date"]
+        dates = [name for name, kind in type_by_column.items() if kind == "date"]
     if categories == AUTO_CHOICE:
-        text_columns = [name for name, dtype in type_by_column.items() if dtype == "text"]
+        text_columns = [name for name, kind in type_by_column.items() if kind == "text"]
         categories = [name for name in text_columns if 2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS]
     encoded_columns = {*categories, *dates}
     number_columns = [
-        name for name, dtype in type_by_column.items() if dtype in ("number", "boolean") and name not in encoded_columns
+        name for name, kind in type_by_column.items() if kind in ("number", "boolean") and name not in encoded_columns
     ]
     for name in dates:
         column = frame.column(name)
         if not arrow_columns.is_date(column.type):
             values = pc.drop_null(column.slice(0, 99)).to_pylist()
             example = f" (as {str(values[0])[:EXAMPLE_LENGTH]!r})" if values else ""
-            message_start = f"dataset.dates: {frame.where}"
+            message_start = f"dataset.dates: {frame.origin}"
             raise DataError(
                 f"{message_start}: column {name!r} must hold dates as 2024-12-31, but holds {column.type}{example}"
             )
-    inputs = Inputs(tuple(number_columns), tuple(categories), tuple(dates))
+    inputs = InputColumns(tuple(number_columns), tuple(categories), tuple(dates))
     if not inputs.names:
-        raise _no_inputs(frame, type_by_column)
+        raise _make_no_input_error(frame, type_by_column)
     return inputs
 
 
-def _no_inputs(frame: Frame, type_by_column: Mapping[str, str]) -> DataError:
+def _make_no_input_error(frame: Frame, type_by_column: Mapping[str, str]) -> DataError:
     """Return the error for a table without columns of numbers, with remedies for its other columns."""
-    list_columns = [name for name, dtype in type_by_column.items() if dtype in ("lists", "images")]
-    text_columns = [name for name, dtype in type_by_column.items() if dtype == "text"]
+    list_columns = [name for name, kind in type_by_column.items() if kind in ("lists", "images")]
+    text_columns = [name for name, kind in type_by_column.items() if kind == "text"]
     remedies = [
         f"{name!r} holds {message_start}: {remedy}"
         for name in text_columns
@@ -108,12 +108,12 @@ def _no_inputs(frame: Frame, type_by_column: Mapping[str, str]) -> DataError:
         remedies.append("dataset.categories=auto encodes texts of few values")
     if not remedies:
         remedies.append("turn texts into numbers, or columns of lists of numbers, and write them as Parquet")
-    columns_text = ", ".join(f"{name} ({dtype})" for name, dtype in list(type_by_column.items())[:MAX_LISTED_COLUMNS])
-    message_start = f"dataset.features: {frame.where} has no column of numbers besides the label"
+    columns_text = ", ".join(f"{name} ({kind})" for name, kind in list(type_by_column.items())[:MAX_LISTED_COLUMNS])
+    message_start = f"dataset.features: {frame.origin} has no column of numbers besides the label"
     return DataError(f"{message_start}. Its other columns: {columns_text or 'none'}; {'; '.join(remedies)}")
 
 
-def find_levels(train: Frame, inputs: Inputs) -> dict[str, list[str]]:
+def find_levels(train: Frame, inputs: InputColumns) -> dict[str, list[str]]:
     """Return the sorted levels of each category over the training rows.
 
     Raises `DataError` for a category with one level, or with more than `MAX_LEVELS`.
@@ -122,13 +122,13 @@ def find_levels(train: Frame, inputs: Inputs) -> dict[str, list[str]]:
     for name in inputs.categories:
         levels[name] = sorted(value for value in pc.unique(_read_category(train, name)).to_pylist() if value)
         if not 2 <= (n := len(levels[name])) <= MAX_LEVELS:
-            message_start = f"dataset.categories: {train.where}: column {name!r} has {n:,} different values"
+            message_start = f"dataset.categories: {train.origin}: column {name!r} has {n:,} different values"
             raise DataError(f"{message_start}, but only 2 to {MAX_LEVELS:,} can be encoded")
     return levels
 
 
 def encode(
-    frames: Sequence[Frame], inputs: Inputs, levels: Mapping[str, Sequence[str]], allow_missing: bool
+    frames: Sequence[Frame], inputs: InputColumns, levels: Mapping[str, Sequence[str]], allow_missing: bool
 ) -> tuple[list[Frame], list[str], list[str]]:
     """Add the columns of numbers that encode categories and dates.
 
@@ -149,7 +149,7 @@ def encode(
         derived_columns: dict[str, pa.ChunkedArray] = {}
         for name in (*inputs.categories, *inputs.dates):
             with problems.collect():
-                column = frame.column(name) if allow_missing else frame.require_full(name)
+                column = frame.column(name) if allow_missing else frame.read_full_column(name)
                 if name in inputs.dates:
                     derived_columns[name] = arrow_columns.dates_to_days(column)
                     continue
@@ -158,9 +158,9 @@ def encode(
                     derived_columns[f"{name}={level}"] = pc.equal(values, level).cast(pa.float32())
                 is_known = pc.is_in(values, value_set=pa.array(levels[name]))
                 if n_unknown := int(np.count_nonzero(~np.asarray(is_known)) - values.null_count):
-                    file_name = Path(frame.where).name
+                    file_name = Path(frame.origin).name
                     notes.append(f"{n_unknown:,} cells of {name} in {file_name} have values that no training row has")
-        encoded_frames.append(replace(frame, derived=derived_columns))
+        encoded_frames.append(replace(frame, derived_columns=derived_columns))
     problems.raise_all()
     level_columns = [f"{name}={level}" for name in inputs.categories for level in levels[name]]
     return encoded_frames, [*inputs.numbers, *level_columns, *inputs.dates], notes
@@ -173,5 +173,5 @@ def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
         problem_text = f": column {name!r} must hold texts or numbers as a category, but holds {column.type}"
         raise frame.column_error(name, problem_text)
     values = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    is_empty = pa.chunked_array([pa.array(arrow_columns.empty_cells(column))])
+    is_empty = pa.chunked_array([pa.array(arrow_columns.find_empty(column))])
     return pc.if_else(is_empty, pa.scalar(None, pa.string()), values)

@@ -15,62 +15,62 @@ PART_NAMES = ("training", "test", "validation")
 
 
 def read_inputs(
-    options: TableOptions, frames: Sequence[Frame], columns: Sequence[str], names: Sequence[str], scale: float
+    options: TableOptions, frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], scale: float
 ) -> tuple[list[np.ndarray], PixelScale | None]:
     """Return the inputs of each table, float32 [N, ...] or bytes, and the normalisation of pixels, or None.
 
     Args:
         options: options of the table: window, shape, pixels, missing and standardise.
         frames: the tables, the training rows first.
-        columns: columns of numbers; not used if `names` are the inputs.
-        names: columns of lists or images; several columns become the channels of a sample.
+        columns: columns of numbers; not used if `lists` are the inputs.
+        lists: columns of lists or images; several columns become the channels of a sample.
         scale: divisor of the inputs.
 
     Raises:
         DataError: cells are no inputs; problems of several tables are raised together.
     """
     allow_missing = options.missing == "mean"
-    input_arrays = _read_arrays(frames, columns, names, options.window or 1, allow_missing)
-    shape, train_shape, first_name = list(map(int, options.shape)), input_arrays[0].shape[1:], [*names, *columns][0]
+    input_arrays = _read_arrays(frames, columns, lists, options.window or 1, allow_missing)
+    shape, train_shape, column_name = list(map(int, options.shape)), input_arrays[0].shape[1:], [*lists, *columns][0]
     if shape and (size := int(np.prod(shape, dtype=object))) != (n_values := input_arrays[0][0].size):
-        raise DataError(f"dataset.shape={shape} has {size} values, but a sample of {frames[0].where} has {n_values}")
-    is_image = bool(names) and input_arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
+        raise DataError(f"dataset.shape={shape} has {size} values, but a sample of {frames[0].origin} has {n_values}")
+    is_image = bool(lists) and input_arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
     pixels = None
     if is_image and scale == 255 and not options.standardises:
         n_channels = (shape or train_shape)[0]
         pixels = PixelScale((0.0,) * n_channels, (1.0,) * n_channels)
     elif options.pixels == "uint8":
         problem = f": dataset.pixels=uint8 needs images, but a sample is {input_arrays[0].dtype} {list(train_shape)}"
-        raise frames[0].column_error(first_name, problem)
+        raise frames[0].column_error(column_name, problem)
     is_large = 4 * sum(x.size for x in input_arrays) > AUTO_UINT8_BYTES
     keeps_bytes = pixels is not None and (options.pixels == "uint8" or (options.pixels == "auto" and is_large))
     for i, (frame, x) in enumerate(zip(frames, input_arrays, strict=True)):
         if x.shape[1:] != train_shape:
-            problem = f": a sample has the shape {list(x.shape[1:])}, but one of {frames[0].where} {list(train_shape)}"
-            raise frame.column_error(first_name, problem)
+            problem = f": a sample has the shape {list(x.shape[1:])}, but one of {frames[0].origin} {list(train_shape)}"
+            raise frame.column_error(column_name, problem)
         if not keeps_bytes:
             x = x.astype(np.float32, copy=False)  # reading has made an array that nothing else uses
             with np.errstate(all="ignore"):
                 x /= (divisor := np.float32(scale))
             if np.isinf(divisor) or np.isinf(x).any() or (np.isnan(x).any() and not allow_missing):
-                problem = f"makes values of {frame.where} that float32 can't hold: choose another scale"
+                problem = f"makes values of {frame.origin} that float32 can't hold: choose another scale"
                 raise DataError(f"dataset.scale={scale} {problem}")
         elif x.dtype != np.uint8:
             problem = f" holds {x.dtype}, but the training part bytes: set dataset.pixels=float32"
-            raise frame.column_error(first_name, problem)
+            raise frame.column_error(column_name, problem)
         input_arrays[i] = x.reshape(len(x), *shape) if shape else x
     return input_arrays, pixels
 
 
 def _read_arrays(
-    frames: Sequence[Frame], columns: Sequence[str], names: Sequence[str], window: int, allow_missing: bool
+    frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], window: int, allow_missing: bool
 ) -> list[np.ndarray]:
     """Return the inputs of each table as they are stored. Raises `DataError` for the problems of all tables."""
     arrays, problems = list[np.ndarray](), Problems()
     for frame in frames:
         with problems.collect():
-            if names:
-                arrays.append(_read_lists(frame, names, allow_missing))
+            if lists:
+                arrays.append(_read_lists(frame, lists, allow_missing))
             else:
                 arrays.append(_read_windows(frame, columns, window, allow_missing))
     problems.raise_all()
@@ -86,7 +86,7 @@ def _read_windows(frame: Frame, columns: Sequence[str], window: int, allow_missi
         window: number of rows in a sample; 1 for single rows.
         allow_missing: whether a missing cell becomes NaN; otherwise it is an error.
     """
-    x = frame.numbers(columns, allow_missing=allow_missing)
+    x = frame.read_matrix(columns, allow_missing=allow_missing)
     return x if window == 1 else np.ascontiguousarray(x.reshape(-1, window, x.shape[1]).transpose(0, 2, 1))
 
 
@@ -100,7 +100,7 @@ def _read_lists(frame: Frame, list_columns: Sequence[str], allow_missing: bool) 
     """
     channel_arrays = []
     for name in list_columns:
-        channel_arrays.append(frame.arrays(name, allow_missing=allow_missing))
+        channel_arrays.append(frame.read_arrays(name, allow_missing=allow_missing))
         if channel_arrays[-1].shape != channel_arrays[0].shape:
             problem_text = (
                 f": {name!r} holds {channel_arrays[-1].shape[1:]} and {list_columns[0]!r} {channel_arrays[0].shape[1:]}"
@@ -109,12 +109,12 @@ def _read_lists(frame: Frame, list_columns: Sequence[str], allow_missing: bool) 
     return channel_arrays[0] if len(channel_arrays) == 1 else np.stack(channel_arrays, axis=1)
 
 
-def fill_gaps(train: Frame, names: Sequence[str], input_parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
+def fill_gaps(train: Frame, columns: Sequence[str], input_parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
     """Replace NaN in the inputs by the means of the training rows; return them and a note with the numbers of cells.
 
     Args:
         train: the training table, for messages.
-        names: names of the columns of numbers, or of lists.
+        columns: names of the columns of numbers, or of lists.
         input_parts: inputs of the training part, and of the test and validation parts if they exist.
 
     Raises:
@@ -123,14 +123,14 @@ def fill_gaps(train: Frame, names: Sequence[str], input_parts: Sequence[np.ndarr
     is_gap = np.isnan(input_parts[0])
     if (all_gaps := is_gap.all(0).reshape(-1)).any():
         feature = int(all_gaps.argmax())
-        name = names[feature if len(names) == all_gaps.size else feature * len(names) // all_gaps.size]
+        name = columns[feature if len(columns) == all_gaps.size else feature * len(columns) // all_gaps.size]
         raise train.column_error(name, f": column {name!r} has no number in any training row: no mean fills its gaps")
     feature_means = np.nanmean(input_parts[0], axis=0, dtype=np.float64).astype(np.float32)
     gap_counts = [int(np.isnan(part_x).sum()) for part_x in input_parts]
     fill_note = ""
     if any(gap_counts):
-        counts = [f"{n} {part_name}" for n, part_name in zip(gap_counts, PART_NAMES, strict=False)]
-        fill_note = f"{', '.join(counts[:-1])} and {counts[-1]} cells filled with the means of the training rows"
+        gap_texts = [f"{n} {part_name}" for n, part_name in zip(gap_counts, PART_NAMES, strict=False)]
+        fill_note = f"{', '.join(gap_texts[:-1])} and {gap_texts[-1]} cells filled with the means of the training rows"
     return [np.where(np.isnan(part_x), feature_means, part_x) for part_x in input_parts], fill_note
 
 

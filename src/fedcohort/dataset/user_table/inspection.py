@@ -49,15 +49,15 @@ class Inspection:
 
     Attributes:
         frames: the tables, the training rows first.
-        typed: the values of the options that the user has typed, by option.
-        is_cut: whether the test part is taken from the training rows, as there is no test table.
+        overrides: the values of the options that the user has typed, by option.
+        cuts_test: whether the test part is taken from the training rows, as there is no test table.
         roles: role of each column that is no input ("label", "client", ...), by column; grows with each decision.
         window: rows of a sample, 1 unless rows are time steps of series.
     """
 
     frames: Sequence[Frame]
-    typed: Mapping[str, str]
-    is_cut: bool
+    overrides: Mapping[str, str]
+    cuts_test: bool
     roles: dict[str, str] = field(default_factory=dict)
     window: int = 1
 
@@ -65,21 +65,21 @@ class Inspection:
         """Find the kind and the number of different values of each column."""
         self.train = self.frames[0]
         self.kinds = {name: column_kinds.describe_type(self.train, name) for name in self.train.names}
-        scalars = [name for name, kind in self.kinds.items() if kind in SCALAR_KINDS]
-        self.levels = {name: column_kinds.count_levels(self.train, name) for name in scalars}
+        scalar_columns = [name for name, column_kind in self.kinds.items() if column_kind in SCALAR_KINDS]
+        self.levels = {name: column_kinds.count_levels(self.train, name) for name in scalar_columns}
 
     def describe(self, name: str) -> tuple[str, str, str]:
         """Return the name of a column, its kind, and what the user should know of its values."""
         column, column_kind = self.train.column(name), self.kinds[name]
         details = [self.roles[name]] if name in self.roles else []
-        if empty := int(arrow_columns.empty_cells(column).sum()):
-            details.append(f"{empty:,} cells empty")
+        if n_empty := int(arrow_columns.find_empty(column).sum()):
+            details.append(f"{n_empty:,} cells empty")
         if column_kind == "text":
             values = [value[:20] for value in pc.unique(column).to_pylist() if value and value.strip()]
             details += [description for description, _ in column_kinds.recognise_text_numbers(self.train, name)]
             details.append(f"{self.levels[name]:,} values, such as {', '.join(map(repr, values[:MAX_NAMES]))}")
         elif column_kind == "number" and arrow_columns.is_text(column.type):
-            details.append(f"{int(np.isnan(arrow_columns.numbers(column)).sum()) - empty:,} cells hold no number")
+            details.append(f"{int(np.isnan(arrow_columns.to_numbers(column)).sum()) - n_empty:,} cells hold no number")
         return name, column_kind, "; ".join(details)
 
     def decide_roles(self) -> Iterator[Decision]:
@@ -88,22 +88,22 @@ class Inspection:
         yield from self._propose_series()
         yield from self._propose_row_ids()
         yield from self._propose_clients()
-        if self.is_cut:
-            is_long = "series" in self.roles.values()
-            cut_text = "windows, of the same series as the training windows, is" if is_long else "rows is"
+        if self.cuts_test:
+            has_series = "series" in self.roles.values()
+            cut_text = "windows, of the same series as the training windows, is" if has_series else "rows is"
             reason = f"there is no test table: a fifth of the {cut_text} taken for testing"
             yield Decision("test", {"dataset.test_share": 0.2}, reason)
 
     def _propose_label(self) -> Decision:
-        label = self.typed.get("dataset.label")
+        label = self.overrides.get("dataset.label")
         label, *alternatives = self._rank_labels() if label is None else [label]
         self.roles[label] = "label"
         if label not in self.levels:
             return Decision("label", {}, f"dataset.label={label}, as typed")
-        counts: Counter[str] = Counter()
-        for entry in pc.value_counts(self.train.column(label)).to_pylist():
-            counts[str(entry["values"]).strip()] += entry["counts"]
-        frequent_values = ", ".join(f"{value} ({n:,})" for value, n in counts.most_common(MAX_NAMES))
+        label_counts: Counter[str] = Counter()
+        for row in pc.value_counts(self.train.column(label)).to_pylist():
+            label_counts[str(row["values"]).strip()] += row["counts"]
+        frequent_values = ", ".join(f"{value} ({n:,})" for value, n in label_counts.most_common(MAX_NAMES))
         alternatives_text = f"; also possible: {', '.join(alternatives[:MAX_NAMES])}" if alternatives else ""
         return Decision(
             "label", self._label_options(label), f"{self.levels[label]} classes: {frequent_values}{alternatives_text}"
@@ -116,19 +116,19 @@ class Inspection:
         label_names = [name for label in LABEL_NAMES for name in candidates if name.casefold() == label]
         label_names += [name for name in candidates if set(_split_name(name)) & (set(LABEL_NAMES) - {"y"})]
         other_names = [name for name in reversed(candidates) if not (_is_client_name(name) or _is_row_id_name(name))]
-        if not (ranked := list(dict.fromkeys([*label_names, *other_names]))):
+        if not (ranked_names := list(dict.fromkeys([*label_names, *other_names]))):
             raise DataError(
-                f"{self.train.where}: no column can hold labels (texts or whole numbers with 2 to {max_classes} "
+                f"{self.train.origin}: no column can hold labels (texts or whole numbers with 2 to {max_classes} "
                 f"values): name one with dataset.label=NAME; the columns are {list_names(self.train.names)}. "
                 "Numbers with fractions are no labels: models are classifiers"
             )
-        return ranked
+        return ranked_names
 
     def _may_be_label(self, name: str) -> bool:
         column = self.train.column(name)
         if pa.types.is_floating(column.type):  # 0.0 and 1.0 are labels only in a column that is called so
-            is_whole = pc.and_(pc.is_finite(column), pc.equal(column, pc.floor(column)))
-            return name.casefold() in LABEL_NAMES and bool(pc.all(is_whole).as_py())
+            is_whole_number = pc.and_(pc.is_finite(column), pc.equal(column, pc.floor(column)))
+            return name.casefold() in LABEL_NAMES and bool(pc.all(is_whole_number).as_py())
         return self.kinds[name] in ("text", "boolean") or pa.types.is_integer(column.type)
 
     def _label_options(self, label: str) -> dict[str, object]:
@@ -136,42 +136,42 @@ class Inspection:
         options: dict[str, object] = {} if label == "label" else {"dataset.label": label}
         column = self.train.column(label)
         if self.kinds[label] == "number" and self._may_be_label(label):
-            smallest, largest = pc.min(column).as_py(), int(pc.max(column).as_py())
-            if smallest >= 0 and largest + 1 != self.levels[label]:
-                options["dataset.n_classes"] = largest + 1
+            min_label, max_label = pc.min(column).as_py(), int(pc.max(column).as_py())
+            if min_label >= 0 and max_label + 1 != self.levels[label]:
+                options["dataset.n_classes"] = max_label + 1
         return options
 
     def _propose_series(self) -> Iterator[Decision]:
         label = next(name for name, role in self.roles.items() if role == "label")
-        if "dataset.window" in self.typed or (columns := column_kinds.find_series(self.train, label)) is None:
+        if "dataset.window" in self.overrides or (columns := column_kinds.find_series(self.train, label)) is None:
             return
         series, time = columns
-        lengths = np.bincount(column_kinds.number_blocks(self.train, [series, label]))
+        series_lengths = np.bincount(column_kinds.index_blocks(self.train, [series, label]))
         self.roles |= {series: "series", time: "time"}
-        self.window = int(min(MAX_WINDOW, max(2, np.median(lengths) // 2)))
+        self.window = int(min(MAX_WINDOW, max(2, np.median(series_lengths) // 2)))
         options: dict[str, object] = {"dataset.series": series, "dataset.window": self.window}
-        lengths_text = _format_range(lengths.min(), lengths.max())
-        reason = f"one row per time step {time!r}: {len(lengths):,} series of {lengths_text} rows"
+        lengths_text = _format_range(series_lengths.min(), series_lengths.max())
+        reason = f"one row per time step {time!r}: {len(series_lengths):,} series of {lengths_text} rows"
         yield Decision("series", options, f"{reason}; a sample is {self.window} rows")
 
     def _propose_clients(self) -> Iterator[Decision]:
-        name = self.typed.get("dataset.client")
+        name = self.overrides.get("dataset.client")
         if name is not None and name not in self.levels:
             return  # a column that does not exist is an error when the table is loaded
         candidates = [name for name in self.levels if _is_client_name(name) and self._may_be_client(name)]
         name = name or next(iter(candidates), None)
-        window = int(self.typed.get("dataset.window") or self.window)
+        window = int(self.overrides.get("dataset.window") or self.window)
         n_rows = self.train.table.num_rows // window
         if name is None:
-            n = int(min(50, max(2, n_rows * (0.8 if self.is_cut else 1) // ROWS_PER_CLIENT)))
+            n = int(min(50, max(2, n_rows * (0.8 if self.cuts_test else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _propose_cohort(n)}
             reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
             yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
             return
         self.roles[name] = "client"
-        sizes = np.sort(np.array([entry["counts"] for entry in pc.value_counts(self.train.column(name)).to_pylist()]))
-        training = sizes * (0.8 if self.is_cut else 1) / window
-        n_small, n = int((training < MIN_CLIENT_SAMPLES).sum()), len(sizes)
+        sizes = np.sort(np.array([row["counts"] for row in pc.value_counts(self.train.column(name)).to_pylist()]))
+        train_sizes = sizes * (0.8 if self.cuts_test else 1) / window
+        n_small, n = int((train_sizes < MIN_CLIENT_SAMPLES).sum()), len(sizes)
         options = {"dataset.client": name}
         reason = f"{n:,} clients of {_format_range(sizes[0], sizes[-1])} rows"
         if n_small:
@@ -179,7 +179,7 @@ class Inspection:
             n -= n_small
             if 2 * n_small > len(sizes):
                 options["dataset.pool_small"] = True
-                n += int(training[training < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES))
+                n += int(train_sizes[train_sizes < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES))
             reason += f", {n_small:,} of them with fewer than {MIN_CLIENT_SAMPLES} training samples"
         yield Decision("client", {**options, "cohort": _propose_cohort(n)}, reason)
 
@@ -188,21 +188,21 @@ class Inspection:
 
         Where the column's name says that it holds clients, one repeated value is enough.
         """
-        is_unused = name not in self.roles and not pa.types.is_floating(self.train.column(name).type)
-        rows = self.train.table.num_rows
-        return is_unused and 2 <= self.levels[name] <= (rows - 1 if _is_client_name(name) else rows // 2)
+        is_free_column = name not in self.roles and not pa.types.is_floating(self.train.column(name).type)
+        n_rows = self.train.table.num_rows
+        return is_free_column and 2 <= self.levels[name] <= (n_rows - 1 if _is_client_name(name) else n_rows // 2)
 
     def _propose_row_ids(self) -> Iterator[Decision]:
         """Propose to leave out columns of row numbers, and the time steps of a series."""
         rows = self.train.table.num_rows
-        ids = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
+        id_columns = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
         for name, n in self.levels.items():
             is_integer = pa.types.is_integer(self.train.column(name).type)
             if n == rows and is_integer and (_is_row_id_name(name) or _is_client_name(name)) and name not in self.roles:
-                ids.append(name)
-        if ids:
-            self.roles |= dict.fromkeys(ids, "left out")
-            yield Decision("left out", {"dataset.leave_out": ids}, "these numbers identify rows")
+                id_columns.append(name)
+        if id_columns:
+            self.roles |= dict.fromkeys(id_columns, "left out")
+            yield Decision("left out", {"dataset.leave_out": id_columns}, "these numbers identify rows")
 
 
 def _split_name(column_name: str) -> list[str]:
@@ -219,8 +219,8 @@ def _is_row_id_name(name: str) -> bool:
     return bool(name_parts := _split_name(name)) and name_parts[-1] in ("id", "nr", "no", "index", "row")
 
 
-def _format_range(smallest: int, largest: int) -> str:
-    return f"{smallest:,}" if smallest == largest else f"{smallest:,} to {largest:,}"
+def _format_range(min_value: int, max_value: int) -> str:
+    return f"{min_value:,}" if min_value == max_value else f"{min_value:,} to {max_value:,}"
 
 
 def _propose_cohort(n_clients: int) -> int:

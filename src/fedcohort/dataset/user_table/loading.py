@@ -16,18 +16,18 @@ from fedcohort.dataset.messages import Problems, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, rows
 from fedcohort.dataset.user_table.find import load_tables
-from fedcohort.dataset.user_table.input_columns import Inputs
+from fedcohort.dataset.user_table.input_columns import InputColumns
 from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
-REMEDY = "; correct it, or choose dataset.missing=drop, which leaves such rows out"
+CELL_REMEDY = "; correct it, or choose dataset.missing=drop, which leaves such rows out"
 NUMBER_REMEDY = ", or dataset.missing=mean, which takes the feature's mean over the training rows"
-SMALL_CLIENTS = "dataset.min_client_samples=10 leaves small clients out, or pools them with dataset.pool_small=true"
+CLIENT_REMEDY = "dataset.min_client_samples=10 leaves small clients out, or pools them with dataset.pool_small=true"
 log = logging.getLogger("fedcohort")
 
 
-class Loader:
+class TableLoader:
     """Loads a dataset from a user's files; each step adds notes to the start-up table."""
 
     def __init__(self, options: TableOptions, seed: int) -> None:
@@ -40,22 +40,22 @@ class Loader:
         """Return the dataset. Raises `DataError`."""
         options = self.options
         frames = self._read_tables()
-        chosen = self._choose_inputs(frames)
-        frames = self._select_rows(frames, chosen)
+        columns = self._choose_inputs(frames)
+        frames = self._select_rows(frames, columns)
         owners, frames = self._select_clients(frames)
         with self.problems.collect():
             labels = read_labels(frames, options.label, options.n_classes)
-            y = [part_labels[:: self.window] for part_labels in labels.parts]
+            y = [part_labels[:: self.window] for part_labels in labels.labels_by_part]
             if options.test_share is not None:
                 frames, owners, y = self._cut_test(frames, owners, y)
         with self.problems.collect():
-            levels = input_columns.find_levels(frames[0], chosen)
-            frames, names, encoding_notes = input_columns.encode(frames, chosen, levels, options.missing == "mean")
-            x, pixels = inputs.read_inputs(options, frames, names, chosen.lists, self._choose_divisor(chosen))
+            levels = input_columns.find_levels(frames[0], columns)
+            frames, names, encoding_notes = input_columns.encode(frames, columns, levels, options.missing == "mean")
+            x, pixel_scale = inputs.read_inputs(options, frames, names, columns.lists, self._choose_divisor(columns))
         self.problems.raise_all()
         self.notes += [*encoding_notes, *labels.notes]
-        x, standard = self._scale_inputs(frames[0], names, chosen, x)
-        self._warn(column_kinds.label_notices(labels.names, options.label))
+        x, feature_moments = self._scale_inputs(frames[0], names, columns, x)
+        self._log_notices(column_kinds.label_notices(labels.names, options.label))
         keeps_bytes = x[0].dtype == np.uint8
         self.notes += ["kept as bytes"] * keeps_bytes
         self.notes += ["only the server holds test rows: no metrics clients/acc_*"] * (options.test == "server")
@@ -64,39 +64,39 @@ class Loader:
             "folder",
             *(x[0], y[0], x[1], y[1], labels.n_classes, owners.train, owners.test),
             owner_names=owners.names,
-            inputs=self._describe_inputs(frames[0], chosen, x[0].shape[1:]),
+            inputs=self._describe_inputs(frames[0], columns, x[0].shape[1:]),
             class_names=tuple(labels.names),
-            columns=tuple(names) if self.window == 1 and not chosen.lists else (),
+            columns=tuple(names) if self.window == 1 and not columns.lists else (),
             pooled_test=options.test == "server",
-            standard=standard,
-            scale=pixels if keeps_bytes else None,
-            converted=None if keeps_bytes else pixels,
+            standard=feature_moments,
+            scale=pixel_scale if keeps_bytes else None,
+            converted=None if keeps_bytes else pixel_scale,
             valid=(x[2], y[2]) if len(x) > 2 else None,
             single_use=True,
             categories=json.dumps(levels, ensure_ascii=False) if levels else "",
-            small_client_remedy=SMALL_CLIENTS,
+            small_client_remedy=CLIENT_REMEDY,
         )
 
     def _scale_inputs(
-        self, train: Frame, names: Sequence[str], chosen_inputs: Inputs, x: list[np.ndarray]
+        self, train: Frame, names: Sequence[str], chosen_inputs: InputColumns, x: list[np.ndarray]
     ) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
         """Return the inputs with gaps filled, and the features' mean and deviation if they were standardised."""
-        options, standard = self.options, None
+        options, feature_moments = self.options, None
         if options.missing == "mean" and x[0].dtype != np.uint8:
             x, fill_note = inputs.fill_gaps(train, names or chosen_inputs.lists, x)
             self.notes.append(fill_note)
         if options.standardises:
-            standard = inputs.standardise(x)
+            feature_moments = inputs.standardise(x)
             self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
         elif names and self.window == 1 and options.scale == 1:
-            self._warn(column_kinds.scale_notices(x[0], names))
-        return x, standard
+            self._log_notices(column_kinds.scale_notices(x[0], names))
+        return x, feature_moments
 
     def _read_tables(self) -> list[Frame]:
         """Read the tables, the training rows first, and note how the files are written."""
         options = self.options
-        cut, with_valid = options.test_share is not None, options.valid == "server"
-        frames = load_tables(options.path, cut, with_valid, options.decimal, self.problems)
+        cuts_test_part, reads_valid = options.test_share is not None, options.valid == "server"
+        frames = load_tables(options.path, cuts_test_part, reads_valid, options.decimal, self.problems)
         if not frames:
             self.problems.raise_all()
         columns = {options.label: "label", options.client: "client", options.series: "series"}
@@ -104,36 +104,36 @@ class Loader:
         option_of_column = {name: f"dataset.{option}" for name, option in columns.items() if name is not None}
         self.notes += dict.fromkeys(file_note for frame in frames for file_note in frame.notes)
         return [
-            replace(frame, column_options=option_of_column, remedy=REMEDY, number_remedy=NUMBER_REMEDY)
+            replace(frame, column_options=option_of_column, remedy=CELL_REMEDY, number_remedy=NUMBER_REMEDY)
             for frame in frames
         ]
 
-    def _choose_inputs(self, frames: Sequence[Frame]) -> Inputs:
+    def _choose_inputs(self, frames: Sequence[Frame]) -> InputColumns:
         """Choose the columns that are inputs, and check that all tables have the columns that options name."""
         options, train = self.options, frames[0]
         for option in ("leave_out", "categories", "dates"):
             named_columns = getattr(options, option)
             for name in named_columns if not isinstance(named_columns, str) else ():
                 with self.problems.collect():
-                    replace(train, column_options={name: f"dataset.{option}"}).check_name(name)
+                    replace(train, column_options={name: f"dataset.{option}"}).check_column(name)
         for frame in frames:
-            required = [options.label, options.series, *options.lists, *([options.client] if frame is train else [])]
-            for name in filter(None, required):
+            columns = [options.label, options.series, *options.lists, *([options.client] if frame is train else [])]
+            for name in filter(None, columns):
                 if frame is train or name in train.names:  # otherwise the training table's problem says so
                     with self.problems.collect():
-                        frame.check_name(name)
-        chosen_inputs = Inputs()
+                        frame.check_column(name)
+        chosen_inputs = InputColumns()
         with self.problems.collect():
-            excluded = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
+            non_inputs = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
             has_images = train.names == ["image", "label"] and column_kinds.describe_type(train, "image") == "images"
             list_columns = ("image",) if options.features is None and has_images else options.lists
             if list_columns:
-                chosen_inputs = Inputs(lists=tuple(list_columns))
+                chosen_inputs = InputColumns(lists=tuple(list_columns))
             else:
-                chosen_inputs = input_columns.choose_inputs(train, excluded, options.categories, options.dates)
-            self._warn(column_kinds.column_notices(train, chosen_inputs.names, excluded, bool(list_columns)))
+                chosen_inputs = input_columns.choose_inputs(train, non_inputs, options.categories, options.dates)
+            self._log_notices(column_kinds.column_notices(train, chosen_inputs.names, non_inputs, bool(list_columns)))
             if self.window == 1:
-                self._warn(column_kinds.series_notices(train, options.label, excluded))
+                self._log_notices(column_kinds.series_notices(train, options.label, non_inputs))
         if self.problems.errors:  # the message lists the problems of labels, clients and cells, too
             if options.label in train.names:
                 with self.problems.collect():
@@ -142,24 +142,24 @@ class Loader:
                 read_owners(frames[:2], options.client)
             for frame in frames if options.missing == "error" else ():
                 with self.problems.collect():
-                    frame.numbers(chosen_inputs.numbers)
+                    frame.read_matrix(chosen_inputs.numbers)
         self.problems.raise_all()
         return chosen_inputs
 
-    def _select_rows(self, frames: list[Frame], chosen: Inputs) -> list[Frame]:
+    def _select_rows(self, frames: list[Frame], columns: InputColumns) -> list[Frame]:
         """Return the tables with only the rows of whole windows, and without samples in which a cell is missing."""
         options = self.options
-        steps: list[Callable[[Frame], tuple[Frame, str]]] = []
+        selections: list[Callable[[Frame], tuple[Frame, str]]] = []
         if options.window is not None:
             constant_columns = [name for name in (options.series, options.label, options.client) if name]
-            steps.append(partial(rows.cut_windows, window=options.window, constant_columns=constant_columns))
+            selections.append(partial(rows.cut_windows, window=options.window, constant_columns=constant_columns))
         if options.missing == "drop":
-            scalars = [options.label, *([options.client] if options.client else []), *chosen.categories, *chosen.dates]
-            steps.append(partial(rows.drop_incomplete, columns=scalars, inputs=chosen, window=self.window))
-        for step in steps:
-            results = [step(frame) for frame in frames]
-            frames = [frame for frame, _ in results]
-            self.notes += [row_note for _, row_note in results]
+            scalars = [options.label, *filter(None, [options.client]), *columns.categories, *columns.dates]
+            selections.append(partial(rows.drop_incomplete, columns=scalars, inputs=columns, window=self.window))
+        for select_rows in selections:
+            frames_and_notes = [select_rows(frame) for frame in frames]
+            frames = [frame for frame, _ in frames_and_notes]
+            self.notes += [row_note for _, row_note in frames_and_notes]
         return frames
 
     def _select_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
@@ -178,11 +178,11 @@ class Loader:
             return owners, frames
         min_samples = math.ceil(options.min_client_samples / (1 - (options.test_share or 0)))
         if options.pool_small:
-            owners, pool_note = rows.pool_small(owners, client_ids, min_samples)
+            owners, pool_note = rows.pool_small_clients(owners, client_ids, min_samples)
         else:
-            kept_rows, pool_note = rows.leave_out_small(owners, client_ids, min_samples)
+            kept_rows, pool_note = rows.leave_out_small_clients(owners, client_ids, min_samples)
             frames = [frames[0].take(self._rows_of_samples(kept_rows)), *frames[1:]] if pool_note else frames
-            owners = rows.renumber(replace(owners, train=client_ids[kept_rows]))
+            owners = rows.renumber_clients(replace(owners, train=client_ids[kept_rows]))
         cut_text = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
         self.notes += [pool_note + cut_text] if pool_note else []
         return owners, frames
@@ -202,7 +202,7 @@ class Loader:
         """Return the rows of the table that `samples` consist of."""
         return (samples[:, None] * self.window + np.arange(self.window)).ravel()
 
-    def _choose_divisor(self, chosen_inputs: Inputs) -> float:
+    def _choose_divisor(self, chosen_inputs: InputColumns) -> float:
         """Return the divisor of the inputs: 255 for a folder of images, unless `scale` says otherwise."""
         options = self.options
         if chosen_inputs.lists and not options.lists and options.scale == 1 and not options.standardises:
@@ -210,13 +210,13 @@ class Loader:
             return 255.0
         return options.scale
 
-    def _describe_inputs(self, train: Frame, chosen_inputs: Inputs, shape: Sequence[int]) -> str:
+    def _describe_inputs(self, train: Frame, chosen_inputs: InputColumns, shape: Sequence[int]) -> str:
         """Describe the inputs and list the notes, as in `8: x0 ... x7 (left out: comment); 120 rows dropped`."""
         unused_columns = [name for name in train.names if name not in {*chosen_inputs.names, self.options.label}]
-        size = " x ".join(str(length) for length in shape)
-        left_out = f" (left out: {list_names(unused_columns)})" if unused_columns else ""
-        return "; ".join([f"{size}: {list_names(chosen_inputs.names)}{left_out}", *filter(None, self.notes)])
+        shape_text = " x ".join(str(axis_size) for axis_size in shape)
+        unused_text = f" (left out: {list_names(unused_columns)})" if unused_columns else ""
+        return "; ".join([f"{shape_text}: {list_names(chosen_inputs.names)}{unused_text}", *filter(None, self.notes)])
 
-    def _warn(self, notices: Iterable[str]) -> None:
+    def _log_notices(self, notices: Iterable[str]) -> None:
         for notice in notices:
             log.warning("dataset=folder: %s", notice)

@@ -71,8 +71,8 @@ class TableOptions:
             raise ranges.range_error("window", "null where features names columns of lists", self.window)
         ranges.integer("n_classes", self.n_classes, f"[2, {MAX_CLASSES}]", allow_null=True)
         ranges.numbers("shape", self.shape, "[1, inf)")
-        for size in self.shape:
-            ranges.integer("each of shape", size, "[1, inf)")
+        for axis_size in self.shape:
+            ranges.integer("each of shape", axis_size, "[1, inf)")
         ranges.number("scale", self.scale, "(0, inf)")
         if not isinstance(self.standardise, bool):
             ranges.choice("standardise", self.standardise, "none", "train")
@@ -88,8 +88,8 @@ class TableOptions:
             raise ranges.range_error("min_client_samples", "an integer in [3, inf) where pool_small=true", None)
         ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
         if self.pixels == "uint8" and not (self.lists and self.scale == 255 and not self.standardises):
-            allowed = "auto or float32 (uint8 needs a column of images in features, scale=255 and no standardisation)"
-            raise ranges.range_error("pixels", allowed, self.pixels)
+            allowed_text = "auto or float32 (uint8 needs image columns in features, scale=255 and no standardisation)"
+            raise ranges.range_error("pixels", allowed_text, self.pixels)
 
     @property
     def lists(self) -> tuple[str, ...]:
@@ -113,9 +113,9 @@ class TableOptions:
         ranges.texts("leave_out", self.leave_out)
         if self.leave_out and self.lists:
             raise ranges.range_error("leave_out", "[] where features names one column", self.leave_out)
-        keys = {"label": self.label, "client": self.client}
-        ranges.check_distinct_columns(keys)
+        key_columns = {"label": self.label, "client": self.client}
+        ranges.check_distinct_columns(key_columns)
         ranges.check_distinct_columns({"label": self.label, "series": self.series})  # a series may be a client
         for option, names in (("features", self.lists), ("leave_out", self.leave_out)):
             for name in names:
-                ranges.check_distinct_columns({**keys, option: name})
+                ranges.check_distinct_columns({**key_columns, option: name})

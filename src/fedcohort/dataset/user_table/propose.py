@@ -34,7 +34,7 @@ class Proposal:
         return {name: value for decision in self.decisions for name, value in decision.options.items()}
 
 
-def propose(path: str, options: Mapping[str, str]) -> Proposal:
+def propose_options(path: str, options: Mapping[str, str]) -> Proposal:
     """Inspect a user's files, and propose the options to load them.
 
     Args:
@@ -45,16 +45,16 @@ def propose(path: str, options: Mapping[str, str]) -> Proposal:
         DataError: if no table can be read, and where no column can hold the labels.
     """
     files, problems = find_files(path), Problems()
-    is_cut = "test" not in files and not ("images" in files and (files["images"] / "test").is_dir())
-    frames = load_tables(path, is_cut, True, options.get("dataset.decimal", "auto"), problems)
+    cuts_test = "test" not in files and not ("images" in files and (files["images"] / "test").is_dir())
+    frames = load_tables(path, cuts_test, True, options.get("dataset.decimal", "auto"), problems)
     problems.raise_all()
-    inspection = Inspection(frames, options, is_cut)
-    lines = [", ".join([f"{frame.where}: {frame.table.num_rows:,} rows", *frame.notes]) for frame in frames]
+    inspection = Inspection(frames, options, cuts_test)
+    table_lines = [", ".join([f"{frame.origin}: {frame.table.num_rows:,} rows", *frame.notes]) for frame in frames]
     decisions = [
         replace(decision, options={name: value for name, value in decision.options.items() if name not in options})
         for decision in (*inspection.decide_roles(), *decide_inputs(inspection), *decide_missing(inspection))
     ]
-    return Proposal(lines, [inspection.describe(name) for name in frames[0].names], decisions)
+    return Proposal(table_lines, [inspection.describe(name) for name in frames[0].names], decisions)
 
 
 def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
@@ -64,9 +64,9 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
     for name, column_kind in inspection.kinds.items():
         if name not in inspection.roles:
             columns.setdefault("number" if column_kind == "boolean" else column_kind, []).append(name)
-    number_columns, images, arrays = (columns.get(column_kind, []) for column_kind in ("number", "images", "lists"))
-    if images or (arrays and not number_columns):
-        features = images[:1] or arrays
+    number_columns, images, lists = (columns.get(column_kind, []) for column_kind in ("number", "images", "lists"))
+    if images or (lists and not number_columns):
+        features = images[:1] or lists
         is_folder = bool(images) and inspection.train.names == ["image", "label"]
         options: dict[str, object] = {} if is_folder else {"dataset.features": features}
         options |= {"dataset.scale": 255, "model": "cnn"} if images else {}
@@ -77,7 +77,7 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
         yield Decision("categories", {"dataset.categories": categories}, f"{category_text}: one number for each value")
     if dates := columns.get("date", []):
         yield Decision("dates", {"dataset.dates": dates}, "as days since 1970")
-    x = np.nan_to_num(inspection.train.numbers(number_columns, allow_missing=True))
+    x = np.nan_to_num(inspection.train.read_matrix(number_columns, allow_missing=True))
     notice = next(scale_notices(x, number_columns), "") if number_columns else ""
     if notice or dates:
         reason = notice.partition(", which")[0] or "dates are far from unit scale"
@@ -86,7 +86,7 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
 
 def decide_missing(inspection: Inspection) -> Iterator[Decision]:
     """Propose what happens to missing cells, if there are any."""
-    roles, counts = inspection.roles, dict[str, int]()
+    roles, missing_counts = inspection.roles, dict[str, int]()
     for name, column_kind in inspection.kinds.items():
         is_encoded = column_kind != "text" or name in roles or 2 <= inspection.levels[name] <= MAX_AUTO_LEVELS
         if column_kind not in SCALAR_KINDS or roles.get(name, "label") not in KEY_ROLES or not is_encoded:
@@ -94,13 +94,13 @@ def decide_missing(inspection: Inspection) -> Iterator[Decision]:
         for frame in (frame for frame in inspection.frames if name in frame.names):
             column = frame.column(name)
             is_feature = column_kind == "number" and name not in roles and arrow_columns.may_be_numbers(column)
-            missing = np.isnan(arrow_columns.numbers(column)) if is_feature else arrow_columns.empty_cells(column)
-            counts[name] = counts.get(name, 0) + int(missing.sum())
-    counts = {name: n for name, n in counts.items() if n}
-    if not counts:
+            is_missing = np.isnan(arrow_columns.to_numbers(column)) if is_feature else arrow_columns.find_empty(column)
+            missing_counts[name] = missing_counts.get(name, 0) + int(is_missing.sum())
+    missing_counts = {name: n for name, n in missing_counts.items() if n}
+    if not missing_counts:
         return
-    column_text = ", ".join(f"{name} ({n:,})" for name, n in list(counts.items())[:MAX_NAMES])
-    if any(roles.get(name) in KEY_ROLES for name in counts):
+    column_text = ", ".join(f"{name} ({n:,})" for name, n in list(missing_counts.items())[:MAX_NAMES])
+    if any(roles.get(name) in KEY_ROLES for name in missing_counts):
         yield Decision(
             "missing", {"dataset.missing": "drop"}, f"cells hold no value: {column_text}; drop omits these rows"
         )

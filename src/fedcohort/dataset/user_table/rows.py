@@ -9,16 +9,16 @@ from fedcohort.data.group_ranks import keep_first, rank_within_group
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import Owners
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.column_kinds import number_blocks
-from fedcohort.dataset.user_table.input_columns import Inputs
+from fedcohort.dataset.user_table.column_kinds import index_blocks
+from fedcohort.dataset.user_table.input_columns import InputColumns
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
 
 MIN_TRAINING_ROWS = 4  # of every client: three for itself, one to spare for the server
 
 
-def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random.Generator) -> Ids:
-    """Draw the test part of a table that has none: `share` of each class of each client, rounded up or down.
+def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.random.Generator) -> Ids:
+    """Draw the test part of a table that has none: `test_share` of each class of each client, rounded up or down.
 
     Fewer rows are drawn where clients can't spare as many, and no other client's rows replace them. The last row of
     each class, in a random order, stays in training, and so do the last MIN_TRAINING_ROWS of each client.
@@ -26,7 +26,7 @@ def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random
     Args:
         labels: int64 [N].
         owners: the client of each row, int64 [N]; None if rows have none.
-        share: share of the rows that are cut, in (0, 1).
+        test_share: share of the rows that are cut, in (0, 1).
         rng: for the order of the rows.
 
     Returns:
@@ -41,17 +41,17 @@ def draw_test_rows(labels: Ids, owners: Ids | None, share: float, rng: np.random
     sort_key[rank_within_group(labels, random_order[::-1]) == 0] = np.inf
     if owners is not None:
         sort_key[rank_within_group(owners, random_order[::-1]) < MIN_TRAINING_ROWS] = np.inf
-    rows = np.argsort(sort_key, kind="stable")[: max(1, round(share * len(labels)))]
-    rows = keep_first(rows, groups, np.floor(share * sizes).astype(np.int64) + 1)
+    rows = np.argsort(sort_key, kind="stable")[: max(1, round(test_share * len(labels)))]
+    rows = keep_first(rows, groups, np.floor(test_share * sizes).astype(np.int64) + 1)
     rows = np.sort(rows[np.isfinite(sort_key[rows])])
     if not len(rows):
         problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
         advice_text = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(f"dataset.test_share={share}: {problem}{'' if owners is None else f'; {advice_text}'}")
+        raise DataError(f"dataset.test_share={test_share}: {problem}{'' if owners is None else f'; {advice_text}'}")
     return rows
 
 
-def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: Inputs, window: int) -> tuple[Frame, str]:
+def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: InputColumns, window: int) -> tuple[Frame, str]:
     """Return the table without the samples in which a cell is missing, and a note on how many these are.
 
     Args:
@@ -63,22 +63,22 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: Inputs, window
     Raises:
         DataError: if no sample is complete.
     """
-    missing = np.zeros(frame.table.num_rows, dtype=bool)
+    is_missing = np.zeros(frame.table.num_rows, dtype=bool)
     for name in (*(name for name in columns if name in frame.names), *inputs.lists):
-        missing |= arrow_columns.empty_cells(frame.column(name))
+        is_missing |= arrow_columns.find_empty(frame.column(name))
     if inputs.numbers:
-        missing |= np.isnan(frame.numbers(inputs.numbers, allow_missing=True)).any(1)
-    for name in inputs.lists if not missing.all() else ():
-        rows = np.flatnonzero(~missing)
-        x = frame.take(rows).arrays(name, allow_missing=True)
-        missing[rows] |= np.isnan(x).reshape(len(x), -1).any(1)
-    missing = np.repeat(missing.reshape(-1, window).any(1), window)
-    if missing.all():
-        raise DataError(f"dataset.missing=drop: {frame.where} has no row without a missing cell")
-    if not missing.any():
+        is_missing |= np.isnan(frame.read_matrix(inputs.numbers, allow_missing=True)).any(1)
+    for name in inputs.lists if not is_missing.all() else ():
+        rows = np.flatnonzero(~is_missing)
+        x = frame.take(rows).read_arrays(name, allow_missing=True)
+        is_missing[rows] |= np.isnan(x).reshape(len(x), -1).any(1)
+    is_missing = np.repeat(is_missing.reshape(-1, window).any(1), window)
+    if is_missing.all():
+        raise DataError(f"dataset.missing=drop: {frame.origin} has no row without a missing cell")
+    if not is_missing.any():
         return frame, ""
-    drop_note = f"{missing.sum()} of {len(missing)} rows of {Path(frame.where).name} dropped, cells are missing"
-    return frame.take(np.flatnonzero(~missing)), drop_note
+    drop_note = f"{is_missing.sum()} of {len(is_missing)} rows of {Path(frame.origin).name} dropped, cells are missing"
+    return frame.take(np.flatnonzero(~is_missing)), drop_note
 
 
 def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> tuple[Frame, str]:
@@ -98,81 +98,82 @@ def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> t
     Raises:
         DataError: if no window is full.
     """
-    block_of_row = number_blocks(frame, [name for name in constant_columns if name in frame.names])
-    sizes = np.bincount(block_of_row)
-    step_of_row = np.arange(len(block_of_row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
-    rows = np.flatnonzero(step_of_row < (sizes - sizes % window)[block_of_row])
+    block_of_row = index_blocks(frame, [name for name in constant_columns if name in frame.names])
+    block_sizes = np.bincount(block_of_row)
+    step_of_row = np.arange(len(block_of_row)) - np.repeat(np.cumsum(block_sizes) - block_sizes, block_sizes)
+    rows = np.flatnonzero(step_of_row < (block_sizes - block_sizes % window)[block_of_row])
     if not len(rows):
         columns = ", ".join(constant_columns)
-        problem = f"dataset.window={window}: {frame.where} has no {window} consecutive rows of one {columns}"
-        raise DataError(f"{problem}; the longest such series has {sizes.max()} rows")
+        problem = f"dataset.window={window}: {frame.origin} has no {window} consecutive rows of one {columns}"
+        raise DataError(f"{problem}; the longest such series has {block_sizes.max()} rows")
     n_skipped = len(block_of_row) - len(rows)
     note = f"{len(rows) // window:,} windows of {window} rows" + (f", {n_skipped:,} rows left out" if n_skipped else "")
     return frame.take(rows), note
 
 
-def leave_out_small(owners: Owners, train: Ids, min_samples: int) -> tuple[Ids, str]:
+def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Ids, str]:
     """Return the positions of the training samples of clients with enough of them, and a note on the others.
 
     Args:
         owners: the clients, of which the names are read.
-        train: the client of each training sample, int64 [N].
+        client_of_sample: the client of each training sample, int64 [N].
         min_samples: samples of the smallest client that stays.
 
     Raises:
         DataError: if no client has enough.
     """
-    sizes = np.bincount(train, minlength=len(owners.names))
+    sizes = np.bincount(client_of_sample, minlength=len(owners.names))
     is_small = (sizes > 0) & (sizes < min_samples)
-    rows = np.flatnonzero(~is_small[train])
+    rows = np.flatnonzero(~is_small[client_of_sample])
     if not len(rows):
         problem = f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {sizes.max()}"
         raise DataError(f"{problem}; dataset.pool_small=true pools small clients")
     return rows, f"{is_small.sum():,} clients with fewer than {min_samples} samples left out" if is_small.any() else ""
 
 
-def pool_small(owners: Owners, train: Ids, min_samples: int) -> tuple[Owners, str]:
+def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Owners, str]:
     """Pool clients with few training samples, in the order of their names, until each pool has enough.
 
     The last pool takes the clients that fill none. Test rows go with their client.
 
     Args:
         owners: clients of the training and test rows.
-        train: the client of each training sample, int64 [N], as in `owners`.
+        client_of_sample: the client of each training sample, int64 [N], as in `owners`.
         min_samples: samples of the smallest client, or pool, afterwards.
 
     Raises:
         DataError: if all small clients together don't have enough.
     """
-    sizes = np.bincount(train, minlength=len(owners.names))
-    small = np.flatnonzero((sizes > 0) & (sizes < min_samples))
-    if not len(small):
+    client_sizes = np.bincount(client_of_sample, minlength=len(owners.names))
+    small_clients = np.flatnonzero((client_sizes > 0) & (client_sizes < min_samples))
+    if not len(small_clients):
         return owners, ""
-    if sizes[small].sum() < min_samples:
+    if client_sizes[small_clients].sum() < min_samples:
         raise DataError(
-            f"dataset.pool_small=true: the {len(small)} clients with fewer than {min_samples} training samples have "
-            f"{sizes[small].sum()} together: choose a lower dataset.min_client_samples, or dataset.pool_small=false"
+            f"dataset.pool_small=true: the {len(small_clients)} clients with fewer than {min_samples} training samples "
+            f"have {client_sizes[small_clients].sum()} together: choose a lower dataset.min_client_samples, or "
+            "dataset.pool_small=false"
         )
     pools: list[list[int]] = [[]]
-    for k in small.tolist():
-        if sizes[pools[-1]].sum() >= min_samples:
+    for k in small_clients.tolist():
+        if client_sizes[pools[-1]].sum() >= min_samples:
             pools.append([])
         pools[-1].append(k)
-    if sizes[pools[-1]].sum() < min_samples:
+    if client_sizes[pools[-1]].sum() < min_samples:
         pools[-2:] = [pools[-2] + pools[-1]]
-    new_numbers, names = np.arange(len(owners.names)), list(owners.names)
-    for members in pools:
-        new_numbers[members] = members[0]
-        names[members[0]] += f" + {len(members) - 1} more" if len(members) > 1 else ""
-    pool_note = f"{len(small):,} clients with fewer than {min_samples} samples pooled to {len(pools):,}"
-    test = None if owners.test is None else new_numbers[owners.test]
-    return renumber(Owners(new_numbers[train], test, tuple(names))), pool_note
+    new_numbers, client_names = np.arange(len(owners.names)), list(owners.names)
+    for pool_members in pools:
+        new_numbers[pool_members] = pool_members[0]
+        client_names[pool_members[0]] += f" + {len(pool_members) - 1} more" if len(pool_members) > 1 else ""
+    pool_note = f"{len(small_clients):,} clients with fewer than {min_samples} samples pooled to {len(pools):,}"
+    test_clients = None if owners.test is None else new_numbers[owners.test]
+    return renumber_clients(Owners(new_numbers[client_of_sample], test_clients, tuple(client_names))), pool_note
 
 
-def renumber(owners: Owners) -> Owners:
+def renumber_clients(owners: Owners) -> Owners:
     """Return the clients without those that own no row, numbered from 0 in the same order."""
-    id_arrays = [ids for ids in (owners.train, owners.test) if ids is not None]
-    present, new_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
-    train, test = np.split(new_ids.astype(np.int64), [len(id_arrays[0])])
-    names = tuple(owners.names[k] for k in present)
-    return Owners(train, test if owners.test is not None else None, names)
+    id_arrays = [client_ids for client_ids in (owners.train, owners.test) if client_ids is not None]
+    present_clients, new_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
+    train_clients, test_clients = np.split(new_ids.astype(np.int64), [len(id_arrays[0])])
+    client_names = tuple(owners.names[k] for k in present_clients)
+    return Owners(train_clients, test_clients if owners.test is not None else None, client_names)
