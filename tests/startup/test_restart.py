@@ -193,7 +193,7 @@ def other_torch(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def other_data(monkeypatch: pytest.MonkeyPatch) -> None:
     """As of a hub that has a newer commit, or of a large file whose middle was changed: no option names it."""
-    monkeypatch.setattr(split, "checksum_of", lambda raw: "0badda7a")
+    monkeypatch.setattr(split, "compute_checksum", lambda raw: "0badda7a")
 
 
 @pytest.mark.parametrize(
