@@ -26,8 +26,8 @@ from fedcohort.agg.base import Aggregator, Arrived
 from fedcohort.flat import Block, Layout
 from fedcohort.hook import averaged_uploads, stored_vector_sizes
 from fedcohort.host.memory import keep_freed_memory
+from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import CollectOptions, Collector
-from fedcohort.round.collected import Collected
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
 FOLDER = Path(__file__).parent
@@ -74,7 +74,7 @@ def make_update(client: int, agg: Aggregator[Any]) -> ClientUpdate:
     )
 
 
-def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collected:
+def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Arrivals:
     """Pass the updates through a run's collector; this is the time in column `gather`."""
     n = np.array([update.n_used for update in updates])
     options = CollectOptions(
@@ -86,11 +86,11 @@ def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Collec
     layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())
     collector = Collector(layout, np.arange(CLIENTS), agg.weights(n, n), options)
     for update in updates:
-        collector.add(update)
-    return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_update(update)
+    return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
 
 
-def make_arrived(agg: Aggregator[Any], collected: Collected) -> Arrived:
+def make_arrived(agg: Aggregator[Any], collected: Arrivals) -> Arrived:
     """Return the collected updates with a random value of each signal that the aggregator needs."""
     rng, no_clients = np.random.default_rng(0), np.empty(0, dtype=np.int64)
     signals = Signals({name: 0.1 + rng.random(CLIENTS) for name in sorted(agg.needs)}, agg.needs, "the aggregator")

@@ -86,8 +86,8 @@ def measure(name: str) -> float:
         clients, weights = np.arange(len(sizes)), np.array(sizes, dtype=np.float64)
         collector = Collector(server.layout, clients, weights, CollectOptions(uploads, max_update_norm=1e9))
         for update in engine.updates(tasks, {"c": torch.zeros_like(server.w)}):
-            collector.add(update)
-        collector.finish(lambda tensor: tensor, lambda tensor: tensor)
+            collector.add_update(update)
+        collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
         seconds.append(time.process_time() - start)
     return min(seconds)
 

@@ -129,7 +129,7 @@ def measure(clients: int = CLIENTS, cohort: int = COHORT) -> dict[tuple[str, str
 
 def time_steps(clients: int = CLIENTS, in_flight: int = COHORT) -> dict[tuple[str, str, int], tuple[float, float]]:
     """Return the median and the largest milliseconds of processor time in which a step of `STEPS` is decided."""
-    milliseconds, begin, recorded = {}, RoundRunner.begin, list[float]()
+    milliseconds, begin, recorded = {}, RoundRunner.begin_round, list[float]()
 
     def timed(self: RoundRunner, round: int) -> Any:  # noqa: ANN401  what `begin` returns
         recorded.append(-1000 * time.process_time())
@@ -137,7 +137,7 @@ def time_steps(clients: int = CLIENTS, in_flight: int = COHORT) -> dict[tuple[st
         recorded[-1] += 1000 * time.process_time()
         return tasks
 
-    with tempfile.TemporaryDirectory() as name, patch.object(RoundRunner, "begin", timed):
+    with tempfile.TemporaryDirectory() as name, patch.object(RoundRunner, "begin_round", timed):
         write_population(Path(name), clients)
         for availability, refill, arrivals in STEPS:
             recorded.clear()

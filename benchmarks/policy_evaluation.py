@@ -116,18 +116,18 @@ class SteppedRun:
     def train(self, t: int, cohort: Ids | None = None) -> tuple[Any, list[Any]]:
         """Train the clients of round t, those of the selector or others; return the collector and the updates."""
         self.selector.cohort = cohort
-        groups, collector = self.runner.begin(t)
+        groups, collector = self.runner.begin_round(t)
         updates = []
         for tasks in groups:
-            with self.runner.sent_models(t).loaded(t) as vectors:
+            with self.runner.sent_models(t).load_model(t) as vectors:
                 for update in self.setup.engine.updates(list(tasks), vectors):
-                    collector.add(update)
+                    collector.add_update(update)
                     updates.append(update)
         return collector, updates
 
     def step(self, t: int, cohort: Ids | None = None) -> float:
         """Take the step of round t with the selector's cohort, or another one, and return the test loss after it."""
-        self.runner.end(self.train(t, cohort)[0])
+        self.runner.end_round(self.train(t, cohort)[0])
         return self.loss()
 
     def loss_of_each(self, t: int) -> np.ndarray:

@@ -13,8 +13,8 @@ from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
 from fedcohort.hook import ClientContext, averaged_uploads, stored_vector_sizes
 from fedcohort.rng import new_generator
+from fedcohort.round.arrivals import Arrivals, reweight_updates
 from fedcohort.round.collect import CollectOptions, Collector
-from fedcohort.round.collected import Collected, reweight
 from fedcohort.round.server_models import RoundModels
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals, Values
 
@@ -62,7 +62,7 @@ def collect_updates(
     layout: Layout | None = None,
     moments: bool = False,
     stacked: bool = False,
-) -> Collected:
+) -> Arrivals:
     """Collect updates in the given order; `stacked` keeps the matrix of updates even if the aggregator needs none."""
     layout = layout or make_layout(len(updates[0].delta))
     cohort = np.array(sorted(update.client for update in updates), dtype=np.int64)
@@ -78,8 +78,8 @@ def collect_updates(
     )
     collector = Collector(layout, cohort, agg.weights(used, owned), options)
     for update in updates:
-        collector.add(update)
-    return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_update(update)
+    return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
 
 
 class Score(nn.Module):
@@ -114,7 +114,7 @@ def make_round_models(n_params: int, proxy: Tensor | None = None, network: nn.Mo
 
 
 def make_arrived(
-    collected: Collected,
+    collected: Arrivals,
     signals: dict[str, Any] | None = None,
     needs: frozenset[str] = frozenset(),
     bench: RoundModels | None = None,
@@ -151,6 +151,6 @@ def make_late(agg: Any, updates: Sequence[ClientUpdate], staleness: Sequence[int
     """Return updates of which each started `staleness` server steps ago, weighed by the deadline's discounts."""
     collected = collect_updates(agg, updates, stacked=True)
     weights = collected.weights * discounts
-    arrived = make_arrived(reweight(collected, weights))
+    arrived = make_arrived(reweight_updates(collected, weights))
     outcome = replace(arrived.outcome, round=9, sent_round=9 - np.array(staleness))
     return replace(arrived, outcome=outcome, discounts=np.asarray(discounts))

@@ -240,7 +240,7 @@ def reorder(word: str, values: Any, order: Ids) -> Any:
 def play_round(selector: Any, state: Any, world: World, round: int, failures: Backoff = NO_FAILURES) -> Step:
     ctx = world.context(round, selector.needs)
     if selector.backs_off:
-        ctx = backoff.withhold(failures, ctx, selector.shortlist(world.cohort))
+        ctx = backoff.withhold_clients(failures, ctx, selector.shortlist(world.cohort))
     probes = tuple(selector.plan(state, ctx)) if len(ctx.available) else ()
     blocking = {probe.signal: world.answer(probe, round) for probe in probes if not probe.concurrent}
     concurrent = {probe.signal: world.answer(probe, round) for probe in probes if probe.concurrent}

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from fedcohort.hook import Correction
-from fedcohort.round.guard import guard
+from fedcohort.round.guard import guard_component
 from fedcohort.startup import components
 from fedcohort.training.local import LocalTrainer
 
@@ -58,7 +58,7 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> None:
     """Compare the tensors of every call of a guarded method, in the runs that are composed from now on."""
 
     def watching(part: Any, group: str, option: str, contract: type) -> Any:
-        part = guard(part, group, option, contract)
+        part = guard_component(part, group, option, contract)
         for name in dir(type(part)):
             if not name.startswith("_") and callable(method := getattr(part, name)) and name != "build":
                 object.__setattr__(part, name, compared(method, name))
@@ -70,4 +70,4 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> None:
 
     started = LocalTrainer.begin_hooks
     monkeypatch.setattr(LocalTrainer, "begin_hooks", begin)
-    monkeypatch.setattr(components, "guard", watching)
+    monkeypatch.setattr(components, "guard_component", watching)

@@ -7,7 +7,7 @@ from agg_harness import collect_updates, make_arrived, make_population, make_upd
 from fair_toy import aggregate_losses, loss_weights
 from fedcohort.agg.afl import State
 from fedcohort.component import CLEAN_LABELS
-from fedcohort.round.collected import reweight
+from fedcohort.round.arrivals import reweight_updates
 from known import known
 from yaml_words import make
 
@@ -71,7 +71,7 @@ def test_a_mixture_below_rounding_error_counts_as_zero(mixture: list[float], exp
 def test_advised_weights_multiply_the_mixture() -> None:
     # lambda (.5, .25, .25), advised shares (.2, .2, .6): (.1, .05, .15) / .3
     agg = make("agg", "afl")
-    rows = reweight(collect_updates(agg, [make_update(k, [0.0]) for k in range(3)]), np.array([1.0, 1.0, 3.0]))
+    rows = reweight_updates(collect_updates(agg, [make_update(k, [0.0]) for k in range(3)]), np.array([1.0, 1.0, 3.0]))
     direction, _ = agg.direction(
         State(np.array([0.5, 0.25, 0.25])), make_arrived(rows, {"loss": np.ones(3)}, agg.needs)
     )

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from agg_harness import collect_updates, make_arrived, make_layout, make_update
-from fedcohort.round.collected import reweight
+from fedcohort.round.arrivals import reweight_updates
 from fedcohort.signal.base import find_signal
 from fedcohort.types import ClientUpdate
 from run_harness import go, startup_notices
@@ -31,7 +31,7 @@ def nova(
     agg = make("agg", "fednova", **options)
     collected = collect_updates(agg, updates, make_layout(1))
     if weights is not None:
-        collected = reweight(collected, np.array(weights, dtype=np.float64), absolute=True)
+        collected = reweight_updates(collected, np.array(weights, dtype=np.float64), absolute=True)
     rows = {update.client: update for update in updates}
     signals = {w: np.array([find_reported(w).read(rows[int(k)]) for k in collected.clients]) for w in agg.needs}
     direction, _ = agg.direction(None, make_arrived(collected, signals, agg.needs))

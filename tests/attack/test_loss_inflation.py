@@ -98,20 +98,20 @@ def test_only_attackers_reports_are_inflated() -> None:
     true = np.array([1.0, 2.0, 3.0, 4.0])
     factor = np.where(claims.is_attacker, 10.0, 1.0)
     assert claims.is_attacker.sum() == 2
-    np.testing.assert_array_equal(claims.report("loss", clients, true), true * factor)
+    np.testing.assert_array_equal(claims.report_values("loss", clients, true), true * factor)
     np.testing.assert_array_equal(true, [1, 2, 3, 4])  # what was measured stays
     subset = clients[::-1][:3]
-    np.testing.assert_array_equal(claims.report("loss", subset, true[subset]), (true * factor)[subset])
+    np.testing.assert_array_equal(claims.report_values("loss", subset, true[subset]), (true * factor)[subset])
     rows = np.arange(8.0).reshape(4, 2)
-    np.testing.assert_array_equal(claims.report("shadow_loss", clients, rows), rows * factor[:, None])
-    assert claims.report("val_loss", clients, true).tolist() == true.tolist()
+    np.testing.assert_array_equal(claims.report_values("shadow_loss", clients, rows), rows * factor[:, None])
+    assert claims.report_values("val_loss", clients, true).tolist() == true.tolist()
 
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
     claims = ClientReports(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
-    read = claims.read_report("train_loss", find_reported("train_loss").read, 0)
-    after = claims.read_report("loss_post", find_reported("loss_post").read, 0)
-    steps = claims.read_report("steps", find_reported("steps").read, 0)
+    read = claims.make_reader("train_loss", find_reported("train_loss").read, 0)
+    after = claims.make_reader("loss_post", find_reported("loss_post").read, 0)
+    steps = claims.make_reader("steps", find_reported("steps").read, 0)
     for k in range(4):
         update = make_update(k, [0.0], steps=1, batch_loss=np.array([2.0]), loss_after=1.5)
         assert read(update) == (20.0 if claims.is_attacker[k] else 2.0)

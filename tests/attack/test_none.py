@@ -16,7 +16,7 @@ def test_reports_are_unchanged() -> None:
     assert not attack.falsified_signals
     values = np.array([1.0, np.nan, 3.0])
     claims = ClientReports(attack, 0, 3)
-    assert claims.report("loss", np.arange(3), values) is values
+    assert claims.report_values("loss", np.arange(3), values) is values
 
 
 def test_no_metric_of_attackers_is_logged(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from torch import nn
 
 from fedcohort.errors import FedcohortError
 from fedcohort.round.aggregate import ServerStep
-from fedcohort.round.collected import Collected
+from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.components import ServerState
 from fedcohort.selector.random import Random
 from fedcohort.server.sgd import Sgd
@@ -22,21 +22,21 @@ from fedcohort.types import AggregationOverride, Selection
 from run_harness import FinishedRun, go
 from yaml_words import make
 
-Closed = list[tuple[Collected, ServerState, dict[str, Any]]]
+Closed = list[tuple[Arrivals, ServerState, dict[str, Any]]]
 
 
 @pytest.fixture
 def closed(monkeypatch: pytest.MonkeyPatch) -> Closed:
     """The result of each round: the arrivals, the server's state, and the vectors that clients keep."""
     calls: Closed = []
-    close = ServerStep.close
+    close = ServerStep.finish_round
 
     def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
         result = close(self, planned, collected, state)
         calls.append((*result, self.store.state_dict()))
         return result
 
-    monkeypatch.setattr(ServerStep, "close", spied)
+    monkeypatch.setattr(ServerStep, "finish_round", spied)
     return calls
 
 
@@ -109,8 +109,8 @@ def test_a_step_that_overflows_is_not_taken() -> None:
     server = SimpleNamespace(w=torch.ones(2))
     lone = ServerStep(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
     planned: Any = SimpleNamespace(round=0)
-    assert lone._sound_parameters(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
-    moved = lone._sound_parameters(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
+    assert lone._check_parameters(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
+    moved = lone._check_parameters(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
     assert moved is not None
     assert torch.equal(moved, torch.tensor([1e38, 1.5]))
 
@@ -144,14 +144,14 @@ def test_batch_norm_statistics_are_updated_with_the_step(
     """
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(build, "build_network", lambda *arguments: nn.Sequential(*layers))
-    statistics, close = [], ServerStep.close
+    statistics, close = [], ServerStep.finish_round
 
     def spied(self: ServerStep, planned: Any, collected: Any, state: Any) -> Any:
         result = close(self, planned, collected, state)
         statistics.append((collected, self.server.buffers.double(), self.server.counters.clone()))
         return result
 
-    monkeypatch.setattr(ServerStep, "close", spied)
+    monkeypatch.setattr(ServerStep, "finish_round", spied)
     go(tmp_path, "rounds=1", f"server.lr={server_lr}")
     ((collected, buffers, counters),) = statistics
     fresh = torch.cat([torch.zeros(10), torch.ones(10)]).double()

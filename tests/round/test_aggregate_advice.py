@@ -6,7 +6,7 @@ import numpy as np
 import torch
 
 from agg_harness import collect_updates, make_layout, make_update
-from fedcohort.round.collected import apply_advice
+from fedcohort.round.arrivals import apply_advice
 from fedcohort.types import AggregationOverride
 from known import known
 from run_harness import go

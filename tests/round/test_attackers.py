@@ -9,9 +9,9 @@ import torch
 
 from agg_harness import make_layout, make_update
 from fedcohort.rng import new_generator
+from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.attackers import AttackedCollector, RoundAttack, describe_updates
 from fedcohort.round.collect import CollectOptions
-from fedcohort.round.collected import Collected
 from fedcohort.types import ClientUpdate, UpdateGroup
 from signal_kinds import find_reported
 from yaml_words import make
@@ -24,7 +24,7 @@ def identity(tensor: torch.Tensor) -> torch.Tensor:
     return tensor
 
 
-def collect(attack: Any, updates: Sequence[ClientUpdate], round: int = 0, **options: Any) -> Collected:
+def collect(attack: Any, updates: Sequence[ClientUpdate], round: int = 0, **options: Any) -> Arrivals:
     cohort = np.array(sorted(update.client for update in updates))
     collector = AttackedCollector(
         RoundAttack(attack, np.array([2, 4, 9]), 0, round),
@@ -34,8 +34,8 @@ def collect(attack: Any, updates: Sequence[ClientUpdate], round: int = 0, **opti
         CollectOptions(report_readers={"update_norm": find_reported("update_norm").read}, **options),
     )
     for update in updates:
-        collector.add(update)
-    return collector.finish(identity, identity)
+        collector.add_update(update)
+    return collector.combine_ranks(identity, identity)
 
 
 def updates(*left_out: int) -> list[ClientUpdate]:

@@ -33,14 +33,14 @@ def test_an_average_by_hand() -> None:
     server = small_model()
     server.w.fill_(9.0)
     average = ModelAverage(server, 0.5)
-    with average.loaded():
+    with average.load_average():
         assert server.w.item() == 9, "before the first round it is the initial model"
     for round, (model, expected) in enumerate(((1.0, 1.0), (2.0, 5 / 3), (4.0, 3.0)), 1):
         server.w.fill_(model)
         server.buffers.fill_(-3 * model)
         server.counters += 1
         average.add_round()
-        with average.loaded():
+        with average.load_average():
             assert server.w.item() == pytest.approx(expected)
             assert server.buffers.tolist() == pytest.approx([-3 * expected] * 2)
             assert server.counters.item() == round, "counters are of the last model"
@@ -54,7 +54,7 @@ def test_an_average_without_decay_is_the_last_model_and_near_1_the_mean_of_all()
         for model in (0.7, 1.3, 0.125):
             server.w.fill_(model)
             average.add_round()
-        with average.loaded():
+        with average.load_average():
             assert server.w.item() == pytest.approx(expected, rel=tolerance)
 
 
@@ -63,7 +63,7 @@ def test_the_values_of_the_server_return_after_an_error() -> None:
     average = ModelAverage(server, 0.5)
     average.add_round()
     server.w.fill_(5.0)
-    with pytest.raises(RuntimeError, match="evaluation"), average.loaded():
+    with pytest.raises(RuntimeError, match="evaluation"), average.load_average():
         raise RuntimeError("evaluation")
     assert server.w.item() == 5
 

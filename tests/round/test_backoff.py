@@ -17,7 +17,7 @@ def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
 
 
 def offered(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
-    return to_list(backoff.withhold(past, context(round, cohort, n, available), cohort).available)
+    return to_list(backoff.withhold_clients(past, context(round, cohort, n, available), cohort).available)
 
 
 def test_two_failures_do_not_withhold_a_client() -> None:
@@ -60,7 +60,7 @@ def test_clients_that_never_arrive_get_only_part_of_their_share() -> None:
     past, lost = NO_FAILURES, 0
     absent = np.arange(3000) % 10 < 3
     for round in range(800):
-        offered_clients = backoff.withhold(past, context(round, 10, 3000), 10).available
+        offered_clients = backoff.withhold_clients(past, context(round, 10, 3000), 10).available
         chosen = offered_clients[np.argsort(~absent[offered_clients], kind="stable")[:10]]
         failed = chosen[absent[chosen]]
         past = backoff.update_backoff(past, outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist()))

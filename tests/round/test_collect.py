@@ -12,8 +12,8 @@ from torch import nn
 
 from agg_harness import collect_updates, make_layout, make_update
 from fedcohort.flat import FlatModel
+from fedcohort.round.arrivals import apply_advice, reweight_updates
 from fedcohort.round.collect import NUMBERS_PER_CHUNK, CollectOptions, Collector
-from fedcohort.round.collected import apply_advice, reweight
 from fedcohort.types import AggregationOverride, ClientUpdate, UpdateGroup
 from known import known
 from yaml_words import make
@@ -39,11 +39,11 @@ def test_two_ranks_give_the_sums_of_one_process() -> None:
         weights = np.arange(1.0, 6.0)
         g = Collector(layout, cohort, weights, CollectOptions(), 2)
         for update in part:
-            g.add(update)
+            g.add_update(update)
         halves.append(g)
     other_rank = halves[1]
     tensors = iter([torch.from_numpy(other_rank.arrival_table), other_rank.buffer_sum, other_rank.update_sum])
-    joined = halves[0].finish(lambda t: t + next(tensors), lambda t: t)
+    joined = halves[0].combine_ranks(lambda t: t + next(tensors), lambda t: t)
     torch.testing.assert_close(joined.mean, one_process.mean, atol=1e-12, rtol=0)
     torch.testing.assert_close(joined.buffers, one_process.buffers, atol=1e-6, rtol=0)
     assert joined.clients.tolist() == one_process.clients.tolist()
@@ -62,9 +62,9 @@ def test_the_order_of_arrival_changes_at_most_rounding() -> None:
 def test_advice_changes_the_weights() -> None:
     agg = make("agg", "fedavg")
     collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], stacked=True)
-    assert known(reweight(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
-    assert known(reweight(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
-    assert known(reweight(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
+    assert known(reweight_updates(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
+    assert known(reweight_updates(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
+    assert known(reweight_updates(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
     assert known(
         apply_advice(collected, AggregationOverride(weights=np.array([0.0, 2.0]), absolute=True)).mean
     ).tolist() == [
@@ -86,8 +86,8 @@ def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
     collector = Collector(make_layout(1), np.arange(3), np.array([1.0, 2.0, 3.0]), CollectOptions(max_update_norm=10.0))
     for client in deltas:
         assert not calls
-        collector.add(make_update(client, [float("nan")], norms=[norms[client]], group=group))
-    collected = collector.finish(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_update(make_update(client, [float("nan")], norms=[norms[client]], group=group))
+    collected = collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
     assert calls == [{0: 1.0, 2: 3.0}]
     assert (known(collected.mean).tolist(), collected.clients.tolist()) == ([4.0], [0, 2])
 
@@ -98,8 +98,8 @@ def test_a_column_is_kept_per_signal() -> None:
     options = CollectOptions(report_readers={"id": lambda u: float(u.client)})
     g = Collector(make_layout(1), np.array([2, 7]), np.ones(2), options)
     for row in reversed(rows):
-        g.add(row)
-    done = g.finish(lambda t: t, lambda t: t)
+        g.add_update(row)
+    done = g.combine_ranks(lambda t: t, lambda t: t)
     assert done.reports["id"].tolist() == [2.0, 7.0]
     assert agg.needs == frozenset()
 
@@ -137,7 +137,7 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
         options = CollectOptions(upload_names=["a", "b"], averaged_uploads=("a",), vector_lengths={"x": 3})
         part = Collector(make_layout(1), np.array([3, 5]), np.array([1.0, 3.0]), options, 2)
         value = torch.tensor([4.0 if client == 3 else 8.0])
-        part.add(make_update(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
+        part.add_update(make_update(client, [1.0], uploads={"a": value, "b": value}, stored={"x": torch.tensor(x)}))
         parts.append(part)
     other_rank = parts[1]
     other_tensors = iter(
@@ -151,7 +151,7 @@ def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
     )
     rows = torch.zeros((2, 3))
     rows[1] = other_rank.stored_by_client[5]["x"]
-    done = parts[0].finish(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
+    done = parts[0].combine_ranks(lambda tensor: tensor + next(other_tensors, rows), lambda tensor: tensor)
     assert float(done.totals["a"]) == 7.0
     assert float(done.totals["b"]) == 12.0
     assert done.stored[3]["x"][:2].tolist() == [1, 2]
@@ -168,7 +168,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
     part = Collector(
         make_layout(1), np.array([0, 1]), np.ones(2), CollectOptions(upload_names=["a"], keeps_matrix=True), 2
     )
-    part.add(make_update(1, [3.0], uploads={"a": torch.tensor([5.0])}))
+    part.add_update(make_update(1, [3.0], uploads={"a": torch.tensor([5.0])}))
     assert part.update_matrix is not None
     assert part.update_matrix.tolist() == [[0.0], [3.0]]
     assert part.client_uploads["a"].tolist() == [[0.0], [5.0]]
@@ -178,8 +178,8 @@ def test_without_positive_weights_there_is_no_mean() -> None:
     """Two clients with weight 0 arrive: no update is aggregated, and there is no division by zero."""
     part = Collector(make_layout(1), np.array([0, 1]), np.zeros(2), CollectOptions())
     for client in (0, 1):
-        part.add(make_update(client, [1.0]))
-    done = part.finish(lambda tensor: tensor, lambda tensor: tensor)
+        part.add_update(make_update(client, [1.0]))
+    done = part.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
     assert done.clients.tolist() == [0, 1]
     assert done.mean is done.buffers is done.counters is None
     assert done.weights.tolist() == [0.0, 0.0]
@@ -189,7 +189,7 @@ def test_new_weights_require_the_matrix_of_updates() -> None:
     complete = collect_updates(make("agg", "fedavg"), updates(2), stacked=True)
     for lacking in (replace(complete, updates=None), replace(complete, per_client=None)):
         with pytest.raises(ValueError, match="need the matrix of updates"):
-            reweight(lacking, np.ones(2))
+            reweight_updates(lacking, np.ones(2))
 
 
 def test_variances_are_averaged_about_the_common_mean() -> None:
@@ -209,7 +209,9 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
         rows.append(make_update(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
     agg = make("agg", "fedavg")
     collected_both = collect_updates(agg, rows[:2], layout, moments=True)
-    reweighted = reweight(collect_updates(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0]))
+    reweighted = reweight_updates(
+        collect_updates(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0])
+    )
     for result in (collected_both, reweighted):
         assert float(known(result.buffers)[offsets["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
         assert float(known(result.buffers)[offsets["running_var"]]) == pytest.approx(1.75, abs=1e-12)
@@ -218,5 +220,5 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
 def test_an_update_of_no_parameters_is_added_on_any_device() -> None:
     """Away from a CPU an update is one piece, of one number at least. A meta tensor has a device and no numbers."""
     part = Collector(make_layout(0), np.array([0]), np.ones(1), CollectOptions(), 1, torch.device("meta"))
-    part.add(make_update(0, []))
+    part.add_update(make_update(0, []))
     assert part.arrival_table[0].tolist() == [1.0, 1.0]

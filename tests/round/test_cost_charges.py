@@ -104,7 +104,7 @@ def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: d
 def test_a_model_trained_for_a_query_uses_the_training_samples() -> None:
     """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    model = cost_model(components={"samples": make("samples", "random", fraction=0.1)}).query_work([probe], DRAWS)
+    model = cost_model(components={"samples": make("samples", "random", fraction=0.1)}).sum_query_work([probe], DRAWS)
     assert model.training_samples.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
 
 

@@ -7,7 +7,7 @@ import numpy as np
 
 from fedcohort.device.base import Timing
 from fedcohort.ledger import Charge
-from fedcohort.round.dispatched import Dispatch, QueriedClients
+from fedcohort.round.dispatch_record import Dispatch, QueryRecord
 from fedcohort.round.finish import close_round
 from fedcohort.round.in_flight import InFlight
 from fedcohort.round.jobs import Jobs
@@ -37,7 +37,7 @@ def dispatched(timing: Timing) -> Dispatch:
         timing.finish_s(1),
     )
     losses = {int(client): np.ones(1) for client in CLIENTS}
-    queried = QueriedClients((), {}, 0.5, 0.0, np.zeros(6, bool))
+    queried = QueryRecord((), {}, 0.5, 0.0, np.zeros(6, bool))
     return Dispatch(
         0, context(0), CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE
     )
@@ -81,7 +81,7 @@ def test_losses_that_are_measured_until_the_round_closes_are_kept() -> None:
     timing = Timing(measured - 1, np.ones(3), np.full(3, 0.75), np.full(3, 0.25))
     finished = close_round(dispatched(timing), dispatcher(3.0), STATE)  # type: ignore[arg-type]
     assert sorted(finished.first_losses) == [0, 2]
-    assert (finished.arrived.client.tolist(), finished.dropped.client.tolist()) == ([0], [2, 5])
+    assert (finished.arrived.client.tolist(), finished.dropped_jobs.client.tolist()) == ([0], [2, 5])
     assert len(finished.in_flight) == 0
     assert finished.charge == Charge(up_bytes=8.0, client_flops=37.0, virtual_s=3.75)
     assert (finished.processed_samples.tolist(), finished.weights.tolist()) == ([4], [0.4])

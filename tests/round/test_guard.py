@@ -13,7 +13,7 @@ from fedcohort.availability.bernoulli import Bernoulli
 from fedcohort.client.base import Client
 from fedcohort.errors import ComponentError, UndeclaredSignal
 from fedcohort.rng import Draws
-from fedcohort.round.guard import component_by_module, find_faulty_component, guard, name_component_of_errors
+from fedcohort.round.guard import find_faulty_component, guard_component, map_modules, name_component_of_errors
 from fedcohort.types import Ids, RoundOutcome, Selection, Values
 from yaml_words import make
 
@@ -22,7 +22,7 @@ OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.
 
 def guarded(method: Any, name: str, **attributes: Any) -> Any:
     kind: Any = type("Mine", (FedAvg,), {name: method, **attributes, "__module__": __name__})
-    return guard(kind(weighting="used"), "agg", "agg=mine", Aggregator)
+    return guard_component(kind(weighting="used"), "agg", "agg=mine", Aggregator)
 
 
 def arrived() -> Arrived:
@@ -30,7 +30,7 @@ def arrived() -> Arrived:
 
 
 def test_a_valid_result_is_returned_unchanged() -> None:
-    agg = guard(FedAvg("used"), "agg", "agg=fedavg", Aggregator)
+    agg = guard_component(FedAvg("used"), "agg", "agg=fedavg", Aggregator)
     mean = arrived()
     assert agg.direction(None, mean)[0].displacement is mean.mean
 
@@ -75,11 +75,11 @@ def test_attributes_have_the_types_of_the_contract() -> None:
 @pytest.mark.parametrize("clip", [5, 5.0, None])
 def test_a_whole_number_fits_an_optional_float(clip: float | None) -> None:
     """`client.clip=5` is typed without a point, and the contract says `float | None`."""
-    assert guard(make("client", "sgd", clip=clip), "client", "client=sgd", Client).clip == clip
+    assert guard_component(make("client", "sgd", clip=clip), "client", "client=sgd", Client).clip == clip
 
 
 def test_a_method_without_arguments_is_named() -> None:
-    part = guard(Bernoulli(0.5), "availability", "availability=bernoulli", Availability)
+    part = guard_component(Bernoulli(0.5), "availability", "availability=bernoulli", Availability)
     assert part.ready(Draws(0, 5, 1)).dtype == bool
     with pytest.raises(ComponentError, match="weights raised TypeError"):
         guarded(lambda self: None, "weights").weights(np.ones(1), np.ones(1))
@@ -89,9 +89,7 @@ def test_unguarded_code_is_identified_by_its_module() -> None:
     class Layer(torch.nn.Module):
         pass
 
-    owners = component_by_module(
-        {"model=mine": [torch.nn.Linear(1, 1), Layer()], "agg=mine": [Layer()]}, ["loss", "own.word"]
-    )
+    owners = map_modules({"model=mine": [torch.nn.Linear(1, 1), Layer()], "agg=mine": [Layer()]}, ["loss", "own.word"])
     assert owners[__name__] == "model=mine or agg=mine"
     assert owners["own.word"] == "the signal own.word"
     assert not any(module.startswith("torch") for module in owners)

@@ -29,7 +29,7 @@ from yaml_words import list_options
 def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The model before each round's training, and the engine that trains it."""
     observed: list[float] = []
-    close = ServerStep.close
+    close = ServerStep.finish_round
 
     def noted(self: Any, *args: Any) -> Any:
         result = close(self, *args)
@@ -37,7 +37,7 @@ def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         return result
 
     monkeypatch.setattr(setup, "choose_engine", lambda kind, trainer, chunk: (Quadratic(trainer), "quadratic"))
-    monkeypatch.setattr(ServerStep, "close", noted)
+    monkeypatch.setattr(ServerStep, "finish_round", noted)
     return observed
 
 
@@ -179,12 +179,12 @@ def test_models_of_updates_that_are_too_old_are_not_kept() -> None:
 @torch.no_grad()
 def test_a_sent_model_is_put_back_after_an_error() -> None:
     server = FlatModel(network_of())
-    sent = Broadcast.copy_of(server, {"c": torch.ones(2)})
+    sent = Broadcast.copy_model(server, {"c": torch.ones(2)})
     server.w.zero_()
     sent_models = SentModels(server, 5, {}, {3: sent})
 
     def train_and_fail() -> None:
-        with sent_models.loaded(3) as vectors:
+        with sent_models.load_model(3) as vectors:
             assert torch.equal(server.w, sent.w)
             assert vectors["c"].tolist() == [1, 1]
             raise ZeroDivisionError

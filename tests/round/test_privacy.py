@@ -27,14 +27,14 @@ def epsilons(ran: FinishedRun, name: str = "privacy/epsilon") -> list[float]:
 def test_the_noise_of_a_client_depends_on_no_other_client() -> None:
     reports = ClientReports(make("attack", "none"), 3, 8, make("signal_noise", "gaussian", sigma=1.0))
     clients = np.arange(8)
-    answers = reports.answer("loss", clients, clients / 2, 4)
+    answers = reports.answer_query("loss", clients, clients / 2, 4)
     client_ids = np.array([5, 2])
-    np.testing.assert_array_equal(reports.answer("loss", client_ids, client_ids / 2, 4), answers[client_ids])
-    assert (reports.answer("loss", clients, clients / 2, 5) != answers).any()
-    assert (reports.answer("loss_post", clients, clients / 2, 4) != answers).any()
-    assert (reports.answer("loss", clients, clients / 2, 4, {"q": 0.5}) != answers).any()
+    np.testing.assert_array_equal(reports.answer_query("loss", client_ids, client_ids / 2, 4), answers[client_ids])
+    assert (reports.answer_query("loss", clients, clients / 2, 5) != answers).any()
+    assert (reports.answer_query("loss_post", clients, clients / 2, 4) != answers).any()
+    assert (reports.answer_query("loss", clients, clients / 2, 4, {"q": 0.5}) != answers).any()
     server_computes = clients / 2
-    assert reports.answer("update_norm", clients, server_computes, 4) is server_computes
+    assert reports.answer_query("update_norm", clients, server_computes, 4) is server_computes
 
 
 def test_epsilon_is_that_of_the_numbers_that_a_client_reported(powd: FinishedRun) -> None:

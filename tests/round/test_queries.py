@@ -27,23 +27,23 @@ def test_attackers_change_only_the_attacked_signals() -> None:
     attack = claims()
     clients = np.arange(8)[::-1].copy()
     true = clients + 1.0
-    heard = attack.report("loss", clients, true)
+    heard = attack.report_values("loss", clients, true)
     np.testing.assert_array_equal(heard, np.where(attack.is_attacker[clients], 10 * true + 1, true))
     np.testing.assert_array_equal(true, clients + 1.0)
-    np.testing.assert_array_equal(attack.report("steps", clients, true), true)
+    np.testing.assert_array_equal(attack.report_values("steps", clients, true), true)
     rows = np.stack([true, 2 * true], axis=1)
     np.testing.assert_array_equal(
-        attack.report("loss", clients, rows), np.where(attack.is_attacker[clients, None], 10 * rows + 1, rows)
+        attack.report_values("loss", clients, rows), np.where(attack.is_attacker[clients, None], 10 * rows + 1, rows)
     )
     honest = np.flatnonzero(~attack.is_attacker)
     values = honest + 0.0
-    assert attack.report("loss", honest, values) is values
+    assert attack.report_values("loss", honest, values) is values
 
 
 def test_signals_read_from_an_update_can_be_attacked() -> None:
     attack = claims()
     liar, honest = int(np.flatnonzero(attack.is_attacker)[0]), int(np.flatnonzero(~attack.is_attacker)[0])
-    read = attack.read_report("loss", lambda update: float(update.steps), 0)
+    read = attack.make_reader("loss", lambda update: float(update.steps), 0)
     assert read(make_update(liar, [0.0], steps=7)) == 71.0
     assert read(make_update(honest, [0.0], steps=7)) == 7.0
 
@@ -52,5 +52,5 @@ def test_without_attackers_values_are_unchanged() -> None:
     def read(update: object) -> float:
         return 1.0
 
-    assert ClientReports(make("attack", "none"), 3, 8).read_report("loss", read, 0) is read
-    assert claims().read_report("loss", read, 0) is not read
+    assert ClientReports(make("attack", "none"), 3, 8).make_reader("loss", read, 0) is read
+    assert claims().make_reader("loss", read, 0) is not read

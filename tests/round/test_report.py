@@ -8,7 +8,13 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.round.report import MAX_SIGNAL_COLUMNS, client_columns, data_metrics, deadline_metrics, spread_columns
+from fedcohort.round.report import (
+    MAX_SIGNAL_COLUMNS,
+    make_client_columns,
+    measure_data,
+    measure_deadline,
+    spread_signal,
+)
 from fedcohort.types import ProbeResult, Selection
 
 NAN = float("nan")
@@ -41,7 +47,7 @@ def finished() -> Any:
 def test_there_is_a_column_for_each_known_fact() -> None:
     reports = {"train_loss": np.array([0.7, 0.9]), "duration": np.array([3.0, 7.0])}
     signals = {"update_gram": np.array([[1.0, 2.0], [3.0, 4.0]]), "server_loss": lambda: 0.0}  # a function is no column
-    table = client_columns(finished(), collected(reports=reports, derived_signals=signals), 5)
+    table = make_client_columns(finished(), collected(reports=reports, derived_signals=signals), 5)
     expected: dict[str, list[Any]] = {
         "available": [True, True, True, False, True],
         "queried": [True, True, True, False, False],
@@ -71,19 +77,19 @@ def test_there_is_a_column_for_each_known_fact() -> None:
 def test_the_times_of_a_round_are_reported() -> None:
     """9 s are announced, and the round closes at 8 s; without a deadline or a cohort these metrics are absent."""
     timing = finished()
-    assert deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
+    assert measure_deadline(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     timing.closing = replace(timing.closing, announced_s=np.inf)
-    assert deadline_metrics(timing) == {"round/closed_s": 8.0}
+    assert measure_deadline(timing) == {"round/closed_s": 8.0}
     timing.selection, timing.arrived = Selection(ids(), timing.selection.scores, {}), []
-    assert deadline_metrics(timing) == {}
+    assert measure_deadline(timing) == {}
 
 
 def test_vectors_become_columns_unless_they_are_long() -> None:
     """By the length of a row, however many rows there are."""
-    assert list(spread_columns("x", np.zeros(3))) == ["signal_x"]
-    assert len(spread_columns("x", np.zeros((1, MAX_SIGNAL_COLUMNS)))) == MAX_SIGNAL_COLUMNS
-    assert spread_columns("x", np.zeros((1, MAX_SIGNAL_COLUMNS + 1))) == {}
-    assert len(spread_columns("x", np.zeros((MAX_SIGNAL_COLUMNS + 1, 2)))) == 2
+    assert list(spread_signal("x", np.zeros(3))) == ["signal_x"]
+    assert len(spread_signal("x", np.zeros((1, MAX_SIGNAL_COLUMNS)))) == MAX_SIGNAL_COLUMNS
+    assert spread_signal("x", np.zeros((1, MAX_SIGNAL_COLUMNS + 1))) == {}
+    assert len(spread_signal("x", np.zeros((MAX_SIGNAL_COLUMNS + 1, 2)))) == 2
 
 
 def federation(counts: np.ndarray, single: bool = True) -> Any:
@@ -95,15 +101,15 @@ def test_the_weight_of_attackers_is_relative_to_the_sum_of_weights() -> None:
     liars = np.array([False, False, True, False, True])
     sequences = federation(np.ones((5, 1)), single=False)
     for total in (0.5, 1.0, 2.0):
-        metrics = data_metrics(sequences, collected(weights=total * np.array([0.25, 0.75])), liars)
+        metrics = measure_data(sequences, collected(weights=total * np.array([0.25, 0.75])), liars)
         assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
-    assert data_metrics(sequences, collected(weights=np.zeros(2)), liars) == {}
+    assert measure_data(sequences, collected(weights=np.zeros(2)), liars) == {}
 
 
 def test_the_imbalance_is_that_of_the_pooled_data() -> None:
     """Clients of one class each: CI = 1 alone, 0 together; 30 and 10 samples: 1 - H(3/4) / ln 2 = .188722."""
     honest, data = np.zeros(5, bool), federation(np.array([[9, 0], [30, 0], [0, 30], [9, 0], [0, 10]]))
     for clients, expected in ((ids(1), 1.0), (ids(1, 2), 0.0), (ids(1, 4), 0.188722)):
-        metrics = data_metrics(data, collected(clients=clients), honest)
+        metrics = measure_data(data, collected(clients=clients), honest)
         assert metrics == pytest.approx({"select/class_imbalance": expected}, abs=1e-6)
-    assert data_metrics(data, collected(clients=ids()), honest) == {}
+    assert measure_data(data, collected(clients=ids()), honest) == {}

@@ -68,6 +68,8 @@ def test_rewards_are_correlated(tmp_path: Path) -> None:
 def test_reward_correlations_need_no_scores() -> None:
     """Of three clients two have one: the slower is worth more."""
     rewarded = Selection(np.arange(2), reward=np.array([3.0, 1.0, np.nan]))
-    correlations = ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure(rewarded)
+    correlations = ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure_correlations(rewarded)
     assert correlations["select/reward_seconds"] == 1
-    assert not ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure(Selection(np.arange(2)))
+    assert not ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure_correlations(
+        Selection(np.arange(2))
+    )

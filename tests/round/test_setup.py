@@ -8,7 +8,7 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import Rows
-from fedcohort.round.setup import choose_layout
+from fedcohort.round.setup import choose_memory_layout
 
 
 @pytest.mark.parametrize(("choice", "last"), [("yes", True), ("auto", True), ("no", False)])
@@ -17,6 +17,6 @@ def test_images_have_the_layout_that_the_network_trains_in(choice: str, last: bo
     server = {f"server_{name}": Rows(part.x[:1].clone(), part.y[:1]) for name, part in rows.items() if name != "train"}
     federation: Any = SimpleNamespace(**rows, **server, proxy=None)
     settings: Any = SimpleNamespace(channels_last=choice)
-    assert choose_layout(settings, nn.Sequential(nn.Conv2d(3, 2, 3)), federation) is last
+    assert choose_memory_layout(settings, nn.Sequential(nn.Conv2d(3, 2, 3)), federation) is last
     is_channels_last = [part.x.stride(1) == 1 for part in (*rows.values(), *server.values())]
     assert is_channels_last == [last] * 5

@@ -18,17 +18,17 @@ EVERYBODY = np.arange(K)
 
 def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tuple[UniformReference, np.ndarray]:
     """The record and the numbers of selections after `rounds` rounds of `choose`(round), with all clients available."""
-    chance, counts = UniformReference.before_first_round(K), np.zeros(K, dtype=np.int64)
+    chance, counts = UniformReference.make_empty(K), np.zeros(K, dtype=np.int64)
     for t in range(rounds):
         chosen = np.sort(choose(t))
-        chance = chance.with_round(chosen, EVERYBODY, draw_uniform(EVERYBODY, len(chosen), Draws(seed, K, t)))
+        chance = chance.add_round(chosen, EVERYBODY, draw_uniform(EVERYBODY, len(chosen), Draws(seed, K, t)))
         counts[chosen] += 1
     return chance, counts
 
 
 def test_the_reference_cohort_of_a_round_by_hand() -> None:
     """Two rounds of 2 of 4: {0, 1} with the reference {1, 2}, then {0, 1} with {0, 1} of the available {0, 1, 3}."""
-    reference = UniformReference.before_first_round(4).with_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
+    reference = UniformReference.make_empty(4).add_round(np.array([0, 1]), np.arange(4), np.array([1, 2]))
     # c = (1, 1, 0, 0), e = (1/2, 1/2, 1/2, 1/2): 1/2 * 2 / 2; the twin's counts (0, 1, 1, 0) depart as far
     counts = np.array([1, 1, 0, 0])
     assert reference.metrics(counts) == {
@@ -37,7 +37,7 @@ def test_the_reference_cohort_of_a_round_by_hand() -> None:
         "select/departure": 0.5,
         "select/departure_uniform": 0.5,
     }
-    two = reference.with_round(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
+    two = reference.add_round(np.array([0, 1]), np.array([0, 1, 3]), np.array([0, 1]))
     # c = (2, 2, 0, 0), e = (7/6, 7/6, 1/2, 7/6): 1/2 (5/6 + 5/6 + 1/2 + 7/6) / 4 = 5/12
     # the twin's c = (1, 2, 1, 0): 1/2 (1/6 + 5/6 + 1/2 + 7/6) / 4 = 1/3
     assert two.metrics(2 * counts) == pytest.approx(
@@ -53,13 +53,13 @@ def test_the_reference_cohort_of_a_round_by_hand() -> None:
 def test_rounds_without_a_cohort_do_not_count() -> None:
     no_clients = np.empty(0, dtype=np.int64)
     assert (
-        UniformReference.before_first_round(3)
-        .with_round(no_clients, np.arange(3), no_clients)
+        UniformReference.make_empty(3)
+        .add_round(no_clients, np.arange(3), no_clients)
         .metrics(np.zeros(3, dtype=np.int64))
         == {}
     )
-    reference = UniformReference.before_first_round(3).with_round(np.array([2]), np.arange(3), np.array([2]))
-    metrics = reference.with_round(no_clients, no_clients, no_clients).metrics(np.array([0, 0, 1]))
+    reference = UniformReference.make_empty(3).add_round(np.array([2]), np.arange(3), np.array([2]))
+    metrics = reference.add_round(no_clients, no_clients, no_clients).metrics(np.array([0, 0, 1]))
     assert "select/uniform_overlap" not in metrics
     assert metrics["select/uniform_overlap_mean"] == 1.0
 

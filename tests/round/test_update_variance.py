@@ -9,7 +9,7 @@ import torch
 
 from agg_harness import make_update
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.round.update_variance import is_measured, mean_update_of_all, relative_variance
+from fedcohort.round.update_variance import average_all_updates, is_measured, relative_variance
 from fedcohort.types import ClientUpdate
 from run_harness import go
 from signal_kinds import BareLab
@@ -38,7 +38,7 @@ def test_the_update_of_all_has_the_aggregators_weights() -> None:
     """Shares 1/6, 2/6, 3/6 of the first three: (0 + 2 + 6) / 6; a plain mean has 1."""
     n_train = np.array([1, 2, 3, 4])
     for agg, expected in (("fedavg", 8 / 6), ("median", 1.0)):
-        full = mean_update_of_all(Trained(), make("agg", agg), n_train, 0)
+        full = average_all_updates(Trained(), make("agg", agg), n_train, 0)
         assert full is not None
         assert full.tolist() == pytest.approx([expected, 1.0])
 

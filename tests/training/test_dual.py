@@ -13,8 +13,8 @@ from torch import nn
 from cases import for_all
 from engine_toy import SEED, federation_of, task_of, trainer_of
 from fedcohort.rng import seeded_torch
+from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import CollectOptions, Collector
-from fedcohort.round.collected import Collected
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.dual import Dual
 from fedcohort.training.dual_group import GroupShape
@@ -88,7 +88,7 @@ def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes:
         assert [len(group) for group in Dual(trainer(torch.float32, batch=4)).group_tasks(equal)] == sizes
 
 
-def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Collected:
+def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Arrivals:
     clients = np.array([update.client for update in updates])
     weights = np.array([float(update.n_used) for update in updates])
     layout, device = local_trainer.server.layout, torch.device("cpu")
@@ -96,8 +96,8 @@ def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stac
         layout, clients, weights, CollectOptions(keeps_matrix=stacked, max_update_norm=1e6), device=device
     )
     for update in updates:
-        collector.add(update)
-    return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_update(update)
+    return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)

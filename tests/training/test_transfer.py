@@ -98,8 +98,8 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
     trainer.response(100, 0.1)  # reads a scalar of the host, once for all rounds with this learning rate
     with counted_waits(monkeypatch) as counts:
         for update in engine.updates(tasks, {"c": torch.ones(p)}):
-            collector.add(update)
-    assert collector.finish(lambda t: t, lambda t: t).clients.tolist() == clients.tolist()
+            collector.add_update(update)
+    assert collector.combine_ranks(lambda t: t, lambda t: t).clients.tolist() == clients.tolist()
     return counts
 
 

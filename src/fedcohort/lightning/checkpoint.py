@@ -118,7 +118,7 @@ class FinalWeightsWriter(pl.Callback):
         average: ModelAverage = pl_module.average  # type: ignore[assignment]
         self._write(network, self.path)
         if average.vectors:
-            with average.loaded():
+            with average.load_average():
                 self._write(network, self.path.with_name("weights_average.pt"))
 
     @staticmethod

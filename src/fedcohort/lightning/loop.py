@@ -22,8 +22,8 @@ from fedcohort.round.budget import BudgetHistory
 from fedcohort.round.components import Components
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
-from fedcohort.round.setup import Setup, choose_layout
-from fedcohort.round.shared import SharedState
+from fedcohort.round.setup import Setup, choose_memory_layout
+from fedcohort.round.shared_data import SharedState
 from fedcohort.types import Values
 
 
@@ -89,14 +89,14 @@ class FederatedLoop(pl.Callback):
 
     def choose_memory_layout(self, network: nn.Module) -> None:
         """Choose the memory layout of images before training processes are forked, so that they share it."""
-        choose_layout(self.settings, network, self.federation)
+        choose_memory_layout(self.settings, network, self.federation)
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Dispatch and finish the round's virtual time, and distribute this process's tasks over its slices."""
         module = self._client_module(pl_module)
         module.server_metrics = {}
-        tasks, module.collector = self.round_runner.begin(trainer.current_epoch)
+        tasks, module.collector = self.round_runner.begin_round(trainer.current_epoch)
         self._data_module(trainer).slices.distribute(tasks)
         module.sent_models = self.round_runner.sent_models(trainer.current_epoch)
 
@@ -105,7 +105,7 @@ class FederatedLoop(pl.Callback):
     ) -> None:
         """Aggregate after the last slice, because the model is validated before `on_train_epoch_end`."""
         if batch_idx + 1 == self.settings.slices:
-            self.round_runner.end(self._client_module(pl_module).collector)
+            self.round_runner.end_round(self._client_module(pl_module).collector)
             count_a_step(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -127,7 +127,7 @@ class FederatedLoop(pl.Callback):
         trainer.should_stop = self.asked_to_stop or is_final > 0 or self.is_halted
 
     def _report_round(self, trainer: pl.Trainer, module: ClientModule, step: int) -> None:
-        report = self.round_runner.report(step, module.server_metrics)
+        report = self.round_runner.make_report(step, module.server_metrics)
         self.last_reported = step
         self.spending = self.spending.after_round(step, report.metrics)
         if trainer.is_global_zero:

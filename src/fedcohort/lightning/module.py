@@ -62,9 +62,9 @@ class ClientModule(pl.LightningModule):
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
         with self.stopwatch.stage("train"):
             for sent_round, tasks in itertools.groupby(batch, key=lambda task: task.round):
-                with self.sent_models.loaded(sent_round) as vectors:
+                with self.sent_models.load_model(sent_round) as vectors:
                     for update in self.engine.updates(list(tasks), vectors):
-                        self.collector.add(update)
+                        self.collector.add_update(update)
 
     def on_validation_epoch_start(self) -> None:
         for collection in itertools.chain(*self._evaluated_metrics.values()):
@@ -75,7 +75,7 @@ class ClientModule(pl.LightningModule):
         """Evaluate the model on this rank's share of the server's data, which may be empty; its average first."""
         parts_by_loader = [list(loader_batches) for loader_batches in batch]
         for ending, collections in self._evaluated_metrics.items():
-            model = nullcontext() if ending == UNAVERAGED else self.average.loaded()
+            model = nullcontext() if ending == UNAVERAGED else self.average.load_average()
             with self.stopwatch.stage("evaluate"), model:
                 for metrics, parts in zip(collections, parts_by_loader, strict=True):
                     part_results = [accuracy_and_loss(self.targets, self.network(x), y) for x, y in parts if len(y)]

@@ -9,7 +9,7 @@ from fedcohort.draw_log import DrawLog, LoggedGenerator
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.record.replayable import LoggedRound, RunLog
 from fedcohort.rng import Draws
-from fedcohort.round.backoff import NO_FAILURES, update_backoff, withhold
+from fedcohort.round.backoff import NO_FAILURES, update_backoff, withhold_clients
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import Derived, QueriedSignal, Static, find_signal
 from fedcohort.types import (
@@ -89,7 +89,7 @@ class LoggedSelector:
             units=log.units,
         )
         if self.selector.backs_off:
-            ctx = withhold(self.failures, ctx, self.selector.shortlist(self.cohort))
+            ctx = withhold_clients(self.failures, ctx, self.selector.shortlist(self.cohort))
         probes = list(self.selector.plan(self.state, ctx)) if len(round.available) else []
         _check_queries(log, round, self.name, probes if logged_probes is None else logged_probes, probes)
         answers_before = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}

@@ -96,7 +96,7 @@ def read_log(folder: Path) -> RunLog:
             available=read_available(past, step, rows_by_step.get(step, table[:0])),
             chosen=np.asarray(past.cohorts[step], dtype=np.int64),
             arrived=np.asarray(past.arrived[step], dtype=np.int64),
-            signals=read_signals(rows_by_step.get(step, table[:0]), columns, len(info.n_train)),
+            signals=signals(rows_by_step.get(step, table[:0]), columns, len(info.n_train)),
             round_s=float(clock[step] - clock[step - 1]),
             draw_log=decode_draws(past.draws[step], logged_ids) if step in past.draws else None,
         )
@@ -104,7 +104,7 @@ def read_log(folder: Path) -> RunLog:
     ]
     client_facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
     if 0 in rows_by_step:
-        client_facts = read_registered(read_signals(rows_by_step[0], columns, len(info.n_train))) | client_facts
+        client_facts = read_registered(signals(rows_by_step[0], columns, len(info.n_train))) | client_facts
     return RunLog(info, rounds, client_facts, frozenset(columns))
 
 
@@ -120,7 +120,7 @@ def read_available(run_history: History, step: int, rows: "pd.DataFrame") -> Ids
     return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if flags is None else flags)
 
 
-def read_signals(
+def signals(
     rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
 ) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
     """Return each signal that clients reported in a round, NaN for clients without a row.

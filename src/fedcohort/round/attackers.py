@@ -9,8 +9,8 @@ from torch import Tensor
 from fedcohort.attack.base import Attack, UpdateStats
 from fedcohort.data.federation import Federation
 from fedcohort.rng import new_generator
+from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector, ReduceFunction
-from fedcohort.round.collected import Collected
 from fedcohort.types import ClientUpdate, Ids
 
 
@@ -18,13 +18,13 @@ def relabel_attackers(attack: Attack, attackers: Ids, federation: Federation, se
     """Return the federation with the false labels of the attackers' training samples; attackers: their ids."""
     if not attack.falsifies_labels or not len(attackers):
         return federation
-    train = federation.train
-    y = train.y.clone()
+    train_data = federation.train
+    y = train_data.y.clone()
     for client in attackers.tolist():
-        rows = slice(int(train.offsets[client]), int(train.offsets[client + 1]))
+        client_rows = slice(int(train_data.offsets[client]), int(train_data.offsets[client + 1]))
         rng = new_generator(seed, "attack_labels", client=client)
-        y[rows] = torch.from_numpy(attack.relabel(y[rows].cpu().numpy(), federation.n_classes, rng)).to(y)
-    return replace(federation, train=replace(train, y=y))
+        y[client_rows] = torch.from_numpy(attack.relabel(y[client_rows].cpu().numpy(), federation.n_classes, rng)).to(y)
+    return replace(federation, train=replace(train_data, y=y))
 
 
 @dataclass(frozen=True)
@@ -51,11 +51,11 @@ class AttackedCollector(Collector):
 
     Args:
         round_attack: the attack.
-        options: the arguments of `Collector`.
+        collector_options: the arguments of `Collector`.
     """
 
-    def __init__(self, round_attack: RoundAttack, *options: Any) -> None:  # noqa: ANN401  those of `Collector`
-        super().__init__(*options)
+    def __init__(self, round_attack: RoundAttack, *collector_options: Any) -> None:  # noqa: ANN401  those of `Collector`
+        super().__init__(*collector_options)
         self.attack, self.round_attack = round_attack.attack, round_attack
         self.attackers = frozenset(round_attack.attackers.tolist())
         self.withheld_updates: list[ClientUpdate] = []
@@ -73,31 +73,31 @@ class AttackedCollector(Collector):
             self.moments += torch.stack([delta, delta.square()])
             self.counts[2] += 1
         if not is_attacker:
-            super().add(update)
+            super().add_update(update)
             return
         self.withheld_updates.append(replace(update, vector=update.delta, group=None))
         if update.group is not None and self.update_matrix is None:
             self._add_group(update.group, update.client, None)
 
-    def finish(self, reduce: ReduceFunction, reduce_max: ReduceFunction) -> Collected:
-        update_stats = describe_updates(reduce(self.counts), reduce(self.moments))
+    def finish(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
+        update_stats = describe_updates(reduce_sum(self.counts), reduce_sum(self.moments))
         for update in self.withheld_updates:
             rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
             false_update = self.attack.send(update.delta.double(), update_stats, rng).to(update.delta)
-            norm = float(torch.linalg.vector_norm(false_update))
-            super().add(replace(update, vector=false_update, norms=(norm, *update.norms[1:])))
+            update_norm = float(torch.linalg.vector_norm(false_update))
+            super().add_update(replace(update, vector=false_update, norms=(update_norm, *update.norms[1:])))
         self.withheld_updates = []
-        return super().finish(reduce, reduce_max)
+        return super().combine_ranks(reduce_sum, reduce_max)
 
 
-def describe_updates(counts: Tensor, moments: Tensor) -> UpdateStats:
+def describe_updates(update_counts: Tensor, moments: Tensor) -> UpdateStats:
     """Return the statistics of the round's updates that attackers know.
 
     Args:
-        counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
+        update_counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
         moments: sums of the known updates and of their squares, float64 [2, P], or [2, 0] if attackers know nothing.
     """
-    n_honest, n_attackers, n_known = (int(number) for number in counts.tolist())
+    n_honest, n_attackers, n_known = (int(number) for number in update_counts.tolist())
     if not n_known:
         return UpdateStats(None, None, n_honest, n_attackers)
     mean, mean_square = moments / n_known

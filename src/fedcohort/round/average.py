@@ -41,7 +41,7 @@ class ModelAverage:
             average.lerp_(server_vector.double(), (1 - self.decay) / (1 - self.decay**self.rounds))
 
     @contextmanager
-    def loaded(self) -> Iterator[None]:
+    def load_average(self) -> Iterator[None]:
         """Give the server's model the averaged values while the context lasts, if there is an average."""
         server_values = [server_vector.clone() for _, server_vector in self.vectors]
         for average, server_vector in self.vectors:

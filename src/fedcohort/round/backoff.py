@@ -50,19 +50,19 @@ def update_backoff(backoff: Backoff, outcome: RoundOutcome) -> Backoff:
     return Backoff(clients, failures, last_failure_round)
 
 
-def withhold(backoff: Backoff, ctx: RoundContext, shortlist: int) -> RoundContext:
+def withhold_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int) -> RoundContext:
     """Return the round's context in which clients that back off move from `available` to `backed_off`.
 
     Args:
         backoff: failures before this round.
         ctx: context of the round, with all clients that are ready.
-        shortlist: number of clients that the selector chooses from (`Selector.shortlist`), which stay available.
+        shortlist_size: number of clients that the selector chooses from (`Selector.shortlist`), which stay available.
     """
     is_failing = backoff.failures >= MAX_FAILURES
-    min_available = min(shortlist, len(ctx.available))
+    min_available = min(shortlist_size, len(ctx.available))
     if not is_failing.any() or not min_available:
         return ctx
-    lap_rounds = -(-ctx.n_clients // shortlist)
+    lap_rounds = -(-ctx.n_clients // shortlist_size)
     n_laps = 2 ** np.minimum(backoff.failures[is_failing] - MAX_FAILURES, MAX_DOUBLINGS)
     return_round = np.full(ctx.n_clients, ctx.round)
     return_round[backoff.clients[is_failing]] = np.maximum(

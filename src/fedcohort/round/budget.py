@@ -64,9 +64,9 @@ class BudgetHistory:
         return asdict(self)
 
     @classmethod
-    def unpack(cls, packed: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
+    def unpack(cls, packed_amounts: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
         """Restore the result of `pack`; {} stands for a run without a finished round."""
-        return cls(**{name: BudgetUse(**amounts) for name, amounts in packed.items()})
+        return cls(**{name: BudgetUse(**amounts) for name, amounts in packed_amounts.items()})
 
 
 @dataclass(frozen=True)
@@ -109,9 +109,9 @@ class Budget:
     def list_reached(self, budget_use: BudgetUse) -> list[str]:
         """Return the names of the options whose limit is reached; none before the first round."""
         named_limits = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
-        return [option for option, name in named_limits if budget_use.rounds and self._reaches(budget_use, name)]
+        return [option for option, name in named_limits if budget_use.rounds and self._reaches_limit(budget_use, name)]
 
-    def _reaches(self, budget_use: BudgetUse, name: str) -> bool:
+    def _reaches_limit(self, budget_use: BudgetUse, name: str) -> bool:
         limit = getattr(self, name)
         return limit is not None and bool(getattr(budget_use, name) >= limit)
 

@@ -37,7 +37,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     def __getitem__(self, name: str) -> np.ndarray:
         if name in self.ids_by_flag:
-            return self._flag_column(name, np.arange(self.n_clients))
+            return self._read_flag(name, np.arange(self.n_clients))
         client_ids, values = self.numeric_columns[name]
         return values if client_ids is None else _fill_column(client_ids, values, self.n_clients)
 
@@ -67,16 +67,16 @@ class ClientFacts(Mapping[str, np.ndarray]):
         for name, (client_ids, values) in self.numeric_columns.items():
             if not _is_ranking_column(name):
                 id_groups.append(np.flatnonzero(~np.isnan(values)) if client_ids is None else client_ids)
-        return np.unique(np.concatenate([*id_groups, self._highest_ranked(), np.empty(0, np.int64)]).astype(np.int64))
+        return np.unique(np.concatenate([*id_groups, self._rank_clients(), np.empty(0, np.int64)]).astype(np.int64))
 
     def rows_of_clients(self, clients: Ids) -> dict[str, np.ndarray]:
         """Return the values of `clients`, sorted ids, as columns [len(clients)]."""
-        columns: dict[str, np.ndarray] = {name: self._flag_column(name, clients) for name in self.ids_by_flag}
+        columns: dict[str, np.ndarray] = {name: self._read_flag(name, clients) for name in self.ids_by_flag}
         for name, (client_ids, values) in self.numeric_columns.items():
             columns[name] = values[clients] if client_ids is None else _align_column(clients, client_ids, values)
         return columns
 
-    def _flag_column(self, name: str, clients: Ids) -> np.ndarray:
+    def _read_flag(self, name: str, clients: Ids) -> np.ndarray:
         client_ids = self.ids_by_flag[name]
         if len(client_ids) == self.n_clients:
             return np.ones(len(clients), dtype=bool)
@@ -84,7 +84,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         has_flag[client_ids] = True
         return np.asarray(has_flag[clients])
 
-    def _highest_ranked(self) -> Ids:
+    def _rank_clients(self) -> Ids:
         """Return the ids of the `MAX_RANKED_CLIENTS` clients that the selector ranked highest.
 
         Clients with a score, a probability or a part of a score are ranked by the first of these that has values.

@@ -14,10 +14,10 @@ import torch
 from torch import Tensor
 
 from fedcohort.flat import Layout
-from fedcohort.round.collected import ClientVectors, Collected
+from fedcohort.round.arrivals import Arrivals, ClientVectors
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup, Values
 
-CPU = torch.device("cpu")
+CPU_DEVICE = torch.device("cpu")
 NUMBERS_PER_CHUNK = 131_072  # numbers of an update that are added at a time on a CPU, so that they stay in its cache
 
 ReduceFunction = Callable[[Tensor], Tensor]  # sums a tensor over ranks
@@ -67,7 +67,7 @@ class Collector:
         weights: Values,
         options: CollectOptions,
         n_ranks: int = 1,
-        device: torch.device = CPU,
+        device: torch.device = CPU_DEVICE,
     ) -> None:
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(shape, dtype=torch.float64, device=device)
@@ -79,15 +79,15 @@ class Collector:
         self.upload_sums = {name: zeros(layout.n_params) for name in upload_names}
         self.buffer_sum = zeros(layout.n_buffers)
         self.counter_max = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
-        new_matrix = zeros if n_ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
+        make_matrix = zeros if n_ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
         # Rows of clients that send nothing are removed in `finish`, so that they need no values on a single rank.
-        self.update_matrix = new_matrix(len(cohort), layout.n_params) if keeps_matrix else None
+        self.update_matrix = make_matrix(len(cohort), layout.n_params) if keeps_matrix else None
         self.chunk_size = NUMBERS_PER_CHUNK if device.type == "cpu" else max(1, layout.n_params)
         self.float64_chunk = torch.empty(self.chunk_size, dtype=torch.float64, device=device)
         self.client_buffers = zeros(len(cohort), layout.n_buffers) if keeps_matrix else None
         self.client_counters = self.counter_max.new_zeros(len(cohort) if keeps_matrix else 0, len(self.counter_max))
         self.client_uploads = (
-            {name: new_matrix(len(cohort), layout.n_params) for name in upload_names} if keeps_matrix else {}
+            {name: make_matrix(len(cohort), layout.n_params) for name in upload_names} if keeps_matrix else {}
         )
         self.arrival_table = np.zeros((len(cohort), 2 + len(report_readers)))  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
@@ -95,7 +95,7 @@ class Collector:
         mean_rows, variances = layout.batch_norm() if options.uses_moments else (torch.empty(0, dtype=torch.int64),) * 2
         self.means, self.variances = mean_rows.to(device), variances.to(device)
 
-    def add(self, update: ClientUpdate) -> None:
+    def add_update(self, update: ClientUpdate) -> None:
         """Add an update, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
         row, is_sound = self.row_of_client[update.client], self._is_sound(update)
         weight = float(self.weights[row])
@@ -143,68 +143,66 @@ class Collector:
 
     def _add_vector(self, target_sum: Tensor, vector: Tensor, weight: float, row: Tensor | None = None) -> None:
         """Add weight * vector to `target_sum`, and copy the vector into `row`, chunk by chunk."""
-        for first_number in range(0, len(target_sum), self.chunk_size):
-            vector_chunk = vector[first_number : first_number + self.chunk_size]
+        for chunk_start in range(0, len(target_sum), self.chunk_size):
+            vector_chunk = vector[chunk_start : chunk_start + self.chunk_size]
             float64_part = (
                 self.float64_chunk[: len(vector_chunk)]
                 if row is None
-                else row[first_number : first_number + self.chunk_size]
+                else row[chunk_start : chunk_start + self.chunk_size]
             )
-            target_sum[first_number : first_number + self.chunk_size].add_(
-                float64_part.copy_(vector_chunk), alpha=weight
-            )
+            target_sum[chunk_start : chunk_start + self.chunk_size].add_(float64_part.copy_(vector_chunk), alpha=weight)
 
     def _is_sound(self, update: ClientUpdate) -> bool:
         """Return whether all vectors of an update are finite, and its norm is at most `max_update_norm`."""
         return update.norms[0] <= self.options.max_update_norm and all(map(math.isfinite, update.norms))
 
-    def finish(self, reduce: ReduceFunction, reduce_max: ReduceFunction) -> Collected:
+    def combine_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
         """Return the sums over all ranks, which are the same on every rank.
 
         Args:
-            reduce: sums a tensor over ranks.
+            reduce_sum: sums a tensor over ranks.
             reduce_max: takes the maximum of a tensor over ranks.
         """
         if self.group_weights:
             raise ValueError(f"of clients trained as one group, only {sorted(self.group_weights)} have arrived")
-        table = reduce(torch.from_numpy(self.arrival_table)).numpy()
+        table = reduce_sum(torch.from_numpy(self.arrival_table)).numpy()
         has_arrived = table[:, 0] > 0
         arrived_weights = np.where(has_arrived, self.weights, 0.0)
         weight_sum = float(arrived_weights.sum())
         has_weight = bool(has_arrived.any()) and weight_sum > 0
-        buffers = reduce(self.buffer_sum) / max(float(table[has_arrived, 1].sum()), 1.0)
+        buffers = reduce_sum(self.buffer_sum) / max(float(table[has_arrived, 1].sum()), 1.0)
         buffers[self.variances] -= buffers[self.means] ** 2
         arrived_rows = torch.from_numpy(np.flatnonzero(has_arrived))
-        return Collected(
+        return Arrivals(
             clients=self.cohort[has_arrived],
             dropped_ids=self.cohort[~has_arrived],
-            mean=reduce(self.update_sum) / weight_sum if has_weight else None,
+            mean=reduce_sum(self.update_sum) / weight_sum if has_weight else None,
             totals={
-                name: self._average_if_declared(name, reduce(vector), weight_sum)
+                name: self._average_upload(name, reduce_sum(vector), weight_sum)
                 for name, vector in self.upload_sums.items()
             },
             buffers=buffers if has_weight else None,
             counters=reduce_max(self.counter_max) if has_weight else None,
             weights=arrived_weights[has_arrived] / weight_sum if has_weight else np.zeros(int(has_arrived.sum())),
-            updates=self._select_rows(reduce(self.update_matrix), arrived_rows)
+            updates=self._select_rows(reduce_sum(self.update_matrix), arrived_rows)
             if self.update_matrix is not None
             else None,
             reports={signal: table[has_arrived, 2 + i].copy() for i, signal in enumerate(self.options.report_readers)},
-            stored=self._gather_stored(reduce),
-            per_client=self._gather_per_client(table[has_arrived, 1].copy(), arrived_rows, reduce, reduce_max),
+            stored=self._gather_stored_vectors(reduce_sum),
+            per_client=self._gather_per_client(table[has_arrived, 1].copy(), arrived_rows, reduce_sum, reduce_max),
         )
 
     def _gather_per_client(
-        self, n_used: Values, rows: Tensor, reduce: ReduceFunction, reduce_max: ReduceFunction
+        self, n_used: Values, rows: Tensor, reduce_sum: ReduceFunction, reduce_max: ReduceFunction
     ) -> ClientVectors | None:
         """Return buffers and uploads of the clients in `rows`; None if the matrix of updates is not kept."""
         if self.client_buffers is None:
             return None
         return ClientVectors(
             n_used,
-            self._select_rows(reduce(self.client_buffers), rows),
+            self._select_rows(reduce_sum(self.client_buffers), rows),
             self._select_rows(reduce_max(self.client_counters), rows),
-            {name: self._select_rows(reduce(matrix), rows) for name, matrix in self.client_uploads.items()},
+            {name: self._select_rows(reduce_sum(matrix), rows) for name, matrix in self.client_uploads.items()},
             self.options.averaged_uploads,
             self.means,
             self.variances,
@@ -214,10 +212,10 @@ class Collector:
         """Return the matrix's `rows`; the matrix itself, without a copy, if these are all of its rows."""
         return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
 
-    def _average_if_declared(self, name: str, vector: Tensor, weights: float) -> Tensor:
-        return vector / weights if name in self.options.averaged_uploads and weights > 0 else vector
+    def _average_upload(self, name: str, vector: Tensor, weight_sum: float) -> Tensor:
+        return vector / weight_sum if name in self.options.averaged_uploads and weight_sum > 0 else vector
 
-    def _gather_stored(self, reduce: ReduceFunction) -> Mapping[int, Mapping[str, Tensor]]:
+    def _gather_stored_vectors(self, reduce_sum: ReduceFunction) -> Mapping[int, Mapping[str, Tensor]]:
         """Return the vectors that all clients keep, on every rank: another rank may train the client in the next round.
 
         A row that begins with NaN means that the client does not keep this vector, as in the store.
@@ -225,9 +223,9 @@ class Collector:
         if self.n_ranks == 1 or not self.options.vector_lengths:
             return self.stored_by_client
         stored_matrices = {}
-        for name, size in self.options.vector_lengths.items():
+        for name, n_floats in self.options.vector_lengths.items():
             matrix = torch.zeros(
-                (len(self.cohort), size), dtype=self.options.stored_dtype, device=self.update_sum.device
+                (len(self.cohort), n_floats), dtype=self.options.stored_dtype, device=self.update_sum.device
             )
             for client, vectors in self.stored_by_client.items():
                 row = matrix[self.row_of_client[client]]
@@ -235,7 +233,7 @@ class Collector:
                     row[: len(vectors[name])] = vectors[name]
                 else:
                     row[:1] = math.nan
-            stored_matrices[name] = reduce(matrix)
+            stored_matrices[name] = reduce_sum(matrix)
         is_kept = {name: (~matrix[:, :1].isnan().any(1)).tolist() for name, matrix in stored_matrices.items()}
         return {
             client: {name: matrix[i].clone() for name, matrix in stored_matrices.items() if is_kept[name][i]}

@@ -79,7 +79,7 @@ class Components:
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
         )
 
-    def hooks_in(self, as_fedavg: bool) -> tuple[ClientHook, ...]:
+    def select_hooks(self, as_fedavg: bool) -> tuple[ClientHook, ...]:
         """Return the client hooks of a round; only the codec's if it is trained as FedAvg (`Selection.plain`)."""
         return self.codec.hooks if as_fedavg else self.hooks
 
@@ -90,8 +90,8 @@ class Components:
 
     def state_metrics(self, state: "ServerState") -> dict[str, float]:
         """Return the metrics of the states of sample selection and deadline, by name."""
-        by_group = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
-        return {f"{group}/{name}": value for group, values in by_group.items() for name, value in values.items()}
+        metrics = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
+        return {f"{group}/{name}": value for group, values in metrics.items() for name, value in values.items()}
 
     def vector_lengths(self, as_fedavg: bool, layout: Layout, n_samples: int) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by the vector's name.
@@ -101,7 +101,7 @@ class Components:
             layout: layout of the model.
             n_samples: largest number of samples of a client.
         """
-        floats_by_name = stored_vector_sizes(self.hooks_in(as_fedavg), layout.n_params, n_samples)
+        floats_by_name = stored_vector_sizes(self.select_hooks(as_fedavg), layout.n_params, n_samples)
         return floats_by_name | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 
@@ -140,7 +140,7 @@ class ServerState:
             deadline=components.deadline.init(population.for_reader(components.deadline.needs, "the deadline")),
             times_selected=np.zeros(population.n_clients, dtype=np.int64),
             reported_numbers=np.zeros(population.n_clients, dtype=np.int64),
-            uniform=UniformReference.before_first_round(population.n_clients),
+            uniform=UniformReference.make_empty(population.n_clients),
         )
 
     def pack(self, components: Components | None = None) -> dict[str, Any]:
@@ -148,14 +148,14 @@ class ServerState:
 
         Raises `ComponentError` if a component's state cannot be saved.
         """
-        packed = {}
+        packed_fields = {}
         for name, value in vars(self).items():
             try:
-                packed[name] = pack_state(value)
+                packed_fields[name] = pack_state(value)
             except TypeError as error:
                 with name_component_of_errors(getattr(components, name, None)):
                     raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
-        return packed
+        return packed_fields
 
     @classmethod
     def unpack(cls, packed_state: dict[str, Any], initial_state: "ServerState") -> "ServerState":
@@ -196,7 +196,7 @@ class Populations:
     facts: Mapping[str, np.ndarray]
     report: Callable[[str, Ids, np.ndarray], np.ndarray] = lambda signal, clients, values: values
 
-    def reported(self, name: str, signal: Static) -> np.ndarray:
+    def read_reported(self, name: str, signal: Static) -> np.ndarray:
         """Return the values of a static signal that clients report when they register, [n_clients, ...]."""
         return self.report(name, np.arange(self.n_clients), self.facts[signal.fact])
 
@@ -211,7 +211,7 @@ class Populations:
             server_signals: signals that the server has measured, by name.
         """
         static_values = {
-            name: self.reported(name, signal) for name in needs if isinstance(signal := find_signal(name), Static)
+            name: self.read_reported(name, signal) for name in needs if isinstance(signal := find_signal(name), Static)
         }
         return Signals({**static_values, **server_signals}, needs, reader_name)
 

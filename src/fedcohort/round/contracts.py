@@ -71,23 +71,23 @@ def check_probes(component: AnyComponent, result: Result, state: State, ctx: Rou
 
 def check_selection(component: AnyComponent, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
     selection, next_state = check_result_and_state(result, Selection, state)
-    choice = check_type("the first item of the result", selection, Selection)
+    selection = check_type("the first item of the result", selection, Selection)
     shape = (ctx.n_clients,)
-    check_ids("Selection.clients", choice.clients, ctx.n_clients)
+    check_ids("Selection.clients", selection.clients, ctx.n_clients)
     for name in ("uncapped", "plain", "zero_fill"):
-        check_type(f"Selection.{name}", getattr(choice, name), bool)
+        check_type(f"Selection.{name}", getattr(selection, name), bool)
     for name in ("scores", "reward"):
-        if (values := getattr(choice, name)) is not None:
+        if (values := getattr(selection, name)) is not None:
             check_array(f"Selection.{name}", values, shape, "if", allow_nan=True)
-    for name, values in check_type("Selection.score_terms", choice.score_terms, Mapping).items():  # type: ignore[type-abstract]
+    for name, values in check_type("Selection.score_terms", selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
         check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", allow_nan=True)
-    if choice.probability is not None:
-        check_array("Selection.probability", choice.probability, shape, "if", 0, MAX_SHARE, allow_nan=True)
-    if choice.units is not None:
-        check_array("Selection.units", choice.units, shape, "i")
-    if choice.upload is not None:
-        check_array("Selection.upload", choice.upload, shape, "f", allow_nan=True)
-    return replace(choice, clients=choice.clients.copy()), next_state  # the selector may reuse its array
+    if selection.probability is not None:
+        check_array("Selection.probability", selection.probability, shape, "if", 0, MAX_SHARE, allow_nan=True)
+    if selection.units is not None:
+        check_array("Selection.units", selection.units, shape, "i")
+    if selection.upload is not None:
+        check_array("Selection.upload", selection.upload, shape, "f", allow_nan=True)
+    return replace(selection, clients=selection.clients.copy()), next_state  # the selector may reuse its array
 
 
 def check_advice(component: AnyComponent, result: Result, state: State, outcome: RoundOutcome) -> Result:
@@ -114,10 +114,10 @@ def check_trace(component: AnyComponent, result: Result, state: State) -> Result
 # --- aggregator, server optimizer, codec ------------------------------------------------------------------------------
 def check_broadcast(component: AnyComponent, result: Result, state: State) -> Result:
     check_vectors_by_name("the result", result)
-    names = {name for hook in component.hooks for name in hook.downloads}
-    if not names <= set(result):
+    vector_names = {name for hook in component.hooks for name in hook.downloads}
+    if not vector_names <= set(result):
         raise contract_error(
-            "the result", f"a mapping with the vectors {sorted(names)} that the hooks download", sorted(result)
+            "the result", f"a mapping with the vectors {sorted(vector_names)} that the hooks download", sorted(result)
         )
     return result
 

@@ -51,21 +51,21 @@ class CostModel:
         extra_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.announces_deadline
         signals_read, agg_needs, hooks = components.needs(), components.agg.needs, components.hooks
         self.usual_rates = JobRates.from_signals(signals_read, agg_needs, hooks, layout, extra_bytes)
-        hooks, signals_read = components.hooks_in(as_fedavg=True), components.needs(as_fedavg=True)
+        hooks, signals_read = components.select_hooks(as_fedavg=True), components.needs(as_fedavg=True)
         self.plain_rates = JobRates.from_signals(signals_read, (), hooks, layout, extra_bytes)
         self.query_rates = JobRates.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
 
-    def rates_of_round(self, as_fedavg: bool) -> JobRates:
+    def select_rates(self, as_fedavg: bool) -> JobRates:
         """Return the costs of a client's job; as_fedavg: whether the round is trained as FedAvg (`Selection.plain`)."""
         return self.plain_rates if as_fedavg else self.usual_rates
 
-    def count_used(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
+    def count_samples(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
         """Return the number of samples each client trains on, [len(clients)]; rows: their positions, None for all."""
         n_train = self.federation.n_train[clients]
         return np.array([n_train[i] if row is None else len(row) for i, row in enumerate(rows)], dtype=np.int64)
 
-    def count_processed(self, n_used: Ids, units: "Ids | int") -> Values:
+    def count_sample_uses(self, n_used: Ids, units: "Ids | int") -> Values:
         """Return the number of samples in all mini-batches of a job, repetitions included, float64 [len(n_used)]."""
         client = self.components.client
         if client.steps is None:
@@ -81,16 +81,16 @@ class CostModel:
             check_array("the forward passes of a signal", passes_per_sample, (len(clients),), "if", min_value=0)
         return np.asarray(np.diff(sample_offsets)[clients] * passes_per_sample)
 
-    def training_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
+    def count_training(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
         """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
         if not isinstance(signal, Computed) or not (signal.jobs or signal.trains):
             return np.zeros(len(clients))
         is_trainer, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
-        rows = [
+        sample_rows = [
             foresee_samples(self.components.samples, k, int(n[k]), draws) if does_train else None
             for k, does_train in zip(clients.tolist(), is_trainer.tolist(), strict=True)
         ]
-        return np.asarray(3 * is_trainer * self.count_processed(self.count_used(clients, rows), self.units))
+        return np.asarray(3 * is_trainer * self.count_sample_uses(self.count_samples(clients, sample_rows), self.units))
 
     def count_forward_passes(self, clients: Ids, rates: JobRates, answered: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, in samples, [len(clients)].
@@ -102,7 +102,7 @@ class CostModel:
             passes = passes + np.where(mark_answering(name, clients, answered), 0.0, self.query_passes(signal, clients))
         return passes
 
-    def job_workload(
+    def make_workload(
         self,
         n_used: Ids,
         forward_passes: Values,
@@ -128,7 +128,7 @@ class CostModel:
         units_per_time = self.units if self.components.client.steps is None else 1
         unit_factors = np.ones(len(n_used))
         return Workload(
-            unit_load=self.count_processed(n_used, n_units) / n_units * (rates.step_passes / 3.0) / units_per_time,
+            unit_load=self.count_sample_uses(n_used, n_units) / n_units * (rates.step_passes / 3.0) / units_per_time,
             infer_load=forward_passes / (3.0 * units_per_time),
             units=self.units,
             bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * unit_factors,
@@ -136,11 +136,11 @@ class CostModel:
             epochs=units_per_time,
         )
 
-    def device_facts(self, draws: Draws) -> dict[str, Values]:
+    def time_whole_jobs(self, draws: Draws) -> dict[str, Values]:
         """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED_FACTS`."""
         n_train, client = self.federation.n_train, self.components.client
         up_bytes = self.update_bytes + self.usual_rates.extra_bytes
-        workload = self.job_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
+        workload = self.make_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
         timing = self.components.device.expect(np.arange(self.federation.n_clients), workload, draws)
         if self.components.device.timed:
             check_job_durations(timing.finish_s(self.units), n_train)
@@ -153,18 +153,18 @@ class CostModel:
             "pass_units": np.ones(len(n_train)) if n_steps is None else n_steps.astype(np.float64),
         }
 
-    def query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
+    def sum_query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
         """Return the forward passes and training samples that the round's queries require of each client."""
-        work = QueryWork(*np.zeros((3, self.federation.n_clients)))
+        query_work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find_signal(probe.signal), probe.clients
             if isinstance(signal, ModelQuery):
-                trained_samples = self.training_passes(signal, clients, probe.options, draws)
+                trained_samples = self.count_training(signal, clients, probe.options, draws)
                 is_sent = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
-                (work.training_samples if is_sent else work.passes)[clients] += trained_samples
-                passes = work.passes_after if is_sent and trained_samples.any() else work.passes
+                (query_work.training_samples if is_sent else query_work.passes)[clients] += trained_samples
+                passes = query_work.passes_after if is_sent and trained_samples.any() else query_work.passes
                 passes[clients] += self.query_passes(signal, clients, probe.options)
-        return work
+        return query_work
 
     def time_queries(
         self, work: QueryWork, draws: Draws, start_s: float, clock: Clock
@@ -178,8 +178,8 @@ class CostModel:
         up = np.where(work.training_samples > 0, self.update_bytes, 0.0)
         first_s, has_left = self._time_slowest(work.passes + work.training_samples, up, draws, clock.wall_time(start_s))
         wall_time = clock.wall_time(start_s + first_s)
-        second_s, left_after = self._time_slowest(work.passes_after, 0.0 * up, draws, wall_time)
-        return first_s + second_s, has_left | left_after
+        second_s, has_left_later = self._time_slowest(work.passes_after, 0.0 * up, draws, wall_time)
+        return first_s + second_s, has_left | has_left_later
 
     def _time_slowest(
         self, n_passes: Values, up_bytes: Values, draws: Draws, wall_time: WallTime
@@ -192,12 +192,12 @@ class CostModel:
             draws: random numbers of the round.
             wall_time: function from seconds of work to seconds with absences.
         """
-        ids, has_left = np.flatnonzero(n_passes), np.zeros(len(n_passes), dtype=bool)
-        if not len(ids):
+        clients, has_left = np.flatnonzero(n_passes), np.zeros(len(n_passes), dtype=bool)
+        if not len(clients):
             return 0.0, has_left
-        workload = self.job_workload(np.zeros_like(ids), n_passes[ids], self.query_rates, up_bytes[ids])
-        query_s = self.components.device.sample(ids, workload, draws).finish_s(0)
-        has_left[ids] = wall_time(ids, query_s) > query_s + ROUNDING_S
+        workload = self.make_workload(np.zeros_like(clients), n_passes[clients], self.query_rates, up_bytes[clients])
+        query_s = self.components.device.sample(clients, workload, draws).finish_s(0)
+        has_left[clients] = wall_time(clients, query_s) > query_s + ROUNDING_S
         return float(query_s.max()), has_left
 
     def charge_registration(self, populations: Populations) -> Charge:
@@ -208,7 +208,7 @@ class CostModel:
     def charge_round(
         self,
         probes: Sequence[Probe],
-        results: Mapping[str, ProbeResult],
+        answers: Mapping[str, ProbeResult],
         jobs: Jobs,
         outcome: DeadlineOutcome,
         as_fedavg: bool,
@@ -221,27 +221,27 @@ class CostModel:
 
         Args:
             probes: the selector's queries.
-            results: answers that arrived, by signal.
+            answers: answers that arrived, by signal.
             jobs: jobs of the selected clients.
             outcome: jobs that arrived before the round closed.
             as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
             draws: random numbers of the round.
         """
-        ids, rates, model_bytes = jobs.client, self.rates_of_round(as_fedavg), self.query_rates.down_bytes
-        about_model = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
-        computed = [(p, s) for p in about_model if isinstance(s := find_signal(p.signal), Computed)]
-        simulations = [(probe, signal.jobs(probe.options)) for probe, signal in computed if signal.jobs]
-        n_models = len(np.setdiff1d(list_queried(about_model), ids)) + sum(len(p.clients) for p, _ in simulations)
-        answer_bytes = sum(find_signal(probe.signal).bytes_up * results[probe.signal].values.size for probe in probes)
-        answered = list_answered(probes, results)
+        ids, rates, model_bytes = jobs.client, self.select_rates(as_fedavg), self.query_rates.down_bytes
+        model_probes = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
+        computed_probes = [(p, s) for p in model_probes if isinstance(s := find_signal(p.signal), Computed)]
+        simulations = [(probe, signal.jobs(probe.options)) for probe, signal in computed_probes if signal.jobs]
+        n_models = len(np.setdiff1d(list_queried(model_probes), ids)) + sum(len(p.clients) for p, _ in simulations)
+        answer_bytes = sum(find_signal(probe.signal).bytes_up * answers[probe.signal].values.size for probe in probes)
+        answered = list_answered(probes, answers)
         for name, signal in rates.queried_signals.items():
             answer_bytes += signal.bytes_up * int((~mark_answering(name, ids, answered)).sum())
-        answer_bytes += self.update_bytes * sum(np.isin(w, results[p.signal].clients).sum() for p, w in simulations)
+        answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in simulations)
         n_passes = float(
-            self.count_forward_passes(ids, rates, answered).sum() + self.query_work(probes, draws).total.sum()
+            self.count_forward_passes(ids, rates, answered).sum() + self.sum_query_work(probes, draws).total.sum()
         )
         units_done = np.where(outcome.is_in_time, outcome.units_done, jobs.assigned)
-        n_trained = self.count_processed(self.count_used(ids, jobs.rows), units_done)[~mark_trained(ids, answered)]
+        n_trained = self.count_sample_uses(self.count_samples(ids, jobs.rows), units_done)[~mark_trained(ids, answered)]
         return Charge(
             down_bytes=float(len(ids) * rates.down_bytes + n_models * model_bytes),
             up_bytes=float(jobs.bytes_up[outcome.is_in_time].sum() + answer_bytes),

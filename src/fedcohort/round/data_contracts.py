@@ -16,24 +16,24 @@ Result = Any
 ResultCheck = Callable[..., Result]
 
 
-def check_split(component: AnyComponent, result: Result, sample_pool: Any, sizes: Any, *args: object) -> Ragged:  # noqa: ANN401
+def check_split(component: AnyComponent, result: Result, sample_pool: Any, client_sizes: Any, *args: object) -> Ragged:  # noqa: ANN401
     """Check the positions of the clients' samples, and return them as a `Ragged`.
 
-    sizes: number of clients, None for any number; or the sizes of the clients.
+    client_sizes: number of clients, None for any number; or the sizes of the clients.
     """
-    n_clients = sizes if sizes is None or isinstance(sizes, int) else len(sizes)
+    n_clients = client_sizes if client_sizes is None or isinstance(client_sizes, int) else len(client_sizes)
     if isinstance(result, Ragged):
-        positions = result
+        sample_rows = result
     else:
         for client, rows in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
             check_ids(f"the samples of client {client}", rows, len(sample_pool))
-        positions = Ragged.from_parts(result)
-    if not len(positions) or (n_clients is not None and len(positions) != n_clients):
+        sample_rows = Ragged.from_parts(result)
+    if not len(sample_rows) or (n_clients is not None and len(sample_rows) != n_clients):
         raise contract_error(
-            "the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(positions)
+            "the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(sample_rows)
         )
-    check_ids("the samples of all clients", np.sort(positions.rows), len(sample_pool), min_length=1)
-    return positions
+    check_ids("the samples of all clients", np.sort(sample_rows.rows), len(sample_pool), min_length=1)
+    return sample_rows
 
 
 def check_shares(component: AnyComponent, result: Result, draws: Draws) -> Result:
@@ -47,7 +47,7 @@ def check_noise_levels(component: AnyComponent, result: Result, draws: Draws) ->
 
 
 def check_flipped_labels(
-    component: AnyComponent, result: Result, labels: Ids, rate: float, n_classes: int, rng: object
+    component: AnyComponent, result: Result, labels: Ids, noise_rate: float, n_classes: int, rng: object
 ) -> Result:
     check_array("the result", result, labels.shape, "i", 0, n_classes - 1)
     return result

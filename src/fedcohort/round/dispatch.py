@@ -11,11 +11,11 @@ from fedcohort.deadline.base import PaceContext
 from fedcohort.device.base import Timing, Workload
 from fedcohort.draw_log import NO_DRAWS, DrawLog, LoggedGenerator, list_logged_clients
 from fedcohort.rng import Draws
-from fedcohort.round.backoff import withhold
+from fedcohort.round.backoff import withhold_clients
 from fedcohort.round.clock import Clock
 from fedcohort.round.components import Components, Populations, ServerState
 from fedcohort.round.cost import CostModel
-from fedcohort.round.dispatched import Dispatch, QueriedClients
+from fedcohort.round.dispatch_record import Dispatch, QueryRecord
 from fedcohort.round.guard import name_component_of_errors
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.queries import ClientReports, Queries
@@ -46,8 +46,8 @@ class Dispatcher:
         draws = Draws(settings.seed, federation.n_clients)
         self.clock = Clock(components.availability, draws, settings.window_s)
         self.cohort = components.deadline.cohort_size(settings.cohort)
-        populations = Populations.from_federation(federation, settings.cohort, cost_model.device_facts(draws))
-        self.populations = replace(populations, report=self.client_reports.report)
+        populations = Populations.from_federation(federation, settings.cohort, cost_model.time_whole_jobs(draws))
+        self.populations = replace(populations, report=self.client_reports.report_values)
         self.logged_ids = list_logged_clients(settings.seed, federation.n_clients)
         self.timing_by_rates: dict[int, Timing] = {}  # by the id of a `JobRates` object; the cost model has two
 
@@ -77,67 +77,69 @@ class Dispatcher:
         )
         ctx = self._withhold_clients(opening_context, state, busy_jobs, start_s)
         if len(busy_jobs) and (free_places < 1 or not len(ctx.available)):  # this step only waits for jobs in flight
-            queried = self._query(state.selector, replace(ctx, available=NO_IDS, backed_off=NO_IDS), draws, start_s)
+            queries = self._query(state.selector, replace(ctx, available=NO_IDS, backed_off=NO_IDS), draws, start_s)
             selection, selector_state, log = Selection(NO_IDS), state.selector, NO_DRAWS
         else:
-            queried = self._query(state.selector, ctx, draws, start_s)
-            selection, selector_state, log = self._select(state.selector, ctx, queried.answers_to(concurrent=False))
-        start_s += queried.blocking_s
-        jobs, announced_s, first_losses = self._make_jobs(selection, queried, state, draws, start_s)
+            queries = self._query(state.selector, ctx, draws, start_s)
+            selection, selector_state, log = self._select(state.selector, ctx, queries.answers_to(concurrent=False))
+        start_s += queries.blocking_s
+        jobs, announced_s, first_losses = self._make_jobs(selection, queries, state, draws, start_s)
         return Dispatch(
             round=round,
-            opening=opening_context,
-            ready=ctx.ready,
+            opening_context=opening_context,
+            ready_ids=ctx.ready,
             selection=selection,
             selector_state=selector_state,
-            queried=queried,
+            queries=queries,
             jobs=jobs,
             first_losses=first_losses,
-            waited_s=waited_s,
-            before_s=before_s,
+            wait_s=waited_s,
+            pause_s=before_s,
             start_s=start_s,
             announced_s=announced_s,
-            uniform=draw_uniform(ctx.ready, len(selection.clients), draws),
+            uniform_ids=draw_uniform(ctx.ready, len(selection.clients), draws),
             draw_log=log,
         )
 
-    def refill(self, step: Dispatch, state: ServerState, busy: Jobs, now_s: float, refill_number: int) -> Dispatch:
+    def refill(self, dispatch: Dispatch, state: ServerState, busy: Jobs, now_s: float, refill_number: int) -> Dispatch:
         """Return the decisions of a round with one more client, which gets a place that became free during it.
 
         The client receives the same model as the others, and is chosen by the answers to this round's queries.
 
         Args:
-            step: decisions of the round so far.
+            dispatch: decisions of the round so far.
             state: state of the server before the round.
             busy: jobs of clients that work, or whose update waits for the server's step.
             now_s: virtual second at which the place became free.
             refill_number: number of the refill in this round, from 1.
         """
-        draws = Draws(self.settings.seed, self.federation.n_clients, step.round)
-        ready_ids = self.clock.ready_at(step.ready, now_s)
+        draws = Draws(self.settings.seed, self.federation.n_clients, dispatch.round)
+        ready_ids = self.clock.ready_at(dispatch.ready_ids, now_s)
         rng = LoggedGenerator(draws.generator("refill", refill_number), self.logged_ids)
-        ctx = self._withhold_clients(replace(step.opening, cohort=1, available=ready_ids, rng=rng), state, busy, now_s)
+        ctx = self._withhold_clients(
+            replace(dispatch.opening_context, cohort=1, available=ready_ids, rng=rng), state, busy, now_s
+        )
         if not len(ctx.available):
-            return step
+            return dispatch
         is_absent = np.ones(self.federation.n_clients, dtype=bool)
         is_absent[ctx.ready] = False
-        answers = {name: r.without(is_absent) for name, r in step.queried.answers_to(concurrent=False).items()}
-        is_absent[step.ready] = False
-        selection, selector_state, log = self._select(step.selector_state, ctx, answers)
-        jobs, _, _ = self._make_jobs(selection, step.queried, state, draws, now_s)
+        answers = {name: r.without(is_absent) for name, r in dispatch.queries.answers_to(concurrent=False).items()}
+        is_absent[dispatch.ready_ids] = False
+        selection, selector_state, log = self._select(dispatch.selector_state, ctx, answers)
+        jobs, _, _ = self._make_jobs(selection, dispatch.queries, state, draws, now_s)
         return replace(
-            step,
-            ready=np.flatnonzero(~is_absent),
-            selection=replace(selection, clients=np.union1d(step.selection.clients, selection.clients)),
+            dispatch,
+            ready_ids=np.flatnonzero(~is_absent),
+            selection=replace(selection, clients=np.union1d(dispatch.selection.clients, selection.clients)),
             selector_state=selector_state,
-            refilled=step.refilled.joined_with(jobs),
-            draw_log=step.draw_log.joined_with(log),
+            refills=dispatch.refills.joined_with(jobs),
+            draw_log=dispatch.draw_log.joined_with(log),
         )
 
-    def with_uniform_cohort(self, step: Dispatch) -> Dispatch:
+    def add_uniform_cohort(self, dispatch: Dispatch) -> Dispatch:
         """Return the decisions of a round with the uniform reference cohort of all clients that it selected."""
-        draws = Draws(self.settings.seed, self.federation.n_clients, step.round)
-        return replace(step, uniform=draw_uniform(step.ready, len(step.selection.clients), draws))
+        draws = Draws(self.settings.seed, self.federation.n_clients, dispatch.round)
+        return replace(dispatch, uniform_ids=draw_uniform(dispatch.ready_ids, len(dispatch.selection.clients), draws))
 
     def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy: Jobs, now_s: float) -> RoundContext:
         """Return the context at virtual second `now_s`, without the clients that are busy or back off."""
@@ -151,7 +153,7 @@ class Dispatcher:
                 in_flight_s=np.maximum(busy.expected_end_s - now_s, 0.0),
             )
         selector = self.components.selector
-        return withhold(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx
+        return withhold_clients(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx
 
     def _select(
         self, selector_state: object, ctx: RoundContext, answers: Mapping[str, ProbeResult]
@@ -167,35 +169,35 @@ class Dispatcher:
         return selection, next_state, log.finish()
 
     def _make_jobs(
-        self, selection: Selection, queried: QueriedClients, state: ServerState, draws: Draws, start_s: float
+        self, selection: Selection, queries: QueryRecord, state: ServerState, draws: Draws, start_s: float
     ) -> tuple[Jobs, float, Mapping[int, Values]]:
         """Return the jobs of a selection that begin at `start_s`, their deadline in seconds, and the first losses."""
-        rates, cost_model = self.cost_model.rates_of_round(selection.plain), self.cost_model
+        rates, cost_model = self.cost_model.select_rates(selection.plain), self.cost_model
         jobs = assign_work(
             selection, cost_model.units, cost_model.layout, self.components.codec, rates.extra_bytes, draws, start_s
         )
-        return self._schedule_jobs(jobs, rates, queried, state, draws)
+        return self._schedule_jobs(jobs, rates, queries, state, draws)
 
-    def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> QueriedClients:
+    def _query(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> QueryRecord:
         """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer."""
         selector, cost_model = self.components.selector, self.cost_model
         probes = list(selector.plan(selector_state, ctx)) if len(ctx.ready) else []
         if not probes:
-            return QueriedClients([], {}, 0.0, 0.0, np.zeros(self.federation.n_clients, dtype=bool))
+            return QueryRecord([], {}, 0.0, 0.0, np.zeros(self.federation.n_clients, dtype=bool))
         with name_component_of_errors(selector):
             ready_share = partial(self.clock.ready_share, start_s)
             answers = self.queries.answer_probes(probes, ctx.ready, ctx.round, ready_share)
         blocking_work, concurrent_work = (
-            cost_model.query_work([p for p in probes if p.concurrent == is_concurrent], draws)
+            cost_model.sum_query_work([p for p in probes if p.concurrent == is_concurrent], draws)
             for is_concurrent in (False, True)
         )
         blocking_s, has_left = cost_model.time_queries(blocking_work, draws, start_s, self.clock)
         concurrent_s, has_left_later = cost_model.time_queries(concurrent_work, draws, start_s + blocking_s, self.clock)
         answers = {p.signal: answers[p.signal].without(has_left_later if p.concurrent else has_left) for p in probes}
-        return QueriedClients(probes, answers, blocking_s, concurrent_s, blocking_work.total > 0)
+        return QueryRecord(probes, answers, blocking_s, concurrent_s, blocking_work.total > 0)
 
     def _schedule_jobs(
-        self, jobs: Jobs, rates: JobRates, queried: QueriedClients, state: ServerState, draws: Draws
+        self, jobs: Jobs, rates: JobRates, queries: QueryRecord, state: ServerState, draws: Draws
     ) -> tuple[Jobs, float, Mapping[int, Values]]:
         """Announce the deadline, have the samples chosen, and time the jobs.
 
@@ -208,34 +210,34 @@ class Dispatcher:
             jobs.client,
             self.federation.n_train,
         )
-        has_model = queried.has_model[clients]
+        has_model = queries.has_model[clients]
         measuring_ids = self.samples.find_clients_without_losses(state.samples, clients)
-        forward_passes = cost_model.count_forward_passes(clients, rates, queried.answered_probes)
+        forward_passes = cost_model.count_forward_passes(clients, rates, queries.answered_probes)
         forward_passes = forward_passes + np.where(np.isin(clients, measuring_ids), n_train[clients], 0)
-        has_trained = mark_trained(clients, queried.answered_probes)
+        has_trained = mark_trained(clients, queries.answered_probes)
 
         def job_work(n_used: Ids) -> Workload:
-            work = cost_model.job_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
+            work = cost_model.make_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
             return replace(work, unit_load=np.where(has_trained, 0.0, work.unit_load)) if has_trained.any() else work
 
         expected_timing = components.device.expect(clients, job_work(n_train[clients]), draws.once())
-        pace_context = PaceContext(draws.round, clients, cost_model.units, self._expect_all(rates), expected_timing)
+        pace_context = PaceContext(draws.round, clients, cost_model.units, self._time_all_jobs(rates), expected_timing)
         announced_s = components.deadline.announce(state.deadline, pace_context)
         jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), announced_s))
         with self.queries.stopwatch.stage("probe"):
             first_losses = self.samples.measure_losses(measuring_ids)
         jobs = self.samples.choose_samples(state.samples, jobs, first_losses, draws)
-        timing = components.device.sample(clients, job_work(cost_model.count_used(clients, jobs.rows)), draws)
+        timing = components.device.sample(clients, job_work(cost_model.count_samples(clients, jobs.rows)), draws)
         duration_s = self.clock.wall_time(jobs.start_s)(clients, timing.finish_s(jobs.assigned))
         return replace(jobs, timing=timing, duration_s=duration_s), announced_s, first_losses
 
-    def _expect_all(self, rates: JobRates) -> Timing:
+    def _time_all_jobs(self, rates: JobRates) -> Timing:
         """Return the expected times of every client's whole job; the result is cached for each value of `rates`."""
         if id(rates) not in self.timing_by_rates:
             cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids
             draws = Draws(self.settings.seed, self.federation.n_clients)
             bytes_up = cost_model.update_bytes + rates.extra_bytes
             forward_passes = cost_model.count_forward_passes(all_client_ids, rates)
-            work = cost_model.job_workload(self.federation.n_train, forward_passes, rates, bytes_up)
+            work = cost_model.make_workload(self.federation.n_train, forward_passes, rates, bytes_up)
             self.timing_by_rates[id(rates)] = self.components.device.expect(all_client_ids, work, draws)
         return self.timing_by_rates[id(rates)]

@@ -11,26 +11,26 @@ import numpy as np
 
 from fedcohort.rng import Draws
 from fedcohort.round.cost import CostModel
-from fedcohort.round.finish import Finished
+from fedcohort.round.finish import RoundEnd
 from fedcohort.round.settings import Settings
 
 
-def round_joules(settings: Settings, cost_model: CostModel, finished: Finished) -> float:
+def compute_joules(settings: Settings, cost_model: CostModel, round_end: RoundEnd) -> float:
     """Return the joules that all clients spend in a round; 0 if the options give no energy."""
-    joules = settings.joules_per_byte * (finished.charge.down_bytes + finished.charge.up_bytes)
+    joules = settings.joules_per_byte * (round_end.charge.down_bytes + round_end.charge.up_bytes)
     if settings.watts is None:
         return joules
-    dispatched, outcome = finished.dispatched, finished.closing
-    units_done = np.where(outcome.is_in_time, outcome.units_done, dispatched.jobs.assigned)
+    dispatch, outcome = round_end.dispatch, round_end.outcome
+    units_done = np.where(outcome.is_in_time, outcome.units_done, dispatch.jobs.assigned)
     work_s = 0.0
-    for jobs, units in ((dispatched.jobs, units_done), (dispatched.refilled, dispatched.refilled.assigned)):
+    for jobs, units in ((dispatch.jobs, units_done), (dispatch.refills, dispatch.refills.assigned)):
         work_s += float((jobs.timing.infer_s + units * jobs.timing.unit_s).sum())
-    draws = Draws(settings.seed, cost_model.federation.n_clients, finished.round)
-    query_samples = cost_model.query_work(dispatched.queried.probes, draws).total
+    draws = Draws(settings.seed, cost_model.federation.n_clients, round_end.round)
+    query_samples = cost_model.sum_query_work(dispatch.queries.probes, draws).total
     clients = np.flatnonzero(query_samples)
     if len(clients):
-        work = cost_model.job_workload(
+        workload = cost_model.make_workload(
             np.zeros_like(clients), query_samples[clients], cost_model.query_rates, np.zeros(len(clients))
         )
-        work_s += float(cost_model.components.device.sample(clients, work, draws).infer_s.sum())
+        work_s += float(cost_model.components.device.sample(clients, workload, draws).infer_s.sum())
     return joules + settings.watts * work_s

@@ -18,16 +18,16 @@ from fedcohort.round.contracts import CHECKS_BY_GROUP, ResultCheck
 from fedcohort.types import read_only
 
 P = TypeVar("P")
-NAME_ATTRIBUTE = "name_in_messages"  # the attribute that `guard` gives a part
+NAME_ATTRIBUTE = "name_in_messages"  # the attribute that `guard_component` gives a part
 TypeHint = Any  # a type, or what stands for several
 
 
-def name_of(component: object, option: str) -> str:
+def format_name(component: object, option: str) -> str:
     """Return the option as typed with the class behind it, as in "selector=mine (my_code.Mine)"."""
     return f"{option} ({type(component).__module__}.{type(component).__qualname__})"
 
 
-def guard(component: P, group: str, option: str, contract: type) -> P:
+def guard_component(component: P, group: str, option: str, contract: type) -> P:
     """Return the component with each method that `CHECKS_BY_GROUP` names wrapped by the check of its result.
 
     Args:
@@ -36,7 +36,7 @@ def guard(component: P, group: str, option: str, contract: type) -> P:
         option: the option as typed, as in "selector=mine".
         contract: class in the group's `base` module, whose attributes the component must have.
     """
-    component_name = name_of(component, option)
+    component_name = format_name(component, option)
     _check_attributes(component, contract, component_name)
     object.__setattr__(component, NAME_ATTRIBUTE, component_name)
     for name, check in CHECKS_BY_GROUP.get(group, {}).items():
@@ -120,7 +120,7 @@ def find_faulty_component(error: BaseException, component_by_module: Mapping[str
     )
 
 
-def component_by_module(objects_by_option: Mapping[str, Iterable[object]], signals: Iterable[str]) -> dict[str, str]:
+def map_modules(objects_by_option: Mapping[str, Iterable[object]], signals: Iterable[str]) -> dict[str, str]:
     """Return the option that each module of the components' code belongs to, by the module's name.
 
     Args:
@@ -135,7 +135,7 @@ def component_by_module(objects_by_option: Mapping[str, Iterable[object]], signa
                 options_by_module[module].append(option)
     for name in signals:
         options_by_module[name if "." in name else f"fedcohort.signal.{name}"].append(f"the signal {name}")
-    return {module: " or ".join(names) for module, names in options_by_module.items()}
+    return {module: " or ".join(options) for module, options in options_by_module.items()}
 
 
 def _check_attributes(component: object, contract: type, component_name: str) -> None:

@@ -35,7 +35,7 @@ class Broadcast:
     vectors: dict[str, Tensor]
 
     @classmethod
-    def copy_of(cls, server: FlatModel, vectors: Mapping[str, Tensor]) -> "Broadcast":
+    def copy_model(cls, server: FlatModel, vectors: Mapping[str, Tensor]) -> "Broadcast":
         """Return a copy of the global model and of the aggregator's vectors."""
         copied_vectors = {name: vector.clone() for name, vector in vectors.items()}
         return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), copied_vectors)
@@ -70,12 +70,12 @@ class InFlight(ReadOnly):
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def select_jobs(self, is_taken: Bool[np.ndarray, "_m"]) -> "InFlight":
-        """Return only the jobs that are marked in `is_taken`, bool [m], with their answers."""
-        if is_taken.all():
+    def select_jobs(self, is_selected: Bool[np.ndarray, "_m"]) -> "InFlight":
+        """Return only the jobs that are marked in `is_selected`, bool [m], with their answers."""
+        if is_selected.all():
             return self
-        answers = {name: values[is_taken] for name, values in self.agg_answers.items()}
-        return replace(self, jobs=self.jobs.select_jobs(is_taken), agg_answers=answers)
+        answers = {name: values[is_selected] for name, values in self.agg_answers.items()}
+        return replace(self, jobs=self.jobs.select_jobs(is_selected), agg_answers=answers)
 
     def joined_with(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "InFlight":
         """Return these jobs in flight with further `jobs` of other clients, and with their answers by signal."""
@@ -100,10 +100,10 @@ class InFlight(ReadOnly):
         """
         oldest_round = 0 if max_staleness is None else max(broadcasts) + 1 - max_staleness
         rounds = {round for round in self.jobs.broadcast.tolist() if round >= oldest_round}
-        return replace(self, broadcasts={round: sent for round, sent in broadcasts.items() if round in rounds})
+        return replace(self, broadcasts={round: model for round, model in broadcasts.items() if round in rounds})
 
 
-def count_down(jobs: Jobs, now_s: float) -> Values:
+def find_remaining_s(jobs: Jobs, now_s: float) -> Values:
     """Return the seconds from `now_s` until each job ends, [len(jobs)]; 0 for a job that has ended."""
     remaining_s: Values = np.maximum(jobs.end_s - now_s, 0.0)
     return remaining_s
@@ -125,7 +125,7 @@ class SentModels:
         self.server, self.round, self.vectors, self.broadcasts = server, round, vectors, broadcasts
 
     @contextmanager
-    def loaded(self, round: int) -> Iterator[Mapping[str, Tensor]]:
+    def load_model(self, round: int) -> Iterator[Mapping[str, Tensor]]:
         """Load the model that was sent in `round` into the global model while the context lasts.
 
         Yields:
@@ -134,7 +134,7 @@ class SentModels:
         if round == self.round:
             yield self.vectors
             return
-        current_model, broadcast = Broadcast.copy_of(self.server, {}), self.broadcasts[round]
+        current_model, broadcast = Broadcast.copy_model(self.server, {}), self.broadcasts[round]
         broadcast.load_into(self.server)
         try:
             yield {name: vector.to(self.server.w.device) for name, vector in broadcast.vectors.items()}

@@ -69,15 +69,15 @@ class Jobs(ReadOnly):
         end_s: Values = self.start_s + self.expected.finish_s(self.assigned)
         return end_s
 
-    def select_jobs(self, is_taken: Bool[np.ndarray, "_m"]) -> "Jobs":
-        """Return the table with only the jobs that are marked in `is_taken`, bool [m]."""
-        return self if is_taken.all() else self.take(np.flatnonzero(is_taken))
+    def select_jobs(self, is_selected: Bool[np.ndarray, "_m"]) -> "Jobs":
+        """Return the table with only the jobs that are marked in `is_selected`, bool [m]."""
+        return self if is_selected.all() else self.take(np.flatnonzero(is_selected))
 
     def take(self, rows: Ids) -> "Jobs":
         """Return the table with the jobs in `rows`, in this order."""
         return Jobs(**{f.name: _select_rows(getattr(self, f.name), rows) for f in fields(self)})
 
-    def without_lists(self) -> "Jobs":
+    def drop_lists(self) -> "Jobs":
         """Return the table without its columns of lists, which take the longest to join."""
         return replace(self, tensor_mask=(), rows=(), losses=())
 
@@ -97,12 +97,12 @@ def _join_columns(first_column: Any, second: Any) -> Any:  # noqa: ANN401  array
     return [*first_column, *second]
 
 
-def _select_rows(column: Any, index: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
+def _select_rows(column: Any, rows: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
     if isinstance(column, np.ndarray):
-        return column[index]
+        return column[rows]
     if isinstance(column, Timing):
-        return Timing(*(getattr(column, f.name)[index] for f in fields(Timing)))
-    return [column[i] for i in index.tolist()] if column else column
+        return Timing(*(getattr(column, f.name)[rows] for f in fields(Timing)))
+    return [column[i] for i in rows.tolist()] if column else column
 
 
 NO_JOBS = Jobs(

@@ -30,7 +30,7 @@ class ClientReports:
         self.is_attacker = np.zeros(n_clients, dtype=bool)
         self.is_attacker[attack.attacker_ids(n_clients, new_generator(seed, "attack"))] = True
 
-    def report(self, signal: str, clients: Ids, values: ReportedValues) -> ReportedValues:
+    def report_values(self, signal: str, clients: Ids, values: ReportedValues) -> ReportedValues:
         """Return the values of `signal` that `clients` report, without noise, [len(clients), ...].
 
         Honest clients report their true `values`; attackers report what the attack makes of them.
@@ -42,24 +42,24 @@ class ClientReports:
         reported_values[is_attacker] = self.attack.falsify(signal, values[is_attacker])
         return reported_values
 
-    def answer(
+    def answer_query(
         self, signal: str, clients: Ids, values: ReportedValues, round: int, options: Mapping[str, Any] = NO_OPTIONS
     ) -> ReportedValues:
         """Return the answers that the server receives in round t, [len(clients), ...], with the run's noise.
 
         A number that a client sends twice in a round has the same noise both times.
         """
-        values = self.report(signal, clients, values)
+        values = self.report_values(signal, clients, values)
         if self.signal_noise is None or not find_signal(signal).bytes_up:
             return values
         noisy_values, generator = values.astype(np.float64), RekeyedGenerator()
         purpose = f"signal_noise/{signal}" + (f"/{sorted(options.items())}" if options else "")
-        for row, client in enumerate(clients.tolist()):
+        for client_row, client in enumerate(clients.tolist()):
             rng = generator.rekey(self.seed, purpose, round, client)
-            noisy_values[row] = self.signal_noise.perturb(noisy_values[row : row + 1], rng)[0]
+            noisy_values[client_row] = self.signal_noise.perturb(noisy_values[client_row : client_row + 1], rng)[0]
         return noisy_values
 
-    def read_report(
+    def make_reader(
         self, signal: str, read_true_value: Callable[[ClientUpdate], float], round: int | None
     ) -> Callable[[ClientUpdate], float]:
         """Return a function that reads the signal that a client reports with its update.
@@ -73,8 +73,8 @@ class ClientReports:
         def read_received(update: ClientUpdate) -> float:
             clients, values = np.array([update.client]), np.array([read_true_value(update)])
             if round is None:
-                return float(self.report(signal, clients, values)[0])
-            return float(self.answer(signal, clients, values, round)[0])
+                return float(self.report_values(signal, clients, values)[0])
+            return float(self.answer_query(signal, clients, values, round)[0])
 
         return read_received if self.is_attacker.any() or self.signal_noise else read_true_value
 
@@ -84,15 +84,15 @@ class Queries:
 
     Args:
         needs: signals that the selector declares.
-        lab: measures signals on the data of clients or of the server.
+        measurer: measures signals on the data of clients or of the server.
         client_reports: the values that clients report, with the run's attack and noise.
         stopwatch: measures the time of the queries.
     """
 
     def __init__(
-        self, needs: frozenset[str], lab: SignalAccess, client_reports: ClientReports, stopwatch: Stopwatch
+        self, needs: frozenset[str], measurer: SignalAccess, client_reports: ClientReports, stopwatch: Stopwatch
     ) -> None:
-        self.needs, self.lab, self.client_reports, self.stopwatch = needs, lab, client_reports, stopwatch
+        self.needs, self.measurer, self.client_reports, self.stopwatch = needs, measurer, client_reports, stopwatch
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find_signal(w), ServerMeasured)}
 
     def answer_probes(
@@ -120,22 +120,22 @@ class Queries:
             if isinstance(signal, Forecast):
                 values = signal.compute(ready_share, probe.clients, probe.options)
             elif isinstance(signal, Measured):
-                values = signal.measure(self.lab, probe.clients, probe.options)
+                values = signal.measure(self.measurer, probe.clients, probe.options)
             else:
-                values = signal.compute(self.lab, round, probe.clients, probe.options)
+                values = signal.compute(self.measurer, round, probe.clients, probe.options)
         values = check_answers(probe.signal, values, len(probe.clients))
-        answers = self.client_reports.answer(probe.signal, probe.clients, values, round, probe.options)
+        answers = self.client_reports.answer_query(probe.signal, probe.clients, values, round, probe.options)
         return ProbeResult(probe.clients, answers)
 
     def report_measured(self, name: str, signal: Measured, clients: Ids, round: int) -> Values:
         """Return a signal that the aggregator queries in round t, as `clients` report it, [len(clients)]."""
         with self.stopwatch.stage("probe"):
-            return self.client_reports.answer(name, clients, signal.measure(self.lab, clients, {}), round)
+            return self.client_reports.answer_query(name, clients, signal.measure(self.measurer, clients, {}), round)
 
     def measure_on_server(self) -> Mapping[str, float]:
         """Return the signals that the server measures for the selector, by name."""
         with self.stopwatch.stage("probe"):
-            values = {name: signal.measure(self.lab) for name, signal in self.server_signals.items()}
+            values = {name: signal.measure(self.measurer) for name, signal in self.server_signals.items()}
         return {
             name: check_number(f"the signal {name!r}: the result", value, allow_nan=True)
             for name, value in values.items()

@@ -2,14 +2,14 @@
 
 import numpy as np
 
-from fedcohort.round.closing import mark_usable
+from fedcohort.round.closing_time import mark_usable_jobs
 from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatcher
-from fedcohort.round.dispatched import Dispatch
-from fedcohort.round.in_flight import count_down
+from fedcohort.round.dispatch_record import Dispatch
+from fedcohort.round.in_flight import find_remaining_s
 
 
-def refill_places(step: Dispatch, dispatcher: Dispatcher, state: ServerState) -> Dispatch:
+def refill_places(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) -> Dispatch:
     """Return the decisions of a round in which each arrival but the last makes place for another client.
 
     Arrivals are taken in the order of time and id. A client whose update waits for the server's step can't be selected
@@ -17,22 +17,23 @@ def refill_places(step: Dispatch, dispatcher: Dispatcher, state: ServerState) ->
     """
     deadline = dispatcher.components.deadline
     if not deadline.refills:
-        return step
-    busy, n_refills, has_arrived = state.in_flight.jobs.joined_with(step.jobs).without_lists(), 0, set[int]()
+        return dispatch
+    busy_jobs, n_refills, arrived_ids = state.in_flight.jobs.joined_with(dispatch.jobs).drop_lists(), 0, set[int]()
     while True:
-        remaining_s = count_down(busy, step.start_s)
-        is_usable = mark_usable(busy, step.round, deadline.staleness_limit())
-        ends_s = remaining_s[is_usable & np.isfinite(remaining_s)]
-        is_next = ~np.isin(busy.client, list(has_arrived))
-        if not len(ends_s) or not is_next.any():
+        remaining_s = find_remaining_s(busy_jobs, dispatch.start_s)
+        is_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline.staleness_limit())
+        end_s = remaining_s[is_usable & np.isfinite(remaining_s)]
+        is_candidate = ~np.isin(busy_jobs.client, list(arrived_ids))
+        if not len(end_s) or not is_candidate.any():
             break
-        next_row = int(np.argmin(np.where(is_next, remaining_s, np.inf)))
-        if remaining_s[next_row] >= deadline.close(state.deadline, ends_s, step.announced_s):
+        next_row = int(np.argmin(np.where(is_candidate, remaining_s, np.inf)))
+        if remaining_s[next_row] >= deadline.close(state.deadline, end_s, dispatch.announced_s):
             break
-        has_arrived.add(int(busy.client[next_row]))
+        arrived_ids.add(int(busy_jobs.client[next_row]))
         n_refills += 1
-        refilled_step = dispatcher.refill(step, state, busy, step.start_s + float(remaining_s[next_row]), n_refills)
-        is_new = ~np.isin(refilled_step.refilled.client, step.refilled.client)
-        busy = busy.joined_with(refilled_step.refilled.select_jobs(is_new).without_lists())
-        step = refilled_step
-    return dispatcher.with_uniform_cohort(step) if len(step.refilled) else step
+        arrival_s = dispatch.start_s + float(remaining_s[next_row])
+        next_dispatch = dispatcher.refill(dispatch, state, busy_jobs, arrival_s, n_refills)
+        is_new = ~np.isin(next_dispatch.refills.client, dispatch.refills.client)
+        busy_jobs = busy_jobs.joined_with(next_dispatch.refills.select_jobs(is_new).drop_lists())
+        dispatch = next_dispatch
+    return dispatcher.add_uniform_cohort(dispatch) if len(dispatch.refills) else dispatch

@@ -9,35 +9,35 @@ from torch import Tensor
 
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.ranks import reduce_max, reduce_sum
+from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector
-from fedcohort.round.collected import Collected
 from fedcohort.round.components import ServerState
-from fedcohort.round.energy import round_joules
-from fedcohort.round.finish import Finished, close_round
+from fedcohort.round.energy import compute_joules
+from fedcohort.round.finish import RoundEnd, close_round
 from fedcohort.round.in_flight import SentModels
 from fedcohort.round.refill import refill_places
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks
-from fedcohort.round.update_variance import is_measured, mean_update_of_all, relative_variance
+from fedcohort.round.update_variance import average_all_updates, is_measured, relative_variance
 from fedcohort.training.client_task import ClientTask
 from fedcohort.types import RoundReport
 
 
 class RoundRunner:
-    """Runs the rounds of a run one after the other: `begin`, training of the tasks by the caller, `end`, `report`.
+    """Runs the rounds of a run: `begin_round`, training of the tasks by the caller, `end_round`, and `make_report`.
 
     Attributes:
         state: state of the server between rounds.
-        finished: the round in progress; None before the first.
-        collected: the updates that arrived in it.
+        round_end: outcome of the round in progress, known before its training; None before the first.
+        arrivals: the updates that arrived in it.
     """
 
     def __init__(self, setup: Setup, stopwatch: Stopwatch) -> None:
         self.setup, self.stopwatch = setup, stopwatch
         self.state = setup.initial_server_state()
-        self.finished: Finished | None = None
-        self.collected: Collected | None = None
+        self.round_end: RoundEnd | None = None
+        self.arrivals: Arrivals | None = None
 
     def restore(self, server: Mapping[str, Any], clients: Mapping[str, Any], average: Mapping[str, Any] | None) -> None:
         """Take the state of the server, the clients' store and the model's average from a checkpoint.
@@ -49,37 +49,37 @@ class RoundRunner:
         if average is not None:
             self.setup.average.load_state_dict(average)
 
-    def begin(self, round: int) -> tuple[list[Sequence[ClientTask]], Collector]:
+    def begin_round(self, round: int) -> tuple[list[Sequence[ClientTask]], Collector]:
         """Decide round t: select clients, send them jobs, and determine which jobs arrive.
 
         Returns:
             The tasks of this process, in groups that are trained at once, and the collector of their updates.
         """
         with self.stopwatch.stage("select"):
-            dispatched = self.setup.dispatcher.dispatch(round, self.state)
-            dispatched = refill_places(dispatched, self.setup.dispatcher, self.state)
-            self.finished = close_round(dispatched, self.setup.dispatcher, self.state)
-        tasks = make_tasks(self.setup, self.finished, self.state.samples)
-        return tasks, make_collector(self.setup, self.finished)
+            dispatch = self.setup.dispatcher.dispatch(round, self.state)
+            dispatch = refill_places(dispatch, self.setup.dispatcher, self.state)
+            self.round_end = close_round(dispatch, self.setup.dispatcher, self.state)
+        task_groups = make_tasks(self.setup, self.round_end, self.state.samples)
+        return task_groups, make_collector(self.setup, self.round_end)
 
     def sent_models(self, round: int) -> SentModels:
         """Return the models and vectors from which the jobs that arrive in this round start."""
         vectors = self.setup.components.agg.broadcast(self.state.agg)
-        on_device = {name: vector.to(self.setup.server.w.device) for name, vector in vectors.items()}
-        return SentModels(self.setup.server, round, on_device, self.state.in_flight.broadcasts)
+        device_vectors = {name: vector.to(self.setup.server.w.device) for name, vector in vectors.items()}
+        return SentModels(self.setup.server, round, device_vectors, self.state.in_flight.broadcasts)
 
-    def end(self, collector: Collector) -> None:
+    def end_round(self, collector: Collector) -> None:
         """Aggregate the updates of all processes and take the server's step."""
-        if self.finished is None:
+        if self.round_end is None:
             raise ValueError("no round has begun")
         with self.stopwatch.stage("aggregate"):
-            collected = collector.finish(reduce_sum, reduce_max)
-            full_update = self._measure_full_update(self.finished.round)  # before w_t changes
-            collected, self.state = self.setup.server_step.close(self.finished, collected, self.state)
-            joules = round_joules(self.setup.settings, self.setup.cost_model, self.finished)
+            arrivals = collector.combine_ranks(reduce_sum, reduce_max)
+            full_update = self._measure_full_update(self.round_end.round)  # before w_t changes
+            arrivals, self.state = self.setup.server_step.finish_round(self.round_end, arrivals, self.state)
+            joules = compute_joules(self.setup.settings, self.setup.cost_model, self.round_end)
             self.state = replace(self.state, joules=self.state.joules + joules)
-            update_variance = math.nan if full_update is None else relative_variance(collected.mean, full_update)
-            self.collected = replace(collected, relative_variance=update_variance)
+            update_variance = math.nan if full_update is None else relative_variance(arrivals.mean, full_update)
+            self.arrivals = replace(arrivals, relative_variance=update_variance)
             self.setup.average.add_round()
 
     def _measure_full_update(self, round: int) -> Tensor | None:
@@ -87,8 +87,8 @@ class RoundRunner:
         if not is_measured(round, self.setup.settings.update_every):
             return None
         measurer, agg = self.setup.server_step.measurer, self.setup.components.agg
-        return mean_update_of_all(measurer, agg, self.setup.federation.n_train, round)
+        return average_all_updates(measurer, agg, self.setup.federation.n_train, round)
 
-    def report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
+    def make_report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
         """Return the report after `step` rounds; server_metrics: metrics on the server's data, by name."""
-        return make_report(self.setup, self.stopwatch, step, server_metrics, self.state, self.finished, self.collected)
+        return make_report(self.setup, self.stopwatch, step, server_metrics, self.state, self.round_end, self.arrivals)

@@ -30,7 +30,7 @@ class SampleSelection:
         federation: data of the run.
         batch: samples of a mini-batch, None for all of a client's.
         store: vectors that clients keep between rounds.
-        lab: measures losses on the clients' data.
+        measurer: measures losses on the clients' data.
     """
 
     def __init__(
@@ -39,26 +39,26 @@ class SampleSelection:
         federation: Federation,
         batch: int | None,
         store: ClientStore,
-        lab: SignalAccess,
+        measurer: SignalAccess,
     ) -> None:
-        self.sample_selection, self.n_train, self.batch, self.store, self.lab = (
+        self.sample_selection, self.n_train, self.batch, self.store, self.measurer = (
             sample_selection,
             federation.n_train,
             batch,
             store,
-            lab,
+            measurer,
         )
 
-    def find_clients_without_losses(self, state: object, selected: Ids) -> Ids:
+    def find_clients_without_losses(self, state: object, selected_ids: Ids) -> Ids:
         """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet."""
         if not self.sample_selection.keeps_losses:
-            return selected[:0]
-        clients_with_lists = selected[self.sample_selection.keeps_list(state, self.n_train[selected])].tolist()
+            return selected_ids[:0]
+        clients_with_lists = selected_ids[self.sample_selection.keeps_list(state, self.n_train[selected_ids])].tolist()
         return np.array([k for k in clients_with_lists if LOSS_LIST_NAME not in self.store.get(k)], dtype=np.int64)
 
     def measure_losses(self, clients: Ids) -> dict[int, Values]:
         """Return the global model's cross-entropy on each training sample of each client, in nats, by id."""
-        return {k: self.lab.per_sample_losses(k) for k in clients.tolist()}
+        return {k: self.measurer.per_sample_losses(k) for k in clients.tolist()}
 
     def choose_samples(self, state: object, jobs: Jobs, measured_losses: Mapping[int, Values], draws: Draws) -> Jobs:
         """Return the jobs with the positions of the samples that each client trains on.
@@ -73,7 +73,7 @@ class SampleSelection:
         if self.sample_selection.uses_all_samples:
             return replace(jobs, rows=[None] * len(clients), losses=[None] * len(clients))
         losses = [
-            measured_losses[k] if k in measured_losses else self._stored_losses(k, int(self.n_train[k]))
+            measured_losses[k] if k in measured_losses else self._read_stored_losses(k, int(self.n_train[k]))
             for k in clients
         ]
         jobs, rows = replace(jobs, losses=losses), list[Ids | None]()
@@ -83,7 +83,7 @@ class SampleSelection:
             rows.append(None if len(chosen_rows) == request.n else chosen_rows)
         return replace(jobs, rows=rows)
 
-    def loss_updater(self, state: object, jobs: Jobs, job_row: int, draws: Draws) -> RememberLosses | None:
+    def make_loss_updater(self, state: object, jobs: Jobs, job_row: int, draws: Draws) -> RememberLosses | None:
         """Return the function that updates a client's stored losses after its training; None if it stores none.
 
         Args:
@@ -112,7 +112,7 @@ class SampleSelection:
             rng=partial(draws.generator, client=client),
         )
 
-    def _stored_losses(self, client: int, n: int) -> Values:
+    def _read_stored_losses(self, client: int, n: int) -> Values:
         """Return the losses of its samples that the client stores, in nats, [n]; an empty array if it stores none."""
         losses = self.store.get(client).get(LOSS_LIST_NAME) if self.sample_selection.keeps_losses else None
         return NO_LOSSES if losses is None else losses[:n].double().cpu().numpy()

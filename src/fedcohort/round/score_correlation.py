@@ -49,7 +49,7 @@ class ScoreCorrelation:
         ) > 1 - 1e-9:
             del self.facts["seconds"]
 
-    def measure(self, selection: Selection) -> Mapping[str, float]:
+    def measure_correlations(self, selection: Selection) -> Mapping[str, float]:
         """Return the metrics `select/<part>_<fact>` of scores (`score`), their terms and `reward`, if defined."""
         score_columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
         score_parts = {score_part: values for score_part, values in score_columns.items() if values is not None}

@@ -44,9 +44,9 @@ class RoundModels:
         self.has_made_network = True
         network = copy.deepcopy(self.server.network)
         layout, w = self.server.layout, self.server.w.double() + update
-        tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-        _fill_tensors(tensors, layout.parameters, w)
-        _fill_tensors(tensors, layout.buffers, self.buffers if buffers is None else buffers)
+        tensor_by_name = {**dict(network.named_parameters()), **dict(network.named_buffers())}
+        _fill_tensors(tensor_by_name, layout.parameters, w)
+        _fill_tensors(tensor_by_name, layout.buffers, self.buffers if buffers is None else buffers)
         network.register_forward_hook(self._make_pass_counter())
         return network
 
@@ -102,6 +102,6 @@ class RoundModels:
         return new_generator(self.seed, purpose, self.round)
 
 
-def _fill_tensors(tensors: dict[str, Tensor], blocks: tuple[Block, ...], vector: Tensor) -> None:
+def _fill_tensors(tensor_by_name: dict[str, Tensor], blocks: tuple[Block, ...], vector: Tensor) -> None:
     for block in blocks:
-        tensors[block.name].copy_(block.of(vector))
+        tensor_by_name[block.name].copy_(block.of(vector))

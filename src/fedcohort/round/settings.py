@@ -29,7 +29,7 @@ def choice_check(*choices: str) -> OptionCheck:
     return lambda option, value: ranges.choice(option, value, *choices)
 
 
-def setting_field(name: str, check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
+def make_field(name: str, check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
     """Return a field of `Settings` with the dotted name of its option and its check."""
     return field(metadata={"option": name, "check": check})
 
@@ -43,32 +43,32 @@ class Settings:
     """
 
     config_hash: str
-    seed: int = setting_field("seed", integer_check("[0, inf)"))
-    cohort: int = setting_field("cohort", integer_check("[1, inf)"))
-    rounds: int = setting_field("rounds", integer_check("[1, inf)"))
-    until_virtual_s: float | None = setting_field("until.virtual_s", number_check("(0, inf)", allow_null=True))
-    until_bytes: float | None = setting_field("until.bytes", number_check("(0, inf)", allow_null=True))
-    until_acc: float | None = setting_field("until.acc", number_check("(0, 1]", allow_null=True))
-    until_client_flops: float | None = setting_field("until.client_flops", number_check("(0, inf)", allow_null=True))
-    until_joules: float | None = setting_field("until.joules", number_check("(0, inf)", allow_null=True))
-    watts: float | None = setting_field("device.watts", number_check("(0, inf)", allow_null=True))
-    joules_per_byte: float = setting_field("device.joules_per_byte", number_check("[0, inf)"))
-    eval_every: int = setting_field("eval.every", integer_check("[1, inf)"))
-    clients_every: int = setting_field("eval.clients_every", integer_check("[0, inf)"))
-    clients_sample: int | None = setting_field("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
-    average: str = setting_field("eval.average", choice_check("none", "ema"))
-    average_decay: float = setting_field("eval.average_decay", number_check("[0, 1)"))
-    update_every: int = setting_field("eval.update_every", integer_check("[0, inf)"))
-    window_s: float = setting_field("deadline.window_s", number_check("[0, inf)"))
-    update_limit: float = setting_field("update_limit", number_check("(0, inf)"))
-    store_limit_gb: float = setting_field("client_store.limit_gb", number_check("[0, inf)"))
-    engine: str = setting_field("engine.kind", choice_check("auto", "sequential", "vectorised", "debug"))
-    slices: int = setting_field("engine.slices", integer_check("[1, 100000]"))
-    bn_var: str = setting_field("engine.bn_var", choice_check("plain", "moments"))
-    closed_form: bool = setting_field("engine.closed_form", ranges.flag)
-    channels_last: str = setting_field("engine.channels_last", choice_check("auto", "yes", "no"))
-    chunk: int = setting_field("engine.chunk", integer_check("[1, inf)"))
-    precision: str = setting_field("engine.precision", choice_check("float32", "bf16"))
+    seed: int = make_field("seed", integer_check("[0, inf)"))
+    cohort: int = make_field("cohort", integer_check("[1, inf)"))
+    rounds: int = make_field("rounds", integer_check("[1, inf)"))
+    until_virtual_s: float | None = make_field("until.virtual_s", number_check("(0, inf)", allow_null=True))
+    until_bytes: float | None = make_field("until.bytes", number_check("(0, inf)", allow_null=True))
+    until_acc: float | None = make_field("until.acc", number_check("(0, 1]", allow_null=True))
+    until_client_flops: float | None = make_field("until.client_flops", number_check("(0, inf)", allow_null=True))
+    until_joules: float | None = make_field("until.joules", number_check("(0, inf)", allow_null=True))
+    watts: float | None = make_field("device.watts", number_check("(0, inf)", allow_null=True))
+    joules_per_byte: float = make_field("device.joules_per_byte", number_check("[0, inf)"))
+    eval_every: int = make_field("eval.every", integer_check("[1, inf)"))
+    clients_every: int = make_field("eval.clients_every", integer_check("[0, inf)"))
+    clients_sample: int | None = make_field("eval.clients_sample", integer_check("[1, inf)", allow_null=True))
+    average: str = make_field("eval.average", choice_check("none", "ema"))
+    average_decay: float = make_field("eval.average_decay", number_check("[0, 1)"))
+    update_every: int = make_field("eval.update_every", integer_check("[0, inf)"))
+    window_s: float = make_field("deadline.window_s", number_check("[0, inf)"))
+    update_limit: float = make_field("update_limit", number_check("(0, inf)"))
+    store_limit_gb: float = make_field("client_store.limit_gb", number_check("[0, inf)"))
+    engine: str = make_field("engine.kind", choice_check("auto", "sequential", "vectorised", "debug"))
+    slices: int = make_field("engine.slices", integer_check("[1, 100000]"))
+    bn_var: str = make_field("engine.bn_var", choice_check("plain", "moments"))
+    closed_form: bool = make_field("engine.closed_form", ranges.flag)
+    channels_last: str = make_field("engine.channels_last", choice_check("auto", "yes", "no"))
+    chunk: int = make_field("engine.chunk", integer_check("[1, inf)"))
+    precision: str = make_field("engine.precision", choice_check("float32", "bf16"))
 
     @property
     def measures_energy(self) -> bool:
@@ -84,7 +84,7 @@ class Settings:
     @classmethod
     def from_config(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":
         """Read the settings of a composed config, whose options `startup/options.py` has checked."""
-        return cls(config_hash, **{name: _config_value(config, option) for name, option, _ in list_setting_checks()})
+        return cls(config_hash, **{name: _read_option(config, option) for name, option, _ in list_setting_checks()})
 
 
 def list_setting_checks() -> list[tuple[str, str, OptionCheck]]:
@@ -96,6 +96,6 @@ def list_setting_checks() -> list[tuple[str, str, OptionCheck]]:
     ]
 
 
-def _config_value(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  the option's type, which its check ensures
+def _read_option(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  the option's type, which its check ensures
     group, _, option_in_group = option.rpartition(".")
     return (config[group] if group else config)[option_in_group]

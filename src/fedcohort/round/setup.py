@@ -65,7 +65,7 @@ class Setup:
         """
         self.components, self.settings, self.true_federation = components, settings, federation
         flops = forward_flops(network, federation)
-        is_channels_last = choose_layout(settings, network, federation)
+        is_channels_last = choose_memory_layout(settings, network, federation)
         worker_model = FlatModel(copy.deepcopy(network), is_channels_last, settings.precision == "bf16")
         self.server = FlatModel(network, is_channels_last)
         self.average = ModelAverage(self.server, settings.average_decay if settings.average == "ema" else None)
@@ -117,7 +117,7 @@ class Setup:
         )
 
 
-def choose_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:
+def choose_memory_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:
     """Put images into the memory layout in which the network trains fastest; return True for channels last.
 
     It is called before training processes are forked, so that they share the images in this layout.

@@ -27,7 +27,7 @@ class ClientStore(Protocol):
         """Return the client's vectors by name; {} before the first commit."""
         ...
 
-    def commit(self, client: int, stored: Mapping[str, Tensor]) -> None: ...
+    def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None: ...
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -51,9 +51,9 @@ class MemoryStore:
     def get(self, client: int) -> Mapping[str, Tensor]:
         return self._vectors.get(client, {})
 
-    def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
-        if stored:
-            self._vectors[client] = dict(stored)
+    def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
+        if new_vectors:
+            self._vectors[client] = dict(new_vectors)
 
     def state_dict(self) -> dict[str, Any]:
         return {str(client): dict(vectors) for client, vectors in sorted(self._vectors.items())}
@@ -83,12 +83,12 @@ class _RowFile:
     def read(self, client: int, slot: int) -> bytes:
         return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot))
 
-    def write(self, client: int, slot: int, row: bytes) -> None:
+    def write(self, client: int, slot: int, row_bytes: bytes) -> None:
         """Write a row, in several calls if necessary. Raises `OSError` if the disk is full."""
-        position = 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot)
-        while row:
-            n_written = os.pwrite(self.file.fileno(), row, position)
-            row, position = row[n_written:], position + n_written
+        file_position = 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot)
+        while row_bytes:
+            n_written = os.pwrite(self.file.fileno(), row_bytes, file_position)
+            row_bytes, file_position = row_bytes[n_written:], file_position + n_written
 
     def sync(self) -> None:
         os.fsync(self.file.fileno())
@@ -122,29 +122,29 @@ class MappedStore:
         slot_number = int(self._current_slots[client])
         if slot_number < 0:
             return {}
-        return _parse_rows({name: rows.read(client, slot_number) for name, rows in self._row_files.items()})
+        return _parse_rows({name: row_file.read(client, slot_number) for name, row_file in self._row_files.items()})
 
-    def commit(self, client: int, stored: Mapping[str, Tensor]) -> None:
+    def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to."""
-        if not stored:
+        if not new_vectors:
             return
         needed_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
         free_slot = next(free_slot for free_slot in range(SLOTS_PER_CLIENT) if free_slot not in needed_slots)
         written_rows = []
-        for name, rows in self._row_files.items():
-            row = np.zeros(rows.n_floats, dtype=np.float32)
-            if name in stored:
-                row[: len(stored[name])] = stored[name].cpu().numpy()
+        for name, row_file in self._row_files.items():
+            row = np.zeros(row_file.n_floats, dtype=np.float32)
+            if name in new_vectors:
+                row[: len(new_vectors[name])] = new_vectors[name].cpu().numpy()
             else:
                 row[:1] = np.nan
-            rows.write(client, free_slot, row.tobytes())
+            row_file.write(client, free_slot, row.tobytes())
             written_rows.append(row.tobytes())
         self._current_slots[client] = free_slot
-        self._digests[client] = _rows_digest(written_rows)
+        self._digests[client] = _digest_rows(written_rows)
 
     def state_dict(self) -> dict[str, Any]:
-        for rows in self._row_files.values():
-            rows.sync()
+        for row_file in self._row_files.values():
+            row_file.sync()
         self._snapshot_slots = self._current_slots.copy()
         saved_arrays = {"slots": self._snapshot_slots, "before": self._newest_slots, "digests": self._digests}
         return {name: torch.from_numpy(values.copy()) for name, values in saved_arrays.items()}
@@ -167,7 +167,7 @@ def _parse_rows(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
     return {name: vector for name, vector in vectors.items() if not vector[:1].isnan().any()}
 
 
-def _rows_digest(rows: list[bytes]) -> int:
+def _digest_rows(rows: list[bytes]) -> int:
     return int.from_bytes(hashlib.blake2b(b"".join(rows), digest_size=8).digest(), "big", signed=True)
 
 
@@ -185,7 +185,7 @@ def read_saved_vectors(folder: Path | None, state: Mapping[str, Any]) -> Iterato
     for client, slot in enumerate(current_slots):
         if slot >= 0:
             rows = {name: file.read(client, slot) for name, file in file_by_name.items()}
-            if _rows_digest(list(rows.values())) != digests[client]:
+            if _digest_rows(list(rows.values())) != digests[client]:
                 raise DamagedCheckpoint(
                     f"{folder}/{FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "
                     "written"

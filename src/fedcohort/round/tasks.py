@@ -7,71 +7,71 @@ import numpy as np
 from fedcohort.hook import averaged_uploads
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process
 from fedcohort.rng import Draws
-from fedcohort.round.aggregate import longest_update
+from fedcohort.round.aggregate import compute_norm_limit
 from fedcohort.round.attackers import AttackedCollector, RoundAttack
 from fedcohort.round.collect import CollectOptions, Collector
-from fedcohort.round.finish import Finished
-from fedcohort.round.readings import declared_reports, keeps_updates
+from fedcohort.round.finish import RoundEnd
+from fedcohort.round.round_signals import keeps_updates, make_readers
 from fedcohort.round.setup import Setup
 from fedcohort.training.client_task import ClientTask
 
 
-def make_tasks(setup: Setup, finished: Finished, samples_state: object) -> list[Sequence[ClientTask]]:
+def make_tasks(setup: Setup, round_end: RoundEnd, samples_state: object) -> list[Sequence[ClientTask]]:
     """Return the tasks of the jobs that arrive and that this process trains, in groups that are trained at once.
 
     Args:
         setup: the objects of the run.
-        finished: the round.
+        round_end: the round.
         samples_state: state of the sample selection.
     """
-    jobs = finished.arrived
-    rank_positions = positions_of_rank(rank_of_process(), count_processes(), jobs.client, finished.processed_samples)
+    jobs = round_end.arrived
+    rank_positions = positions_of_rank(rank_of_process(), count_processes(), jobs.client, round_end.processed_samples)
     task_groups: list[Sequence[ClientTask]] = []
-    for broadcast in np.unique(jobs.broadcast)[::-1].tolist():  # clients of one group start from the same model
+    for sent_round in np.unique(jobs.broadcast)[::-1].tolist():  # clients of one group start from the same model
         tasks = [
-            _make_task(setup, finished, i, samples_state) for i in rank_positions if jobs.broadcast[i] == broadcast
+            _make_task(setup, round_end, i, samples_state) for i in rank_positions if jobs.broadcast[i] == sent_round
         ]
         task_groups += setup.engine.group_tasks(tasks)
     return task_groups
 
 
-def _make_task(setup: Setup, finished: Finished, job_row: int, samples_state: object) -> ClientTask:
+def _make_task(setup: Setup, round_end: RoundEnd, job_row: int, samples_state: object) -> ClientTask:
     """Return the training task of the job in row `job_row` of the jobs that arrive before the round closes."""
-    jobs = finished.arrived
-    broadcast, client, as_fedavg = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
-    draws = Draws(setup.settings.seed, setup.federation.n_clients, broadcast)
+    jobs = round_end.arrived
+    sent_round, client, as_fedavg = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
+    draws = Draws(setup.settings.seed, setup.federation.n_clients, sent_round)
     return ClientTask(
-        round=broadcast,
+        round=sent_round,
         client=client,
         rows=jobs.rows[job_row],
         units=int(jobs.units[job_row]),
         units_asked=int(jobs.assigned[job_row]),
-        lr=setup.components.client.lr_at(broadcast),
+        lr=setup.components.client.lr_at(sent_round),
         duration=float(jobs.duration_s[job_row]),
         stored=setup.store.get(client),
         plain=as_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
-        loss_after=setup.cost_model.rates_of_round(as_fedavg).passes_after > 0,
-        remember=setup.samples.loss_updater(samples_state, jobs, job_row, draws),
+        loss_after=setup.cost_model.select_rates(as_fedavg).passes_after > 0,
+        remember=setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
     )
 
 
-def make_collector(setup: Setup, finished: Finished) -> Collector:
+def make_collector(setup: Setup, round_end: RoundEnd) -> Collector:
     """Return the collector of the round's updates, for the jobs that arrive on all ranks."""
-    as_fedavg, server = finished.selection.plain, setup.server
-    hooks = setup.components.hooks_in(as_fedavg)
+    as_fedavg, server = round_end.selection.plain, setup.server
+    hooks = setup.components.select_hooks(as_fedavg)
     options = CollectOptions(
         upload_names=[name for hook in hooks for name in hook.uploads],
         averaged_uploads=averaged_uploads(hooks),
         vector_lengths=setup.vector_lengths(as_fedavg),
-        report_readers=declared_reports(setup.components, setup.dispatcher.client_reports, as_fedavg, finished.round),
+        report_readers=make_readers(setup.components, setup.dispatcher.client_reports, as_fedavg, round_end.round),
         keeps_matrix=keeps_updates(setup.components),
         uses_moments=setup.settings.bn_var == "moments",
-        max_update_norm=longest_update(server, setup.settings.update_limit),
+        max_update_norm=compute_norm_limit(server, setup.settings.update_limit),
         stored_dtype=server.w.dtype,
     )
-    setting = (server.layout, finished.arrived.client, finished.weights, options, count_processes(), server.w.device)
+    args = (server.layout, round_end.arrived.client, round_end.weights, options, count_processes(), server.w.device)
     attack, attackers = setup.components.attack, np.flatnonzero(setup.dispatcher.client_reports.is_attacker)
     if not attack.falsifies_updates or not len(attackers):
-        return Collector(*setting)
-    return AttackedCollector(RoundAttack(attack, attackers, setup.settings.seed, finished.round), *setting)
+        return Collector(*args)
+    return AttackedCollector(RoundAttack(attack, attackers, setup.settings.seed, round_end.round), *args)

@@ -46,10 +46,10 @@ class UniformReference:
     last: float = float("nan")
 
     @classmethod
-    def before_first_round(cls, n_clients: int) -> "UniformReference":
+    def make_empty(cls, n_clients: int) -> "UniformReference":
         return cls(np.zeros(n_clients), np.zeros(n_clients, dtype=np.int64))
 
-    def with_round(self, selected_ids: Ids, available_ids: Ids, reference_ids: Ids) -> "UniformReference":
+    def add_round(self, selected_ids: Ids, available_ids: Ids, reference_ids: Ids) -> "UniformReference":
         """Return the record of uniform reference cohorts after another round.
 
         Args:
@@ -94,11 +94,11 @@ def draw_uniform(available_ids: Ids, n_drawn: int, draws: Draws) -> Ids:
     """Draw `n_drawn` of the available clients, every set with the same probability; the draw ignores the selector."""
     if n_drawn >= len(available_ids):
         return available_ids
-    client_noise = draws.uniform("uniform")
-    if len(available_ids) < len(client_noise):
-        client_noise = client_noise[available_ids]
+    client_numbers = draws.uniform("uniform")
+    if len(available_ids) < len(client_numbers):
+        client_numbers = client_numbers[available_ids]
     return (
-        available_ids[np.flatnonzero(client_noise <= nth_smallest(client_noise, n_drawn))[:n_drawn]]
+        available_ids[np.flatnonzero(client_numbers <= nth_smallest(client_numbers, n_drawn))[:n_drawn]]
         if n_drawn
         else available_ids[:0]
     )

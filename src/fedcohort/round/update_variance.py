@@ -20,7 +20,7 @@ from fedcohort.signal.access import SignalAccess
 from fedcohort.types import Ids
 
 
-def mean_update_of_all(measurer: SignalAccess, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
+def average_all_updates(measurer: SignalAccess, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
     """Return the weighted mean of the finite updates that all clients would send in a round, float64 [P].
 
     None if no update is finite. One update is in memory at a time.

@@ -99,9 +99,9 @@ def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
     return np.unique(np.concatenate(id_arrays)).astype(np.int64)
 
 
-def list_answered(probes: Sequence[Probe], results: Mapping[str, ProbeResult]) -> list[Probe]:
+def list_answered(probes: Sequence[Probe], answers: Mapping[str, ProbeResult]) -> list[Probe]:
     """Return the probes (queries to clients), each with only those of its clients that answered."""
-    return [replace(probe, clients=results[probe.signal].clients) for probe in probes]
+    return [replace(probe, clients=answers[probe.signal].clients) for probe in probes]
 
 
 def mark_trained(clients: Ids, answered: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:

@@ -12,7 +12,7 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import memory
 from fedcohort.record import folder
 from fedcohort.rng import seeded_torch
-from fedcohort.round.guard import name_component_in_errors, name_of
+from fedcohort.round.guard import format_name, name_component_in_errors
 from fedcohort.startup.compose import Composed
 
 if TYPE_CHECKING:
@@ -70,10 +70,10 @@ def check_forward_pass(composition: Composed, model: "Model", network: "nn.Modul
     own_classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
     network_code = own_classes[0] if own_classes else model
     shape = [2, *federation.server_test.x.shape[1:]]
-    call_text = f"{name_of(network_code, composition.option('model'))}: forward of inputs {shape}"
+    call_text = f"{format_name(network_code, composition.option('model'))}: forward of inputs {shape}"
     with name_component_in_errors(call_text, type(network_code).__module__):
         logits = probe_network(network, federation)
-    with name_component_in_errors(name_of(objective, composition.option("objective")), type(objective).__module__):
+    with name_component_in_errors(format_name(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)
 
 
@@ -91,7 +91,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     from fedcohort.flat import Layout, keeps_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
-    from fedcohort.round.readings import keeps_updates
+    from fedcohort.round.round_signals import keeps_updates
     from fedcohort.round.settings import Settings
     from fedcohort.startup import requirements
 

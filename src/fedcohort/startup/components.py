@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.component import Component
 from fedcohort.contracts import find_error_line
 from fedcohort.errors import FedcohortError, OptionError
-from fedcohort.round.guard import guard
+from fedcohort.round.guard import guard_component
 from fedcohort.startup import options
 from fedcohort.startup.compose import Composed
 
@@ -68,7 +68,7 @@ def make(composition: Composed, group: str, *, foreign: bool = False) -> Instanc
         return None
     arguments = {name: value for name, value in node.items() if name not in options.list_node_options(group)}
     option = composition.option(group)
-    return guard(build(arguments, group, option, foreign=foreign), group, option, protocol_of(group))
+    return guard_component(build(arguments, group, option, foreign=foreign), group, option, protocol_of(group))
 
 
 def build(

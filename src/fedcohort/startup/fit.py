@@ -21,7 +21,7 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import ProgramTasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import RunIdentity, select_options
-from fedcohort.round.guard import component_by_module, find_faulty_component
+from fedcohort.round.guard import find_faulty_component, map_modules
 from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import RunObservers
@@ -94,7 +94,7 @@ def _list_module_options(composition: Composed, loop: FederatedLoop, network: to
     objects_by_group: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
     targets = {group: composition.config[group]["_target_"] for group in objects_by_group}
     code = {f"{composition.option(group)} ({targets[group]})": items for group, items in objects_by_group.items()}
-    return component_by_module(code, loop.components.needs())
+    return map_modules(code, loop.components.needs())
 
 
 def _begin(

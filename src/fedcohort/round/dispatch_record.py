@@ -13,7 +13,7 @@ from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Va
 
 
 @dataclass(frozen=True)
-class QueriedClients:
+class QueryRecord:
     """The selector's queries of a round and their answers.
 
     Attributes:
@@ -46,35 +46,35 @@ class Dispatch:
 
     Attributes:
         round: number of the round, from 0.
-        opening: the selector's context at the start, before busy clients and those that back off were withheld.
-        ready: sorted ids of the clients that are ready, including those that back off.
+        opening_context: the selector's context at the start, before busy clients and those that back off were withheld.
+        ready_ids: sorted ids of the clients that are ready, including those that back off.
         selection: the selector's choice.
         selector_state: state of the selector after its choice.
-        queried: queries and answers.
+        queries: queries and answers.
         jobs: the local work of each selected client.
         first_losses: the global model's loss on each sample of a client, by id of the clients that measure all their
             samples in this round.
-        waited_s: virtual seconds before the selection in which no client was ready.
-        before_s: virtual seconds from the end of the round before to the first query.
+        wait_s: virtual seconds before the selection in which no client was ready.
+        pause_s: virtual seconds from the end of the round before to the first query.
         start_s: virtual second at which the jobs begin.
         announced_s: deadline that the clients received, in seconds after `start_s`; inf without one.
-        uniform: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
+        uniform_ids: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
         draw_log: the draws by which the selector chose.
-        refilled: jobs of the clients that got a place that became free during the round (`round/refill.py`).
+        refills: jobs of the clients that got a place that became free during the round (`round/refill.py`).
     """
 
     round: int
-    opening: RoundContext
-    ready: Ids
+    opening_context: RoundContext
+    ready_ids: Ids
     selection: Selection
     selector_state: object
-    queried: QueriedClients
+    queries: QueryRecord
     jobs: Jobs
     first_losses: Mapping[int, Values]
-    waited_s: float
-    before_s: float
+    wait_s: float
+    pause_s: float
     start_s: float
     announced_s: float
-    uniform: Ids
+    uniform_ids: Ids
     draw_log: DrawLog = NO_DRAWS
-    refilled: Jobs = NO_JOBS
+    refills: Jobs = NO_JOBS

@@ -8,8 +8,8 @@ import numpy as np
 from jaxtyping import Bool
 
 from fedcohort.deadline.base import Deadline, DeadlineOutcome, compute_outcome
-from fedcohort.round.dispatched import Dispatch
-from fedcohort.round.in_flight import count_down
+from fedcohort.round.dispatch_record import Dispatch
+from fedcohort.round.in_flight import find_remaining_s
 from fedcohort.round.jobs import Jobs
 from fedcohort.types import Ids, Values
 
@@ -19,25 +19,25 @@ class Closing:
     """The end of a round.
 
     Attributes:
-        closes_s: second after the broadcast at which the deadline closes the round.
+        close_s: second after the broadcast at which the deadline closes the round.
         outcome: the units that each client of the cohort has completed by then.
         has_landed: whether each job that was in flight ends in the round, bool [jobs in flight].
         is_usable: whether the update of each of these jobs is recent enough to be used, bool [jobs in flight].
     """
 
-    closes_s: float
+    close_s: float
     outcome: DeadlineOutcome
     has_landed: Bool[np.ndarray, "_m"]
     is_usable: Bool[np.ndarray, "_m"]
 
 
-def mark_usable(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[np.ndarray, "_m"]:
+def mark_usable_jobs(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[np.ndarray, "_m"]:
     """Return whether the update of each job in flight counts if it arrives in this round, bool [len(jobs)]."""
     return np.full(len(jobs), fill_value=True) if max_staleness is None else round - jobs.broadcast <= max_staleness
 
 
 def find_closing(
-    dispatched: Dispatch,
+    dispatch: Dispatch,
     earlier_jobs: Jobs,
     deadline: Deadline[Any],
     deadline_state: object,
@@ -48,49 +48,49 @@ def find_closing(
     Jobs that end later are dropped, stay in flight, or are reduced to the units that are done by then.
 
     Args:
-        dispatched: decisions before the training.
+        dispatch: decisions before the training.
         earlier_jobs: jobs in flight that were sent in earlier rounds, or to clients that started during the round.
         deadline: the deadline.
         deadline_state: state of the deadline.
         wall_time: function from the seconds of work of each selected client to the seconds until it is done.
     """
-    jobs, announced_s = dispatched.jobs, dispatched.announced_s
-    remaining_s = count_down(earlier_jobs, dispatched.start_s)
-    is_usable = mark_usable(earlier_jobs, dispatched.round, deadline.staleness_limit())
-    ends_s = np.concatenate([jobs.duration_s, remaining_s[is_usable]])
-    if not len(ends_s):  # only clients whose updates are too old are at work: wait until they are free
-        ends_s = remaining_s
+    jobs, announced_s = dispatch.jobs, dispatch.announced_s
+    remaining_s = find_remaining_s(earlier_jobs, dispatch.start_s)
+    is_usable = mark_usable_jobs(earlier_jobs, dispatch.round, deadline.staleness_limit())
+    end_s = np.concatenate([jobs.duration_s, remaining_s[is_usable]])
+    if not len(end_s):  # only clients whose updates are too old are at work: wait until they are free
+        end_s = remaining_s
     if deadline.carries:
-        ends_s = ends_s[np.isfinite(ends_s)]
-    closes_s = deadline.close(deadline_state, ends_s, announced_s) if len(ends_s) else 0.0
-    outcome = compute_outcome(jobs.timing, jobs.assigned, closes_s, deadline.partial_work, announced_s, wall_time)
+        end_s = end_s[np.isfinite(end_s)]
+    close_s = deadline.close(deadline_state, end_s, announced_s) if len(end_s) else 0.0
+    outcome = compute_outcome(jobs.timing, jobs.assigned, close_s, deadline.partial_work, announced_s, wall_time)
     if deadline.carries:  # the round lasts until the deadline if any job is still in flight
-        outcome = replace(outcome, train_s=min(closes_s, float(ends_s.max(initial=0.0))))
-    ending = Closing(closes_s, outcome, remaining_s <= outcome.train_s, is_usable)
+        outcome = replace(outcome, train_s=min(close_s, float(end_s.max(initial=0.0))))
+    closing = Closing(close_s, outcome, remaining_s <= outcome.train_s, is_usable)
     limit = deadline.arrival_limit(deadline_state)
-    return ending if limit is None else limit_arrivals(ending, jobs.client, earlier_jobs.client, remaining_s, limit)
+    return closing if limit is None else limit_arrivals(closing, jobs.client, earlier_jobs.client, remaining_s, limit)
 
 
-def limit_arrivals(ending: Closing, clients: Ids, earlier_clients: Ids, remaining_s: Values, limit: int) -> Closing:
+def limit_arrivals(closing: Closing, clients: Ids, earlier_clients: Ids, remaining_s: Values, limit: int) -> Closing:
     """Return the end of the round with only the first `limit` arrivals, ordered by time and then by client id.
 
     The other updates arrive in the same second as the last of these, and count in the next round.
 
     Args:
-        ending: the end of the round with all arrivals.
+        closing: the end of the round with all arrivals.
         clients: sorted ids of the cohort.
         earlier_clients: sorted ids of the clients whose jobs were in flight.
         remaining_s: seconds until each of these jobs ends.
         limit: number of arrivals.
     """
-    outcome, has_landed = ending.outcome, ending.has_landed
-    is_arrival = np.concatenate([outcome.is_in_time, has_landed & ending.is_usable])
+    outcome, has_landed = closing.outcome, closing.has_landed
+    is_arrival = np.concatenate([outcome.is_in_time, has_landed & closing.is_usable])
     if is_arrival.sum() <= limit:
-        return ending
-    client_ids, ends_s = np.concatenate([clients, earlier_clients]), np.concatenate([outcome.finish_s, remaining_s])
-    by_end = np.lexsort((client_ids, ends_s))
+        return closing
+    client_ids, end_s = np.concatenate([clients, earlier_clients]), np.concatenate([outcome.finish_s, remaining_s])
+    end_order = np.lexsort((client_ids, end_s))
     is_postponed = np.zeros(len(client_ids), dtype=bool)
-    is_postponed[by_end[is_arrival[by_end]][limit:]] = True
+    is_postponed[end_order[is_arrival[end_order]][limit:]] = True
     is_in_time = outcome.is_in_time & ~is_postponed[: len(clients)]
     outcome = replace(outcome, is_in_time=is_in_time, units_done=np.where(is_in_time, outcome.units_done, 0))
-    return replace(ending, outcome=outcome, has_landed=has_landed & ~is_postponed[len(clients) :])
+    return replace(closing, outcome=outcome, has_landed=has_landed & ~is_postponed[len(clients) :])

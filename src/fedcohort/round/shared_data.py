@@ -22,7 +22,7 @@ class SharedState:
     """Checksums of the data and the state of the global generator at the start of a run."""
 
     def __init__(self, federation: Federation) -> None:
-        self.bit_sums, self.generator_state = _bit_sums(federation), _numpy_generator_state()
+        self.bit_sums, self.generator_state = _bit_sums(federation), _read_generator_state()
 
     def verify_unchanged(self, federation: Federation) -> None:
         """Raise `ComponentError` if a component has changed the data; warn if one drew from numpy's generator."""
@@ -32,7 +32,7 @@ class SharedState:
                 "results "
                 "are wrong: look for an in-place operation on inputs or labels in the model, the objective or a signal"
             )
-        if _numpy_generator_state() != self.generator_state:
+        if _read_generator_state() != self.generator_state:
             log.warning(
                 "a component drew from numpy's global generator, so that this seed does not repeat the run: "
                 "draw from the generator that the component receives (ctx.rng)"
@@ -55,6 +55,6 @@ def _sum_bits(tensor: Tensor) -> int:
     return int(bits.sum(dtype=torch.int64))
 
 
-def _numpy_generator_state() -> tuple[bytes, int]:
+def _read_generator_state() -> tuple[bytes, int]:
     state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
     return state["key"].tobytes(), int(state["pos"])

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from fedcohort.contracts import check_answers, check_number
-from fedcohort.round.collected import Collected
+from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.components import Components
-from fedcohort.round.finish import Finished
+from fedcohort.round.finish import RoundEnd
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Derived, RawUpdate, Reported, find_signal
@@ -22,7 +22,7 @@ def keeps_updates(components: Components) -> bool:
     return components.agg.stacked or components.selector.advises or reads_updates
 
 
-def declared_reports(
+def make_readers(
     components: Components, client_reports: ClientReports, as_fedavg: bool, round: int
 ) -> dict[str, Callable[[ClientUpdate], float]]:
     """Return functions that read the declared signals and the training loss from an update, by signal.
@@ -33,7 +33,7 @@ def declared_reports(
     signals = {name: find_signal(name) for name in sorted(needs | {"train_loss"})}
     reported_signals = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
     return {
-        name: client_reports.read_report(name, partial(_read_signal, name, signal), round if name in needs else None)
+        name: client_reports.make_reader(name, partial(_read_signal, name, signal), round if name in needs else None)
         for name, signal in reported_signals.items()
     }
 
@@ -43,44 +43,44 @@ def _read_signal(name: str, signal: Reported, update: ClientUpdate) -> float:
 
 
 def derive_signals(
-    components: Components, measurer: SignalAccess, collected: Collected, as_fedavg: bool
+    components: Components, measurer: SignalAccess, arrivals: Arrivals, as_fedavg: bool
 ) -> dict[str, Any]:
     """Return the signals that the server computes from the updates, by name."""
-    if collected.updates is None:
+    if arrivals.updates is None:
         return {}
     signals = {name: find_signal(name) for name in sorted(components.needs(as_fedavg))}
-    values = {n: s.make(measurer, collected.updates) for n, s in signals.items() if isinstance(s, Derived)}
-    n_arrived = len(collected.clients)
+    values = {n: s.make(measurer, arrivals.updates) for n, s in signals.items() if isinstance(s, Derived)}
+    n_arrived = len(arrivals.clients)
     return {name: value if callable(value) else check_answers(name, value, n_arrived) for name, value in values.items()}
 
 
-def outcome_for(component: Any, reader_name: str, finished: Finished, collected: Collected) -> RoundOutcome:  # noqa: ANN401
+def make_outcome(component: Any, reader_name: str, round_end: RoundEnd, arrivals: Arrivals) -> RoundOutcome:  # noqa: ANN401
     """Return the outcome of the round with the signals that `component` declares; reader: its name in messages."""
-    rows = np.searchsorted(finished.arrived.client, collected.clients)  # both are sorted
+    job_rows = np.searchsorted(round_end.arrived.client, arrivals.clients)  # both are sorted
     values: dict[str, Any] = {
-        **collected.reports,
-        **{name: measured[rows] for name, measured in finished.agg_answers.items()},
-        **collected.derived_signals,
+        **arrivals.reports,
+        **{name: answers[job_rows] for name, answers in round_end.agg_answers.items()},
+        **arrivals.derived_signals,
     }
     needs: frozenset[str] = component.needs
-    if collected.updates is not None:
-        values |= {name: collected.updates.cpu().numpy() for name in needs if isinstance(find_signal(name), RawUpdate)}
+    if arrivals.updates is not None:
+        values |= {name: arrivals.updates.cpu().numpy() for name in needs if isinstance(find_signal(name), RawUpdate)}
     return RoundOutcome(
-        round=finished.round,
-        selection=finished.selection,
-        clients=collected.clients,
-        failed=list_failed_clients(finished, collected),
+        round=round_end.round,
+        selection=round_end.selection,
+        clients=arrivals.clients,
+        failed=list_failed_clients(round_end, arrivals),
         signals=Signals(values, needs, reader_name),
-        probes=finished.dispatched.queried.answers_to(concurrent=True) if reader_name == "the selector" else {},
-        round_s=finished.charge.virtual_s,
-        announced_s=finished.closing.announced_s,
-        sent_round=finished.arrived.broadcast[rows],
+        probes=round_end.dispatch.queries.answers_to(concurrent=True) if reader_name == "the selector" else {},
+        round_s=round_end.charge.virtual_s,
+        announced_s=round_end.outcome.announced_s,
+        sent_round=round_end.arrived.broadcast[job_rows],
     )
 
 
-def list_failed_clients(finished: Finished, collected: Collected) -> Ids:
+def list_failed_clients(round_end: RoundEnd, arrivals: Arrivals) -> Ids:
     """Return the sorted ids of the clients whose update is lost: of the cohort, and of those that were in flight."""
-    if not finished.carries:
-        return np.setdiff1d(finished.selection.clients, collected.clients, assume_unique=True)
-    ids = [finished.selection.clients, finished.arrived.client, finished.dropped.client]
-    return np.setdiff1d(np.concatenate(ids), np.concatenate([collected.clients, finished.in_flight.jobs.client]))
+    if not round_end.carries_jobs:
+        return np.setdiff1d(round_end.selection.clients, arrivals.clients, assume_unique=True)
+    id_arrays = [round_end.selection.clients, round_end.arrived.client, round_end.dropped_jobs.client]
+    return np.setdiff1d(np.concatenate(id_arrays), np.concatenate([arrivals.clients, round_end.in_flight.jobs.client]))

@@ -24,7 +24,8 @@ class ClientVectors:
         counters: integer buffers of each client, int64 [m, I].
         uploads: vectors of hooks by name, float64 [m, P].
         averaged_uploads: names of the uploads that are averaged with the weights of the updates; others are summed.
-        means, variances: positions of batch-norm statistics if variances are averaged by second moments, else empty.
+        mean_positions, variance_positions: positions of batch-norm means and variances in the buffers, if variances are
+            averaged by second moments; else empty.
     """
 
     n_used: Values
@@ -46,7 +47,7 @@ class ClientVectors:
 
 
 @dataclass(frozen=True)
-class Collected:
+class Arrivals:
     """All updates that arrived and are finite, in the order of `clients`.
 
     Attributes:
@@ -87,24 +88,24 @@ class Collected:
         return None if self.per_client is None else self.per_client.buffers
 
 
-def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Collected:
+def reweight_updates(arrivals: Arrivals, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Arrivals:
     """Return the same updates with other weights (a selector's AggregationOverride), normalised unless absolute.
 
     A client of weight 0 counts as one that did not arrive, in sums of uploads, buffers and counters. If all weights are
     0, there is no mean. Raises `ValueError` if the matrix of updates is not kept.
     """
-    if collected.updates is None or collected.per_client is None:
+    if arrivals.updates is None or arrivals.per_client is None:
         raise ValueError("other weights need the matrix of updates")
     if not weights.any():
-        return replace(collected, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
+        return replace(arrivals, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
     new_weights = weights if absolute else weights / weights.sum()
-    p, client_vectors = torch.from_numpy(new_weights).to(collected.updates), collected.per_client
-    totals = dict(collected.totals) | {
+    p, client_vectors = torch.from_numpy(new_weights).to(arrivals.updates), arrivals.per_client
+    totals = dict(arrivals.totals) | {
         name: p @ client_vectors.uploads[name] for name in client_vectors.averaged_uploads
     }
-    new_collected = replace(collected, mean=p @ collected.updates, totals=totals, weights=new_weights)
+    new_arrivals = replace(arrivals, mean=p @ arrivals.updates, totals=totals, weights=new_weights)
     if (weights > 0).all():
-        return new_collected
+        return new_arrivals
     has_weight = p > 0
     totals |= {
         name: matrix[has_weight].sum(0)
@@ -112,41 +113,41 @@ def reweight(collected: Collected, weights: Float64[np.ndarray, "m"], absolute: 
         if name not in client_vectors.averaged_uploads
     }
     buffers, counters = client_vectors.mean_buffers(has_weight), client_vectors.counters[has_weight].amax(0)
-    return replace(new_collected, totals=totals, buffers=buffers, counters=counters)
+    return replace(new_arrivals, totals=totals, buffers=buffers, counters=counters)
 
 
-def apply_advice(collected: Collected, advice: AggregationOverride | None) -> Collected:
+def apply_advice(arrivals: Arrivals, advice: AggregationOverride | None) -> Arrivals:
     """Return the updates with the weights of a selector's advice; without a mean if it excludes all of them."""
-    if advice is None or collected.mean is None:
-        return collected
-    weights = collected.weights if advice.weights is None else advice.weights
+    if advice is None or arrivals.mean is None:
+        return arrivals
+    weights = arrivals.weights if advice.weights is None else advice.weights
     if advice.keep is not None:
         weights = np.where(advice.keep, weights, 0.0)
-    return reweight(collected, weights, advice.absolute)
+    return reweight_updates(arrivals, weights, advice.absolute)
 
 
-def fill_unsent(collected: Collected, tensor_masks: Mapping[int, TensorMask | None], layout: Layout) -> Collected:
+def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMask | None], layout: Layout) -> Arrivals:
     """Average each tensor over the clients that sent it; in the matrix the mean replaces tensors that were not sent.
 
     With the weights p_i of the clients, block by block: (sum_i p_i D_i) / (sum of p_i over the clients that sent it),
     or 0 if no client sent it. An aggregator that weighs by p_i then gets the same mean with or without the matrix.
 
     Args:
-        collected: the updates.
+        arrivals: the updates.
         tensor_masks: tensors that each client sent, by id; None for all.
         layout: layout of the model.
     """
-    mask_by_row = [tensor_masks[int(k)] for k in collected.clients]
-    if collected.mean is None or all(mask is None for mask in mask_by_row):
-        return collected
+    mask_by_row = [tensor_masks[int(k)] for k in arrivals.clients]
+    if arrivals.mean is None or all(mask is None for mask in mask_by_row):
+        return arrivals
     all_tensors = np.ones(len(layout.parameters), dtype=bool)
     sent_table = np.stack([all_tensors if mask is None else mask for mask in mask_by_row])
-    mean = collected.mean.clone()
-    updates = None if collected.updates is None else collected.updates.clone()
+    mean = arrivals.mean.clone()
+    updates = None if arrivals.updates is None else arrivals.updates.clone()
     for block, is_sent in zip(layout.parameters, sent_table.T, strict=True):
         block_range = slice(block.offset, block.offset + block.size)
-        sent_weight = float(collected.weights[is_sent].sum())
+        sent_weight = float(arrivals.weights[is_sent].sum())
         mean[block_range] = mean[block_range] / sent_weight if sent_weight > 0 else 0.0
         if updates is not None:
             updates[torch.from_numpy(np.flatnonzero(~is_sent)).to(updates.device), block_range] = mean[block_range]
-    return replace(collected, mean=mean, updates=updates)
+    return replace(arrivals, mean=mean, updates=updates)

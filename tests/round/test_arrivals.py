@@ -5,19 +5,19 @@ import torch
 
 from agg_harness import make_update
 from fedcohort.flat import Block, Layout
+from fedcohort.round.arrivals import Arrivals, fill_unsent_tensors
 from fedcohort.round.collect import CollectOptions, Collector
-from fedcohort.round.collected import Collected, fill_unsent
 from known import known
 
 LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
 
 
-def collected(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Collected:
+def collected(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Arrivals:
     cohort, device = np.arange(len(rows)), torch.device("cpu")
     collector = Collector(LAYOUT, cohort, np.array(weights, float), CollectOptions(keeps_matrix=stacked), device=device)
     for k, row in enumerate(rows):
-        collector.add(make_update(k, row))
-    return collector.finish(lambda tensor: tensor, lambda tensor: tensor)
+        collector.add_update(make_update(k, row))
+    return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
 
 
 SENT_TENSORS = {0: None, 1: np.array([True, False, False]), 2: np.array([True, True, False]), 3: np.zeros(3, bool)}
@@ -28,13 +28,13 @@ P = [1.0, 2.0, 1.0, 4.0]
 def test_a_tensor_is_averaged_over_the_clients_that_sent_it() -> None:
     """a: (1 + 2 * 4 + 7) / 4 = 4; b: (2 + 8) / 2 = 5; c: 3 of client 0 alone."""
     for stacked in (True, False):
-        filled = fill_unsent(collected(ROWS, P, stacked), SENT_TENSORS, LAYOUT)
+        filled = fill_unsent_tensors(collected(ROWS, P, stacked), SENT_TENSORS, LAYOUT)
         assert known(filled.mean).tolist() == [4, 4, 5, 3, 3, 3, 3]
-    matrix = known(fill_unsent(collected(ROWS, P), SENT_TENSORS, LAYOUT).updates)
+    matrix = known(fill_unsent_tensors(collected(ROWS, P), SENT_TENSORS, LAYOUT).updates)
     assert matrix.tolist()[1] == [4, 4, 5, 3, 3, 3, 3]
     assert matrix.tolist()[3] == [4, 4, 5, 3, 3, 3, 3]
     weights = torch.tensor(P, dtype=torch.float64) / 8
-    torch.testing.assert_close(weights @ matrix, fill_unsent(collected(ROWS, P), SENT_TENSORS, LAYOUT).mean)
+    torch.testing.assert_close(weights @ matrix, fill_unsent_tensors(collected(ROWS, P), SENT_TENSORS, LAYOUT).mean)
 
 
 def test_omitted_tensors_are_not_averaged_as_zeros() -> None:
@@ -44,7 +44,7 @@ def test_omitted_tensors_are_not_averaged_as_zeros() -> None:
 
 def test_a_tensor_that_no_client_sends_is_unchanged() -> None:
     lost = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
-    filled = fill_unsent(collected([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
+    filled = fill_unsent_tensors(collected([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
     assert known(filled.mean).tolist() == [1, 1, 0, 1, 1, 1, 1]
     complete = collected(ROWS, P)
-    assert fill_unsent(complete, dict.fromkeys(range(4)), LAYOUT) is complete
+    assert fill_unsent_tensors(complete, dict.fromkeys(range(4)), LAYOUT) is complete

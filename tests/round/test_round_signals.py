@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from agg_harness import collect_updates, make_update
-from fedcohort.round.readings import derive_signals
+from fedcohort.round.round_signals import derive_signals
 from yaml_words import make
 
 

@@ -4,8 +4,8 @@ import numpy as np
 
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
-from fedcohort.round.closing import Closing, limit_arrivals, mark_usable
-from fedcohort.round.in_flight import count_down
+from fedcohort.round.closing_time import Closing, limit_arrivals, mark_usable_jobs
+from fedcohort.round.in_flight import find_remaining_s
 from round_toy import make_jobs
 
 
@@ -23,10 +23,10 @@ def test_the_lowest_ids_of_a_tie_are_the_first() -> None:
 
 def test_updates_within_the_limit_of_staleness_count() -> None:
     jobs = make_jobs(broadcast=[7, 5, 4])
-    assert mark_usable(jobs, 7, 2).tolist() == [True, True, False]
-    assert mark_usable(jobs, 7, None).all()
+    assert mark_usable_jobs(jobs, 7, 2).tolist() == [True, True, False]
+    assert mark_usable_jobs(jobs, 7, None).all()
 
 
 def test_time_that_has_passed_is_not_negative() -> None:
     jobs = make_jobs(start_s=[1.0, 2.0], duration_s=[5.0, 1.0])
-    assert count_down(jobs, 4.0).tolist() == [2.0, 0.0]
+    assert find_remaining_s(jobs, 4.0).tolist() == [2.0, 0.0]

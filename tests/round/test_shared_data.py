@@ -9,7 +9,7 @@ import torch
 
 from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
-from fedcohort.round.shared import SharedState
+from fedcohort.round.shared_data import SharedState
 from federation_toy import make_federation
 
 
