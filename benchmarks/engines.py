@@ -85,7 +85,7 @@ def measure(name: str) -> float:
         start = time.process_time()
         clients, weights = np.arange(len(sizes)), np.array(sizes, dtype=np.float64)
         collector = Collector(server.layout, clients, weights, CollectOptions(uploads, max_update_norm=1e9))
-        for update in engine.updates(tasks, {"c": torch.zeros_like(server.w)}):
+        for update in engine.train_clients(tasks, {"c": torch.zeros_like(server.w)}):
             collector.add_update(update)
         collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
         seconds.append(time.process_time() - start)

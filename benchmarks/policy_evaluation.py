@@ -120,7 +120,7 @@ class SteppedRun:
         updates = []
         for tasks in groups:
             with self.runner.sent_models(t).load_model(t) as vectors:
-                for update in self.setup.engine.updates(list(tasks), vectors):
+                for update in self.setup.engine.train_clients(list(tasks), vectors):
                     collector.add_update(update)
                     updates.append(update)
         return collector, updates

@@ -65,7 +65,7 @@ def task_of(
     stored: Any = None,
     loss_after: bool = False,
 ) -> Any:
-    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {}, loss_after=loss_after)
+    return ClientTask(round, client, rows, units, units, lr, 1.0, stored or {}, measures_loss=loss_after)
 
 
 def flat(network: nn.Module) -> torch.Tensor:

@@ -209,12 +209,12 @@ def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> 
 def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("agg=fedbio", "cohort=12", "client.epochs=1", "client.batch=8", "split.limit=240")
     before = stored_weights(go(tmp_path / "one", *words, "rounds=1"))
-    result = LocalTrainer.result
+    result = LocalTrainer.make_result
 
     def broken(self: LocalTrainer, task: Any, delta: Any, *arguments: Any) -> Any:
         return result(self, task, delta * (float("nan") if (task.round, task.client) == (1, 2) else 1.0), *arguments)
 
-    monkeypatch.setattr(LocalTrainer, "result", broken)
+    monkeypatch.setattr(LocalTrainer, "make_result", broken)
     after = stored_weights(go(tmp_path / "two", *words, "rounds=2"))
     assert torch.equal(before[2], after[2])
     assert not torch.equal(before[1], after[1])

@@ -105,7 +105,7 @@ def test_local_training_sees_each_pass_changed() -> None:
     trainer.train(task_of(1, units=2, round=4), {})
     x, _ = trainer.federation.train.samples_of(1)
     draws, expected = new_generator(SEED, "augmentation", 4, 1), []
-    for order, _ in trainer.passes(task_of(1, units=2, round=4)):
+    for order, _ in trainer.plan_passes(task_of(1, units=2, round=4)):
         down, right = draws.integers(-2, 3, (2, len(x)))
         expected.append(crop_and_flip(x[order], down, right, draws.random(len(x)) < 0.5))
     assert torch.equal(torch.cat(inputs_of_passes), torch.cat(expected))
@@ -120,10 +120,12 @@ def test_a_clients_draws_do_not_depend_on_the_cohort() -> None:
     trainer = trainer_of()
     single = trainer.train(task_of(2), {}).delta
     engine, _ = choose_engine("auto", trainer, 2)
-    together = {update.client: update.delta for update in engine.updates([task_of(0), task_of(1), task_of(2)], {})}
+    together = {
+        update.client: update.delta for update in engine.train_clients([task_of(0), task_of(1), task_of(2)], {})
+    }
     assert torch.equal(together[2], single)
     task = task_of(2, units=trainer.client.epochs, lr=trainer.client.lr_at(4))
-    assert torch.equal(trainer.update_of(4, 2).delta, trainer.train(task, {}).delta)
+    assert torch.equal(trainer.train_whole_job(4, 2).delta, trainer.train(task, {}).delta)
     assert not torch.equal(trainer.train(task_of(2, round=5), {}).delta, single)
 
 

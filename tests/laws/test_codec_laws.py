@@ -198,7 +198,7 @@ def trainer_of(codec: Any, *extra: nn.Module, other_hooks: tuple[Any, ...] = (),
 
 def trained(codec: Any, kind: str) -> list[ClientUpdate]:
     engine, _ = choose_engine(kind, trainer_of(codec, momentum=0.5), 3)
-    return list(engine.updates([task_of(k) for k in range(3)], {}))
+    return list(engine.train_clients([task_of(k) for k in range(3)], {}))
 
 
 def test_engines_agree(confining: Any) -> None:

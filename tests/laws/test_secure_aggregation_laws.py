@@ -56,7 +56,7 @@ def test_reports_that_read_the_update_are_marked(name: str) -> None:
 def lab() -> SignalMeasurer:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    return SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    return SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
 
 
 @pytest.mark.parametrize("name", [name for name, signal in SIGNALS.items() if isinstance(signal, Computed)])

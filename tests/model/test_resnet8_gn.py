@@ -67,7 +67,7 @@ def test_engines_agree_on_it() -> None:
     def trained(kind: str) -> tuple[list[torch.Tensor], str]:
         engine, reason = choose_engine(kind, trainer_of(images(), network_of().double(), batch=4), 3)
         rows = (np.array([2]), np.array([0, 3, 5]), None)
-        return [u.delta for u in engine.updates([task_of(k, rows=r) for k, r in enumerate(rows)], {})], reason
+        return [u.delta for u in engine.train_clients([task_of(k, rows=r) for k, r in enumerate(rows)], {})], reason
 
     (auto_run, why), (vectorised_run, _) = trained("auto"), trained("vectorised")
     assert why == ("sequential: hand-written gradients of the dense layers, autograd before them, one client at a time")
@@ -80,7 +80,7 @@ def test_with_batch_norm_clients_are_trained_sequentially() -> None:
     engine, reason = choose_engine("vectorised", trainer, 3)
     assert engine is trainer
     assert reason == "sequential: the vectorised engine does not support batch norm"
-    (update,) = engine.updates([task_of(0, rows=np.arange(9))], {})
+    (update,) = engine.train_clients([task_of(0, rows=np.arange(9))], {})
     assert torch.isfinite(update.delta).all()
 
 

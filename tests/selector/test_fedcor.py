@@ -238,9 +238,9 @@ def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     """Against the engine's own lab: w_t + (10 D_0 + n_2 D_2) / (10 + n_2); without a finite update there is none."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
     n, all_clients = federation.n_train, np.arange(federation.n_clients)
-    deltas = {k: trainer.update_of(4, k).delta.double() for k in (0, 2)}
+    deltas = {k: trainer.train_whole_job(4, k).delta.double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
     w = trainer.server.w.clone()
     losses = find_computed("shadow_loss").compute(lab, 4, all_clients, {"trainers": (0, 2)})

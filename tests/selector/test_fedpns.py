@@ -233,8 +233,8 @@ def test_the_loss_check_uses_the_updated_model() -> None:
     """Against the engine's own lab: w_t + (2 D_0 + D_2) / 4."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
-    updates = torch.stack([trainer.update_of(4, k).delta.double() for k in range(3)])
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
+    updates = torch.stack([trainer.train_whole_job(4, k).delta.double() for k in range(3)])
     w = trainer.server.w.clone()
     trial = find_derived("server_loss").make(lab, updates)
     assert trial(np.array([0.5, 0.0, 0.25])) == lab.server_loss_after(0.5 * updates[0] + 0.25 * updates[2])

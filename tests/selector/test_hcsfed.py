@@ -202,7 +202,7 @@ def feddiverse_state(rows: np.ndarray, cohort: int = 3) -> State:
 def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
     signal = find_computed("compressed_gradient")
     sketches = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
     for row, k in zip(sketches, (0, 2), strict=True):

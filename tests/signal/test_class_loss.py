@@ -25,7 +25,7 @@ def test_the_rows_of_clients_are_sums_over_their_samples() -> None:
     """The mean of all losses is the cross-entropy of torch, the counts are those of the labels, in any order asked."""
     federation = federation_of(dtype=torch.float64)
     trainer = trainer_of(federation, network_of(torch.float64), batch=4)
-    lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of)
+    lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
     n_classes = federation.n_classes
     rows = class_losses(lab, 0, np.array([2, 0]), {"n_classes": n_classes})
     assert rows.shape == (2, 3 * n_classes + 1)

@@ -86,8 +86,8 @@ def test_simulated_updates_equal_the_engines() -> None:
     """Every pair tried out: greedy's first is the best single client, its pair the best of those that contain it."""
     federation, network = federation_of(), network_of()
     trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.update_of)
-    deltas = [trainer.update_of(4, k).delta for k in range(3)]
+    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
+    deltas = [trainer.train_whole_job(4, k).delta for k in range(3)]
     n = federation.n_train
 
     def loss(pair: tuple[int, ...]) -> float:

@@ -35,7 +35,7 @@ def test_the_loss_after_one_step_by_hand(kind: str) -> None:
     nn.init.zeros_(network.bias)
     federation = federation_of(dtype=torch.float64)
     engine, _ = choose_engine(kind, trainer_of(federation, network, batch=None), 4)
-    (update,) = engine.updates([task_of(1, units=1, rows=np.array([2]), lr=lr, loss_after=True)], {})
+    (update,) = engine.train_clients([task_of(1, units=1, rows=np.array([2]), lr=lr, loss_after=True)], {})
     x, y = (part.numpy() for part in federation.train.samples_of(1))
     s = lr * (x @ x[2] + 1)
     expected = np.log(np.exp(s) + 2) - s * (y == y[2])

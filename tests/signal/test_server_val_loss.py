@@ -23,7 +23,7 @@ WORD = "server_val_loss"
 def make_lab() -> SignalMeasurer:
     federation = federation_of()
     trainer = trainer_of(federation, network_of(), batch=4)
-    return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of)
+    return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
 
 
 @pytest.mark.parametrize("at_once", [1, 4, 10**6])
@@ -32,7 +32,7 @@ def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pyte
     lab, signal = make_lab(), find_signal(WORD)
     assert isinstance(signal, ServerMeasured)
     server_val, before = lab.federation.server_val, (lab.server.w.clone(), lab.worker.w.clone())
-    monkeypatch.setattr(evaluate, "count_at_once", lambda network, x: at_once)
+    monkeypatch.setattr(evaluate, "find_batch_size", lambda network, x: at_once)
     with torch.no_grad():
         expected = F.cross_entropy(lab.server.network(server_val.x).double(), server_val.y).item()
     assert signal.measure(lab) == pytest.approx(expected, rel=1e-6)

@@ -16,7 +16,7 @@ from fedcohort.rng import seeded_torch
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import CollectOptions, Collector
 from fedcohort.training.chain import ChainedNetwork
-from fedcohort.training.dual import Dual
+from fedcohort.training.dual import DualEngine
 from fedcohort.training.dual_group import GroupShape
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
@@ -52,11 +52,11 @@ def tasks(client: dict[str, Any]) -> list[Any]:
 @pytest.mark.parametrize("objective", ["ce", "flash_robust"])
 def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
-    engine = Dual(dual, 3)
+    engine = DualEngine(dual, 3)
     assert any(engine._shape_of_task(task) is not None for task in tasks(client)), (
         "all clients fell back: nothing is compared"
     )
-    results = zip(primal.updates(tasks(client), {}), engine.updates(tasks(client), {}), strict=True)
+    results = zip(primal.train_clients(tasks(client), {}), engine.train_clients(tasks(client), {}), strict=True)
     for a, b in results:
         assert (a.client, a.steps, a.n_used) == (b.client, b.steps, b.n_used)
         assert a.batch_size.tolist() == b.batch_size.tolist()
@@ -69,9 +69,9 @@ def test_no_client_depends_on_its_group() -> None:
     """Float32 bits do not depend on the clients that are trained together, nor on the number of slices."""
 
     def deltas(chunk: int, these: list[int]) -> dict[int, ClientUpdate]:
-        engine = Dual(trainer(torch.float32, batch=4, epochs=3), chunk)
+        engine = DualEngine(trainer(torch.float32, batch=4, epochs=3), chunk)
         chosen = [task_of(k, units=3) for k in these]
-        return {update.client: update for update in engine.updates(chosen, {})}
+        return {update.client: update for update in engine.train_clients(chosen, {})}
 
     single = {k: deltas(1, [k])[k] for k in range(6)}
     for company in (deltas(6, list(range(6))), deltas(2, [5, 3, 1, 0, 2, 4])):
@@ -84,8 +84,8 @@ def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes:
     equal = [task_of(k, rows=np.arange(8)) for k in range(6)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fedcohort.training.dual.MAX_GROUP_NUMBERS", numbers)
-        patch.setattr(Dual, "_shape_of_task", lambda *_: GroupShape(2, 4, 1))
-        assert [len(group) for group in Dual(trainer(torch.float32, batch=4)).group_tasks(equal)] == sizes
+        patch.setattr(DualEngine, "_shape_of_task", lambda *_: GroupShape(2, 4, 1))
+        assert [len(group) for group in DualEngine(trainer(torch.float32, batch=4)).group_tasks(equal)] == sizes
 
 
 def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stacked: bool = False) -> Arrivals:
@@ -104,7 +104,7 @@ def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stac
 def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
     """Updates are summed in the dual form, or formed one by one if the matrix is read, with the same norms."""
     local_trainer = trainer(torch.float64, **client)
-    updates = list(Dual(local_trainer, 3).updates(tasks(client), {}))
+    updates = list(DualEngine(local_trainer, 3).train_clients(tasks(client), {}))
     groups = [update.group for update in updates if update.group is not None]
     assert groups, "all clients fell back: nothing is compared"
     for update in updates:
@@ -118,9 +118,11 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
 
 def test_no_update_is_formed_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     local_trainer = trainer(torch.float64, batch=4)
-    monkeypatch.setattr(Dual, "_primal_update", lambda *_: pytest.fail("somebody made an update"))
+    monkeypatch.setattr(DualEngine, "_make_update", lambda *_: pytest.fail("somebody made an update"))
     assert (
-        collected(local_trainer, list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {}))).mean
+        collected(
+            local_trainer, list(DualEngine(local_trainer, 6).train_clients([task_of(k) for k in range(6)], {}))
+        ).mean
         is not None
     )
 
@@ -130,10 +132,12 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     train = local_trainer.federation.train
     train.x[int(train.offsets[2])] = float("nan")
-    results = collected(local_trainer, list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {})))
+    results = collected(
+        local_trainer, list(DualEngine(local_trainer, 6).train_clients([task_of(k) for k in range(6)], {}))
+    )
     assert results.dropped_ids.tolist() == [2]
     other_updates = [
-        update for update in local_trainer.updates([task_of(k) for k in range(6)], {}) if update.client != 2
+        update for update in local_trainer.train_clients([task_of(k) for k in range(6)], {}) if update.client != 2
     ]
     torch.testing.assert_close(results.mean, collected(local_trainer, other_updates).mean, atol=1e-10, rtol=0)
 
@@ -142,14 +146,16 @@ def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     is_kept = np.array([True, False])
     partly = [replace(task_of(k), tensor_mask=is_kept if k == 1 else None) for k in range(3)]
-    assert all(update.group is None for update in Dual(local_trainer, 3).updates(partly, {}))
+    assert all(update.group is None for update in DualEngine(local_trainer, 3).train_clients(partly, {}))
     local_trainer.codec = make("codec", "quant")
-    assert all(update.group is None for update in Dual(local_trainer, 3).updates([task_of(0), task_of(1)], {}))
+    assert all(
+        update.group is None for update in DualEngine(local_trainer, 3).train_clients([task_of(0), task_of(1)], {})
+    )
 
 
 def test_a_group_comes_whole() -> None:
     local_trainer = trainer(torch.float64, batch=4)
-    updates = list(Dual(local_trainer, 6).updates([task_of(k) for k in range(6)], {}))
+    updates = list(DualEngine(local_trainer, 6).train_clients([task_of(k) for k in range(6)], {}))
     with pytest.raises(ValueError, match=r"trained as one group, only \[0, 1\] have arrived"):
         collected(local_trainer, updates[:2])
 
@@ -157,7 +163,7 @@ def test_a_group_comes_whole() -> None:
 def test_one_step_in_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
     local_trainer = trainer(torch.float64, batch=None)
-    (update,) = Dual(local_trainer, 4).updates([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
+    (update,) = DualEngine(local_trainer, 4).train_clients([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
     x, y = (part[2] for part in local_trainer.federation.train.samples_of(0))
     weight, bias = (p.detach() for p in local_trainer.server.network.parameters())
     p = torch.softmax(weight @ x + bias, 0)
@@ -166,22 +172,26 @@ def test_one_step_in_closed_form() -> None:
 
 
 def test_it_is_taken_where_it_fits() -> None:
-    assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], Dual)
+    assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], DualEngine)
     for options in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
-        assert not Dual.supports(trainer(torch.float32, batch=4, **options)), options
+        assert not DualEngine.supports_trainer(trainer(torch.float32, batch=4, **options)), options
     federation = federation_of()
-    assert not Dual.supports(trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks))
-    assert not Dual.supports(trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3))))
+    assert not DualEngine.supports_trainer(
+        trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks)
+    )
+    assert not DualEngine.supports_trainer(
+        trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)))
+    )
 
 
 def test_many_samples_go_the_plain_way() -> None:
     """The Gram matrix grows with the square of the samples; epochs make it pay."""
     local_trainer = trainer(torch.float32, batch=4)
     local_trainer.count_samples = lambda task: 5000  # type: ignore[method-assign]
-    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is None
-    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=0)) is None
+    assert DualEngine(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is None
+    assert DualEngine(local_trainer, 4)._shape_of_task(task_of(0, units=0)) is None
     local_trainer.count_samples = lambda task: 20  # type: ignore[method-assign]
-    assert Dual(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is not None
+    assert DualEngine(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is not None
 
 
 @for_all(
@@ -211,7 +221,7 @@ def test_up_to_how_many_samples_it_pays(
 
     def shape(n: int) -> Any:
         local_trainer.count_samples = lambda task: n
-        return Dual(local_trainer, 4)._shape_of_task(task_of(0, units=units))
+        return DualEngine(local_trainer, 4)._shape_of_task(task_of(0, units=units))
 
     results = shape(max_samples)
     assert shape(max_samples + 1) is None

@@ -8,7 +8,7 @@ from torch import nn
 from cases import for_all
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.debug import DebugEngine
-from fedcohort.training.dual import Dual
+from fedcohort.training.dual import DualEngine
 from fedcohort.training.engines import MAX_SMALL_PARAMETERS, choose_engine
 from fedcohort.training.vectorised import VectorisedEngine
 
@@ -59,8 +59,8 @@ GPU = "vectorised: a small model on a GPU, 7 clients at a time"
         ("vectorised", {}, VectorisedEngine, "vectorised, as requested: 7 clients at a time"),
         ("vectorised", {"recurrence": True}, ONE_BY_ONE, f"{SIDE_BY_SIDE}recurrent layers"),
         ("auto", {"recurrence": True, "device": "cuda"}, ONE_BY_ONE, SEQUENTIAL),
-        ("auto", {"layers": 1}, Dual, DUAL),
-        ("vectorised", {"layers": 1}, Dual, DUAL),
+        ("auto", {"layers": 1}, DualEngine, DUAL),
+        ("vectorised", {"layers": 1}, DualEngine, DUAL),
         (
             "sequential",
             {"layers": 1},

@@ -55,7 +55,7 @@ def trained(kind: str, client: str, hooks: str, objective: str) -> list[ClientUp
     engine, _ = choose_engine(kind, trainer, 3)
     units = CLIENTS[client].get("steps", 2)
     tasks = [task_of(k, units=units, rows=rows, stored=stored, loss_after=True) for k, rows in enumerate(RAGGED)]
-    return list(engine.updates(tasks, down))
+    return list(engine.train_clients(tasks, down))
 
 
 @pytest.mark.parametrize("case", CASES, ids="-".join)
@@ -121,13 +121,13 @@ def test_a_broken_sample_names_its_client() -> None:
     federation.train.x[int(federation.train.offsets[1]) + 2] = float("nan")
     engine, _ = choose_engine("debug", trainer_of(federation, network_of(), batch=None), 4)
     with pytest.raises(ClientError, match=r"round 5, client 1, step 1: an input is not finite"):
-        list(engine.updates([task_of(0), task_of(1)], {}))
+        list(engine.train_clients([task_of(0), task_of(1)], {}))
 
 
 def test_divergence_names_its_step() -> None:
     trainer = trainer_of(federation_of(), network_of(), batch=None)
     with pytest.raises(ClientError, match=r"client 2, step \d+: .*not finite"):
-        list(choose_engine("debug", trainer, 4)[0].updates([task_of(2, units=50, lr=1e20)], {}))
+        list(choose_engine("debug", trainer, 4)[0].train_clients([task_of(2, units=50, lr=1e20)], {}))
 
 
 class Trains(nn.Module):
@@ -144,10 +144,10 @@ def test_a_network_is_trained_in_training_mode(kind: str) -> None:
     network = nn.Sequential(Trains(), *network_of(torch.float64))
     trainer = trainer_of(federation, network, batch=4)
     trainer.worker.network.eval()  # as an evaluation leaves it
-    (update,) = choose_engine(kind, trainer, 3)[0].updates([task_of(1, units=1)], {})
+    (update,) = choose_engine(kind, trainer, 3)[0].train_clients([task_of(1, units=1)], {})
     doubled = federation_of(dtype=torch.float64)
     doubled.train.x.mul_(2)
-    (expected,) = choose_engine(kind, trainer_of(doubled, network_of(torch.float64), batch=4), 3)[0].updates(
+    (expected,) = choose_engine(kind, trainer_of(doubled, network_of(torch.float64), batch=4), 3)[0].train_clients(
         [task_of(1, units=1)], {}
     )
     torch.testing.assert_close(update.delta, expected.delta, atol=1e-12, rtol=0)

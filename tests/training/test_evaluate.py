@@ -10,8 +10,8 @@ from torch import nn
 from fedcohort.data.federation import Shard
 from fedcohort.training.evaluate import (
     cross_entropy,
+    list_sample_rows,
     mean_over_samples,
-    sample_rows,
 )
 
 
@@ -62,4 +62,4 @@ def test_one_clients_nan_stays_its_own() -> None:
 
 
 def test_no_clients_give_no_rows() -> None:
-    assert sample_rows(np.array([0, 2]), np.empty(0, np.int64)).tolist() == []
+    assert list_sample_rows(np.array([0, 2]), np.empty(0, np.int64)).tolist() == []

@@ -16,7 +16,7 @@ from fedcohort.training.local import LocalTrainer
 def measurer() -> tuple[SignalMeasurer, LocalTrainer, Any]:
     federation = federation_of(dtype=torch.float64)
     trainer = trainer_of(federation, network_of(torch.float64), batch=4)
-    return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of), trainer, federation
+    return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job), trainer, federation
 
 
 def loss_of(network: torch.nn.Module, federation: Any, client: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from cases import for_all
 from cost_toy import make_federation
 from fedcohort.training.flops import forward_flops
-from fedcohort.training.recurrent import spelled_out
+from fedcohort.training.recurrent import unfused
 from known import known
 from laws.test_model_laws import inputs, shape_for
 from own_networks import NETWORKS
@@ -117,6 +117,6 @@ def test_all_networks_have_the_counts_of_torchs_counter() -> None:
     for name, model in models.items():
         shape = (1, 8, 8) if name in NETWORKS else shape_for(model)
         network, x = model.build(shape, 5).eval(), inputs(model, 1, shape)
-        with spelled_out(network), FlopCounterMode(display=False) as counter, torch.no_grad():
+        with unfused(network), FlopCounterMode(display=False) as counter, torch.no_grad():
             network(torch.zeros_like(x))
         assert count(network, x) == counter.get_total_flops() > 0, name

@@ -177,7 +177,7 @@ def test_each_sample_reports_its_first_loss() -> None:
         for units, n_seen in ((1, 5), (2, 10), (40, len(y))):
             trainer = trainer_of(federation, model, batch=5, steps=units)
             for engine in (trainer, choose_engine("vectorised", trainer, 2)[0]):
-                (update,) = engine.updates([task_of(0, units=units, lr=1e-30)], {})
+                (update,) = engine.train_clients([task_of(0, units=units, lr=1e-30)], {})
                 assert np.isfinite(update.sample_loss).sum() == n_seen
                 if model is network:
                     sample_losses = np.where(np.isnan(update.sample_loss), expected, update.sample_loss)

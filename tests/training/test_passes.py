@@ -7,7 +7,7 @@ import pytest
 
 from cases import for_all
 from fedcohort.rng import new_generator
-from fedcohort.training.passes import count_batches, count_processed, cut_into_batches, draw_passes, endless_batches
+from fedcohort.training.passes import count_batches, count_sample_uses, cut_into_batches, draw_passes, yield_batches
 
 
 def test_the_last_piece_is_what_is_left() -> None:
@@ -37,13 +37,13 @@ def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -
             for size, pieces in zip(n.tolist(), cuts, strict=True)
         ]
         n_samples = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
-        assert count_processed(n, batch, merge_last, steps).tolist() == n_samples
-    assert count_processed(np.array([0, 4]), batch, merge_last, np.array([3, 0])).tolist() == [0, 0]
+        assert count_sample_uses(n, batch, merge_last, steps).tolist() == n_samples
+    assert count_sample_uses(np.array([0, 4]), batch, merge_last, np.array([3, 0])).tolist() == [0, 0]
 
 
 def test_mini_batches_without_end() -> None:
-    first, second = (list(itertools.islice(endless_batches(new_generator(0, "x"), 5, 2), n)) for n in (3, 9))
+    first, second = (list(itertools.islice(yield_batches(new_generator(0, "x"), 5, 2), n)) for n in (3, 9))
     assert [len(rows) for rows in second] == [2, 2, 1] * 3
     assert sorted(position for rows in first for position in rows) == list(range(5))
     assert all((a == b).all() for a, b in zip(first, second, strict=False))
-    assert not list(endless_batches(new_generator(0, "x"), 0, 2))
+    assert not list(yield_batches(new_generator(0, "x"), 0, 2))

@@ -88,7 +88,9 @@ def test_parallel_clients_have_the_results_of_single_ones(words: tuple[str, Any]
     down = {"c": torch.linspace(-1, 1, trainer.server.layout.n_params, dtype=torch.float64)}
     tasks = [task_of(k, loss_after=True) for k in range(4)]
     for a, b in zip(
-        trainer.updates(tasks, down), choose_engine("vectorised", trainer, 3)[0].updates(tasks, down), strict=True
+        trainer.train_clients(tasks, down),
+        choose_engine("vectorised", trainer, 3)[0].train_clients(tasks, down),
+        strict=True,
     ):
         torch.testing.assert_close(a.delta, b.delta, atol=1e-10, rtol=0)
         np.testing.assert_allclose(a.sample_loss, b.sample_loss, atol=1e-10)

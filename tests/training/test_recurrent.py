@@ -5,8 +5,8 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedcohort.flat import has_recurrence
-from fedcohort.training.chunks import LAYER_BYTES, MIN_SAMPLES_AT_ONCE, count_at_once
-from fedcohort.training.recurrent import spelled_out
+from fedcohort.training.chunks import MAX_LAYER_BYTES, MIN_SAMPLES_AT_ONCE, find_batch_size
+from fedcohort.training.recurrent import unfused
 
 
 class Last(nn.Module):
@@ -23,7 +23,7 @@ class Last(nn.Module):
 def test_flops_of_a_recurrent_layer() -> None:
     """A step multiplies 4 * 5 x 3 and 4 * 5 x 5 weights: 2 * 20 * 8 FLOPs, and there are 7 steps."""
     network, x = Last(), torch.randn(1, 7, 3)
-    with spelled_out(network), FlopCounterMode(display=False) as counter, torch.no_grad():
+    with unfused(network), FlopCounterMode(display=False) as counter, torch.no_grad():
         spelled = network(x)
     assert counter.get_total_flops() == 7 * 2 * 20 * 8
     torch.testing.assert_close(spelled, network(x).detach())
@@ -31,10 +31,10 @@ def test_flops_of_a_recurrent_layer() -> None:
 
 def test_flags_are_as_they_were() -> None:
     before = torch.backends.mkldnn.enabled
-    with spelled_out(Last()):
+    with unfused(Last()):
         assert not torch.backends.mkldnn.enabled
     assert torch.backends.mkldnn.enabled == before
-    with spelled_out(nn.Linear(1, 1)):
+    with unfused(nn.Linear(1, 1)):
         assert torch.backends.mkldnn.enabled == before
 
 
@@ -45,5 +45,5 @@ def test_who_is_recurrent() -> None:
 
 def test_states_of_all_steps_count_as_a_layers_output() -> None:
     """With 2^17 steps of 5 states a sample takes 2.6 MB: 204 samples would fit, and 256 are the least."""
-    assert count_at_once(Last(), torch.zeros(1, 2**17, 3)) == MIN_SAMPLES_AT_ONCE
-    assert count_at_once(Last(), torch.zeros(1, 1000, 3)) == min(2**26 // 12_000, LAYER_BYTES // 20_000)
+    assert find_batch_size(Last(), torch.zeros(1, 2**17, 3)) == MIN_SAMPLES_AT_ONCE
+    assert find_batch_size(Last(), torch.zeros(1, 1000, 3)) == min(2**26 // 12_000, MAX_LAYER_BYTES // 20_000)

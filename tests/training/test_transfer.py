@@ -13,7 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
 from fedcohort.round.collect import CollectOptions, Collector
-from fedcohort.training.dual import Dual
+from fedcohort.training.dual import DualEngine
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.passes import summarise_losses
 from fedcohort.training.transfer import HELD_BYTES, to_device
@@ -86,7 +86,7 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
     if case in ("sequential autograd", "vmap of many clients"):
         trainer.chain = None
     engine, _ = choose_engine(kind, trainer, 4)
-    assert isinstance(engine, Dual) == (case == "dual")
+    assert isinstance(engine, DualEngine) == (case == "dual")
     p = trainer.server.layout.n_params
     uploads = [name for hook in hooks for name in hook.uploads]
     reports = {"loss": lambda update: float(update.batch_loss.mean())}
@@ -97,7 +97,7 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
     tasks = [task_of(k, rows=np.arange(3 + k) if k % 2 else None) for k in range(cohort)]
     trainer.response(100, 0.1)  # reads a scalar of the host, once for all rounds with this learning rate
     with counted_waits(monkeypatch) as counts:
-        for update in engine.updates(tasks, {"c": torch.ones(p)}):
+        for update in engine.train_clients(tasks, {"c": torch.ones(p)}):
             collector.add_update(update)
     assert collector.combine_ranks(lambda t: t, lambda t: t).clients.tolist() == clients.tolist()
     return counts

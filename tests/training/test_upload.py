@@ -12,7 +12,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
 from fedcohort.round.workload import assign_work, verify_selection
-from fedcohort.training.upload import draw_tensor_masks, sent_layout
+from fedcohort.training.upload import draw_tensor_masks, make_sent_layout
 from fedcohort.types import Selection
 from yaml_words import make
 
@@ -36,10 +36,10 @@ def test_each_tensor_stays_with_its_share() -> None:
 
 
 def test_a_codec_sees_a_model_of_what_is_sent() -> None:
-    sent = sent_layout(LAYOUT, np.array([True, False, True]))
+    sent = make_sent_layout(LAYOUT, np.array([True, False, True]))
     assert [(b.name, b.offset) for b in sent.parameters] == [("a", 0), ("c", 2)]
     assert NONE.bytes_up(sent) == 4 * 6
-    assert NONE.bytes_up(sent_layout(LAYOUT, np.zeros(3, bool))) == 0
+    assert NONE.bytes_up(make_sent_layout(LAYOUT, np.zeros(3, bool))) == 0
 
 
 @pytest.mark.parametrize("kind", ["ce", "flash_robust"])

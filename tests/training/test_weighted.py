@@ -232,7 +232,7 @@ def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> N
         trainer = trainer_of(federation, network_of(torch.float64), "ce", hooks, **client)
         down = {"u": torch.ones(trainer.server.layout.n_params, dtype=torch.float64) / 10}
         engine, _ = choose_engine(kind, trainer, 4)
-        results.append(list(engine.updates([task_of(0), task_of(1, rows=np.array([0, 3, 4]))], down)))
+        results.append(list(engine.train_clients([task_of(0), task_of(1, rows=np.array([0, 3, 4]))], down)))
     for a, b in zip(*results, strict=True):
         assert torch.equal(a.delta, b.delta)
         assert torch.equal(a.stored["x"], b.stored["x"])

@@ -63,7 +63,7 @@ class ClientModule(pl.LightningModule):
         with self.stopwatch.stage("train"):
             for sent_round, tasks in itertools.groupby(batch, key=lambda task: task.round):
                 with self.sent_models.load_model(sent_round) as vectors:
-                    for update in self.engine.updates(list(tasks), vectors):
+                    for update in self.engine.train_clients(list(tasks), vectors):
                         self.collector.add_update(update)
 
     def on_validation_epoch_start(self) -> None:

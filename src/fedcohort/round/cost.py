@@ -21,7 +21,7 @@ from fedcohort.round.rates import JobRates, QueryWork
 from fedcohort.round.sampling import foresee_samples
 from fedcohort.round.workload import list_answered, list_queried, mark_answering, mark_trained
 from fedcohort.signal.base import NO_OPTIONS, Computed, ModelQuery, Static, find_signal
-from fedcohort.training.passes import count_batches, count_processed
+from fedcohort.training.passes import count_batches, count_sample_uses
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
 
@@ -70,7 +70,7 @@ class CostModel:
         client = self.components.client
         if client.steps is None:
             return np.asarray(n_used * units, dtype=np.float64)
-        return count_processed(n_used, client.batch, self.merge_last, units).astype(np.float64)
+        return count_sample_uses(n_used, client.batch, self.merge_last, units).astype(np.float64)
 
     def query_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
         """Return the forward passes of a signal at each client, in samples, [len(clients)]."""

@@ -19,7 +19,7 @@ from fedcohort.round.late_report import add_late_columns, measure_lateness
 from fedcohort.round.privacy import make_epsilon_column, measure_privacy
 from fedcohort.round.setup import Setup
 from fedcohort.signal.base import Static, find_signal
-from fedcohort.training.client_metrics import choose_evaluated_clients, client_metrics, worst_group_accuracy
+from fedcohort.training.client_metrics import choose_evaluated_clients, measure_clients, worst_group_accuracy
 from fedcohort.types import Ids, RoundReport
 
 MAX_SIGNAL_COLUMNS = 400  # of a signal in the per-client table: `class_loss` of up to 133 classes
@@ -52,7 +52,7 @@ def make_report(
     if clients_every and step % clients_every == 0:
         with stopwatch.stage("evaluate"), setup.average.load_average():
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
-            client_scalars, metrics_by_client = client_metrics(network, federation, clients)
+            client_scalars, metrics_by_client = measure_clients(network, federation, clients)
         metrics |= client_scalars
         client_table |= metrics_by_client
     # The rank correlations take long with many clients, so that only some reports have them.

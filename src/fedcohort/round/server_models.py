@@ -11,7 +11,7 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import Block, FlatModel
 from fedcohort.ranks import count_processes, reduce_sum
 from fedcohort.rng import new_generator
-from fedcohort.training.chunks import count_at_once
+from fedcohort.training.chunks import find_batch_size
 
 PassCounter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
@@ -88,7 +88,7 @@ class RoundModels:
     def accuracy(self, network: nn.Module) -> float:
         network.eval()
         validation_data = self.federation.server_val
-        samples_at_once = count_at_once(
+        samples_at_once = find_batch_size(
             self.server.network, validation_data.x
         )  # not of `network`, whose passes are counted
         batches = zip(

@@ -112,7 +112,7 @@ class Setup:
     def _foresee_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that a client would send in a round, for `signal.access.SignalAccess.train`."""
         n_train, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
-        return trainer.update_of(
+        return trainer.train_whole_job(
             round, client, foresee_samples(self.components.samples, client, int(n_train[client]), draws)
         )
 

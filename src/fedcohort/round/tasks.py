@@ -48,10 +48,10 @@ def _make_task(setup: Setup, round_end: RoundEnd, job_row: int, samples_state: o
         units_asked=int(jobs.assigned[job_row]),
         lr=setup.components.client.lr_at(sent_round),
         duration=float(jobs.duration_s[job_row]),
-        stored=setup.store.get(client),
+        stored_vectors=setup.store.get(client),
         plain=as_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
-        loss_after=setup.cost_model.select_rates(as_fedavg).passes_after > 0,
+        measures_loss=setup.cost_model.select_rates(as_fedavg).passes_after > 0,
         remember=setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
     )
 

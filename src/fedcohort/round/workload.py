@@ -14,7 +14,7 @@ from fedcohort.rng import Draws
 from fedcohort.round.jobs import Jobs
 from fedcohort.selector.base import Selector
 from fedcohort.signal.base import find_signal
-from fedcohort.training.upload import TensorMask, draw_tensor_masks, sent_layout
+from fedcohort.training.upload import TensorMask, draw_tensor_masks, make_sent_layout
 from fedcohort.types import AggregationOverride, Ids, Probe, ProbeResult, Selection
 
 
@@ -90,7 +90,7 @@ def assign_work(
 
 
 def _masked_update_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
-    return codec.bytes_up(sent_layout(layout, mask)) if mask.any() else 0
+    return codec.bytes_up(make_sent_layout(layout, mask)) if mask.any() else 0
 
 
 def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:

@@ -78,7 +78,7 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
         and all(type(m) is nn.Linear and m.bias is not None for m in linear_modules)
         and all(type(m) is nn.ReLU for m in layers_between)
         and all(p.requires_grad for p in model.network.parameters())
-        and not any(is_hooked(m) for m in (model.network, *modules[first_linear:]))
+        and not any(has_other_hooks(m) for m in (model.network, *modules[first_linear:]))
     )
     if not is_chain:
         return None
@@ -88,16 +88,16 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
             return None
         pixels.attach(front)
     tensors: list[Tensor] = [] if front is None else list(front.parameters())
-    return ChainedNetwork(front, tensors, [dense_layer_of(m) for m in linear_modules if isinstance(m, nn.Linear)])
+    return ChainedNetwork(front, tensors, [view_dense_layer(m) for m in linear_modules if isinstance(m, nn.Linear)])
 
 
-def is_hooked(module: nn.Module) -> bool:
+def has_other_hooks(module: nn.Module) -> bool:
     """Return whether a module has hooks other than the conversion of bytes, which the front does as well."""
     forward_hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
     return any(not isinstance(hook, PixelScale) for hook in forward_hooks)
 
 
-def dense_layer_of(module: nn.Linear) -> DenseLayer:
+def view_dense_layer(module: nn.Linear) -> DenseLayer:
     weight, bias = module.weight, module.bias
     if weight.grad is None or bias.grad is None:
         raise ValueError("the layer's parameters have no gradient buffers: the network was not made into a flat model")
@@ -110,7 +110,7 @@ def one_hot(labels: Int64[Tensor, "*n"], n_classes: int, dtype: torch.dtype) -> 
     return one_hot_rows.scatter_(-1, labels[..., None], 1)
 
 
-def output_gradient_and_losses(
+def differentiate_logits(
     objective: Objective,
     logits: Float[Tensor, "k b c"],
     labels_by_client: Int64[Tensor, "k b"],
@@ -193,8 +193,8 @@ class ChainPass:
         with torch.enable_grad():
             leaf = logits.requires_grad_()
             value, losses = self.objective.per_sample(leaf, y, None if reference is None else reference[start:stop])
-            (delta,) = torch.autograd.grad(self.objective.transform_mean(value.mean()), leaf)
-        self._backward(features, inputs, delta, 1.0, self.w.new_ones(stop - start))
+            (gradient,) = torch.autograd.grad(self.objective.transform_mean(value.mean()), leaf)
+        self._backward(features, inputs, gradient, 1.0, self.w.new_ones(stop - start))
         return losses.detach()
 
     def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
@@ -215,10 +215,10 @@ class ChainPass:
         return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
 
     def _backward(
-        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, scale: float, ones_column: Tensor
+        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, factor: float, ones_column: Tensor
     ) -> None:
         """Make the step for dL/dlogits = scale * delta."""
-        scaled_rate = -self.lr * scale
+        scaled_rate = -self.lr * factor
         for i in range(len(inputs) - 1, -1, -1):
             layer, h, gradient_t = self.layers[i], inputs[i], logit_gradient.t()
             if i or self.tensors:
@@ -229,17 +229,17 @@ class ChainPass:
                 layer.weight.addmm_(gradient_t, h, alpha=scaled_rate)
                 layer.bias.addmv_(gradient_t, ones_column, alpha=scaled_rate)
             else:
-                torch.addmm(layer.weight_gradient, gradient_t, h, beta=0, alpha=scale, out=layer.weight_gradient)
-                torch.addmv(layer.bias_gradient, gradient_t, ones_column, beta=0, alpha=scale, out=layer.bias_gradient)
+                torch.addmm(layer.weight_gradient, gradient_t, h, beta=0, alpha=factor, out=layer.weight_gradient)
+                torch.addmv(layer.bias_gradient, gradient_t, ones_column, beta=0, alpha=factor, out=layer.bias_gradient)
         if self.tensors:
-            self._move_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, scale)
+            self._move_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, factor)
         if self.apply_step is not None:
             self.apply_step(self.corrections)
 
-    def _move_front(self, grads: Sequence[Tensor], step: float, scale: float) -> None:
-        """Make the front's step, or store its gradient, times `scale`, for `move`."""
+    def _move_front(self, gradients: Sequence[Tensor], step_size: float, factor: float) -> None:
+        """Make the front's step, or store its gradient, times `factor`, for `move`."""
         if self.apply_step is None:
-            torch._foreach_add_(self.tensors, list(grads), alpha=step)
+            torch._foreach_add_(self.tensors, list(gradients), alpha=step_size)
             return
-        for parameter, grad in zip(self.tensors, grads, strict=True):
-            torch.mul(grad, scale, out=parameter.grad)
+        for parameter, gradient in zip(self.tensors, gradients, strict=True):
+            torch.mul(gradient, factor, out=parameter.grad)

@@ -6,8 +6,8 @@ from weakref import WeakKeyDictionary
 import torch
 from torch import Tensor, nn
 
-INPUT_BYTES = 2**26  # limit of the inputs of one forward pass
-LAYER_BYTES = 2**29  # limit of the widest layer's output
+MAX_INPUT_BYTES = 2**26  # limit of the inputs of one forward pass
+MAX_LAYER_BYTES = 2**29  # limit of the widest layer's output
 MIN_SAMPLES_AT_ONCE = 256  # samples, whatever memory they take
 
 _widest_output_by_network: "WeakKeyDictionary[nn.Module, dict[torch.Size, int]]" = (
@@ -15,23 +15,23 @@ _widest_output_by_network: "WeakKeyDictionary[nn.Module, dict[torch.Size, int]]"
 )  # measured once for each network
 
 
-def count_at_once(network: nn.Module, x: Tensor) -> int:
+def find_batch_size(network: nn.Module, x: Tensor) -> int:
     """Return the number of samples of a forward pass, at least `MIN_SAMPLES_AT_ONCE`; x: the inputs of the samples.
 
     The widest output of the network is measured once for each shape, by a forward pass of one sample in eval mode.
     """
     widest_output_by_shape, sample_shape = _widest_output_by_network.setdefault(network, {}), x.shape[1:]
     if len(x) and sample_shape not in widest_output_by_shape:
-        widest_output_by_shape[sample_shape] = _widest_output(network, x[:1])
-    inputs, outputs = (
-        INPUT_BYTES // (4 * max(1, sample_shape.numel())),
-        LAYER_BYTES // (4 * widest_output_by_shape.get(sample_shape, 1)),
+        widest_output_by_shape[sample_shape] = _measure_widest_output(network, x[:1])
+    size_by_inputs, size_by_outputs = (
+        MAX_INPUT_BYTES // (4 * max(1, sample_shape.numel())),
+        MAX_LAYER_BYTES // (4 * widest_output_by_shape.get(sample_shape, 1)),
     )
-    return max(MIN_SAMPLES_AT_ONCE, min(inputs, outputs))
+    return max(MIN_SAMPLES_AT_ONCE, min(size_by_inputs, size_by_outputs))
 
 
 @torch.no_grad()
-def _widest_output(network: nn.Module, sample: Tensor) -> int:
+def _measure_widest_output(network: nn.Module, sample: Tensor) -> int:
     """Return the numbers in the widest output of any module of the network, for one sample."""
     output_sizes = [1]
 

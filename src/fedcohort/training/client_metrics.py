@@ -6,24 +6,24 @@ from torch import nn
 
 from fedcohort.data.federation import Federation, Rows
 from fedcohort.rng import new_generator
-from fedcohort.training.chunks import count_at_once
-from fedcohort.training.evaluate import cross_entropy, over_ranks
+from fedcohort.training.chunks import find_batch_size
+from fedcohort.training.evaluate import cross_entropy, evaluate_on_ranks
 from fedcohort.types import Ids, Values
 
 
 @torch.no_grad()
-def worst_group_accuracy(network: nn.Module, rows: Rows, attribute: Ids) -> float:
-    """Return the smallest accuracy over the groups (class, attribute) of `rows` (FedDiverse, Sec. V-B)."""
+def worst_group_accuracy(network: nn.Module, samples: Rows, attribute: Ids) -> float:
+    """Return the smallest accuracy over the groups (class, attribute) of `samples` (FedDiverse, Sec. V-B)."""
     network.eval()
-    samples_at_once = count_at_once(network, rows.x)
-    is_correct = torch.cat([network(x).argmax(1) for x in torch.split(rows.x, samples_at_once)]) == rows.y
-    group_of_sample = rows.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
+    samples_at_once = find_batch_size(network, samples.x)
+    is_correct = torch.cat([network(x).argmax(1) for x in torch.split(samples.x, samples_at_once)]) == samples.y
+    group_of_sample = samples.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
     group_sizes = np.bincount(group_of_sample)
     correct_counts = np.bincount(group_of_sample, weights=is_correct.cpu().numpy(), minlength=len(group_sizes))
     return float((correct_counts[group_sizes > 0] / group_sizes[group_sizes > 0]).min())
 
 
-def mean_of_extremes(values: Values, extreme_share: float = 0.05) -> tuple[float, float]:
+def average_extremes(values: Values, extreme_share: float = 0.05) -> tuple[float, float]:
     """Return the mean of the ceil(share K) smallest values, and the mean of as many largest values."""
     n_extreme = max(1, int(np.ceil(extreme_share * len(values) - 1e-9)))
     sorted_values = np.sort(values)
@@ -48,7 +48,7 @@ def choose_evaluated_clients(n_clients: int, n_evaluated: int | None, seed: int)
     return np.sort(new_generator(seed, "scored_clients").choice(n_clients, n_evaluated, replace=False))
 
 
-def client_metrics(
+def measure_clients(
     network: nn.Module, federation: Federation, clients: Ids
 ) -> tuple[dict[str, float], dict[str, Values]]:
     """Return metrics over `clients` by name, and per-client columns [n_clients], NaN for other clients.
@@ -56,11 +56,11 @@ def client_metrics(
     Accuracy is on each client's test samples E_i (variance in %^2); the loss and Jain's index are on T_i.
     """
     evaluations = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
-    accuracy, loss = over_ranks(network, clients, *evaluations)
+    accuracy, loss = evaluate_on_ranks(network, clients, *evaluations)
     known_accuracy = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": jain_index(loss), "clients/loss_mean": float(loss.mean())}
     if len(known_accuracy):
-        worst_mean, best_mean = mean_of_extremes(known_accuracy)
+        worst_mean, best_mean = average_extremes(known_accuracy)
         metrics |= {
             "clients/acc_mean": float(known_accuracy.mean()),
             "clients/acc_var": float(np.var(100 * known_accuracy)),

@@ -23,10 +23,10 @@ class ClientTask:
         units_asked: epochs, or steps, of the whole job.
         lr: learning rate.
         duration: virtual seconds until the client's answer.
-        stored: vectors that the client kept from earlier rounds, by name.
+        stored_vectors: vectors that the client kept from earlier rounds, by name.
         plain: whether only the codec's hooks are active.
         tensor_mask: tensors of the network that the client uploads, None for all.
-        loss_after: whether the client measures the loss of the trained model.
+        measures_loss: whether the client measures the loss of the trained model.
         remember: function from the losses of the trained samples (NaN for others) to vectors that the client keeps and
             values that it reports; None for a client that keeps no losses.
     """
@@ -38,8 +38,8 @@ class ClientTask:
     units_asked: int
     lr: float
     duration: float
-    stored: Mapping[str, Tensor]
+    stored_vectors: Mapping[str, Tensor]
     plain: bool = False
     tensor_mask: TensorMask | None = None
-    loss_after: bool = False
+    measures_loss: bool = False
     remember: RememberLosses | None = None

@@ -25,7 +25,7 @@ class DebugEngine:
         """Yield each task as a group, as this engine trains one client at a time."""
         return self.trainer.group_tasks(tasks)
 
-    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train one client after the other, and yield their updates.
 
         Raises `ClientError`, with round, client and stage, if training fails or a number is not finite.

@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fedcohort.training.chain import one_hot, output_gradient_and_losses
+from fedcohort.training.chain import differentiate_logits, one_hot
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.dual_group import GroupPlan, GroupShape, PaddedClients, reorder_gram
 from fedcohort.training.local import LocalTrainer
@@ -33,7 +33,7 @@ FLOPS_PER_SECOND, STEP_OVERHEAD_S = 5e10, 6e-5
 MAX_GROUP_NUMBERS = 2**20  # of a group's inputs, and of its Gram matrices, so that they stay in the processor's cache
 
 
-class Dual:
+class DualEngine:
     """Trains many clients of equal shape at a time, or single clients in turn if that is faster.
 
     Args:
@@ -47,31 +47,31 @@ class Dual:
         self.trainer, self.max_clients, self.layer = trainer, max_clients, trainer.chain.layers[0]
 
     @staticmethod
-    def supports(trainer: LocalTrainer) -> bool:
+    def supports_trainer(trainer: LocalTrainer) -> bool:
         """Return whether the model is a single Linear layer and clients train by plain SGD without hooks."""
         return trainer.chain is not None and trainer.chain.is_linear and trainer.client.plain and not trainer.hooks
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of consecutive tasks of equal shape; a client's update does not depend on its group."""
-        for shape, group in self._shaped_groups(tasks):
+        for shape, group in self._group_by_shape(tasks):
             yield from ([task] for task in group) if shape is None else [group]
 
-    def _shaped_groups(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
+    def _group_by_shape(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
         for shape, adjacent_tasks in itertools.groupby(tasks, self._shape_of_task):
-            same_shape, group_size = list(adjacent_tasks), max(1, len(tasks))
+            shaped_tasks, group_size = list(adjacent_tasks), max(1, len(tasks))
             if shape is not None:
                 numbers_of_client = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
                 group_size = max(1, min(self.max_clients, MAX_GROUP_NUMBERS // numbers_of_client))
-            for first_task in range(0, len(same_shape), group_size):
-                yield shape, same_shape[first_task : first_task + group_size]
+            for first_task in range(0, len(shaped_tasks), group_size):
+                yield shape, shaped_tasks[first_task : first_task + group_size]
 
-    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train the clients, and yield their updates in the order of the tasks."""
         return finish_in_blocks(self._train_groups(tasks, down), self.layer.weight.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[Results]:
-        groups = list(self._shaped_groups(tasks))
+        groups = list(self._group_by_shape(tasks))
         plans = [None if shape is None else self._plan_group(group, shape) for shape, group in groups]
         arrays = [array for plan in plans if plan is not None for array in plan.arrays]
         tensors = to_device(arrays, self.layer.weight.device)
@@ -96,27 +96,27 @@ class Dual:
         return shape if dual_s < plain_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
 
     def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
-        all_passes = [self.trainer.passes(task) for task in tasks]
-        offsets, n_later = self.trainer.federation.train.offsets, len(all_passes[0]) - 1
-        rows, counts = np.empty((len(tasks), shape.n_rows), np.int64), np.empty(len(tasks), np.int64)
-        later_orders = np.tile(np.arange(shape.n_rows), (n_later, len(tasks), 1))
+        all_passes = [self.trainer.plan_passes(task) for task in tasks]
+        offsets, n_later_passes = self.trainer.federation.train.offsets, len(all_passes[0]) - 1
+        rows, sample_counts = np.empty((len(tasks), shape.n_rows), np.int64), np.empty(len(tasks), np.int64)
+        later_orders = np.tile(np.arange(shape.n_rows), (n_later_passes, len(tasks), 1))
         for k, (task, passes) in enumerate(zip(tasks, all_passes, strict=True)):
-            order = passes[0][0]
-            n = counts[k] = len(order)
-            rows[k, :n] = order if task.rows is None else task.rows[order]
+            sample_order = passes[0][0]
+            n = sample_counts[k] = len(sample_order)
+            rows[k, :n] = sample_order if task.rows is None else task.rows[sample_order]
             rows[k, n:] = rows[k, 0]  # padding with a sample of the client, as another client's may be NaN
             rows[k] += offsets[task.client]
-            if n_later:
-                position = np.argsort(order)
-                later_orders[:, k, :n] = [position[later_order] for later_order, _ in passes[1:]]
-        return GroupPlan(tasks, shape, all_passes, [rows, later_orders, counts])
+            if n_later_passes:
+                rank_of_sample = np.argsort(sample_order)
+                later_orders[:, k, :n] = [rank_of_sample[later_order] for later_order, _ in passes[1:]]
+        return GroupPlan(tasks, shape, all_passes, [rows, later_orders, sample_counts])
 
     @torch.no_grad()
-    def _train_group(self, plan: GroupPlan, rows: Tensor, later_orders: Tensor, counts: Tensor) -> Results:
+    def _train_group(self, plan: GroupPlan, rows: Tensor, later_orders: Tensor, sample_counts: Tensor) -> Results:
         """Train the clients of a plan; the other arguments are its arrays on the device."""
         trainer, lr, width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.load(trainer.server)
-        group = self._gather_clients(plan.shape, rows, counts)
+        group = self._gather_clients(plan.shape, rows, sample_counts)
         a, (first_steps, *later_steps) = torch.zeros_like(group.logits), [len(ranges) for _, ranges in plan.passes[0]]
         gram = torch.bmm(group.x, group.x.transpose(1, 2)).add_(1.0) if later_steps else None
         losses, changes = self._train_pass(group, gram, a, range(0, first_steps * width, width), lr)
@@ -125,80 +125,81 @@ class Dual:
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
             a_indices = order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
-            arguments = (group.reorder(order), None if gram is None else reorder_gram(gram, order), a_in_order)
-            rows_of_pass.append(self._train_pass(*arguments, range(0, steps * width, width), lr)[0].unbind())
+            pass_arguments = (group.reorder(order), None if gram is None else reorder_gram(gram, order), a_in_order)
+            rows_of_pass.append(self._train_pass(*pass_arguments, range(0, steps * width, width), lr)[0].unbind())
             a.scatter_(1, a_indices, a_in_order)
         norms = (lr * self._squared_norms(group, gram, a, changes, width).clamp(min=0).sqrt()).unbind()
         update_group, results = self._group_updates(plan.tasks, a, group.x, lr), []
         for k, (task, passes) in enumerate(zip(plan.tasks, plan.passes, strict=True)):
-            make_update = partial(self._primal_update, a, group.x, k, lr)
-            delta = make_update() if task.loss_after or update_group is None else make_update
+            make_update = partial(self._make_update, a, group.x, k, lr)
+            delta = make_update() if task.measures_loss or update_group is None else make_update
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            parts = [part[k][: ranges[-1][1]] for part, (_, ranges) in zip(rows_of_pass, passes, strict=True)]
-            losses_of_client = parts[0] if len(parts) == 1 else torch.cat(parts)
+            pass_losses = [part[k][: ranges[-1][1]] for part, (_, ranges) in zip(rows_of_pass, passes, strict=True)]
+            losses_of_client = pass_losses[0] if len(pass_losses) == 1 else torch.cat(pass_losses)
             group_and_norm = None if update_group is None else (update_group, norms[k])
-            results.append(trainer.result(task, delta, passes, losses_of_client, (), group_and_norm))
+            results.append(trainer.make_result(task, delta, passes, losses_of_client, (), group_and_norm))
         return results
 
-    def _gather_clients(self, shape: GroupShape, rows: Tensor, counts: Tensor) -> PaddedClients:
+    def _gather_clients(self, shape: GroupShape, rows: Tensor, sample_counts: Tensor) -> PaddedClients:
         """Gather the samples of a group and compute their logits; the arguments are the shape and arrays of a plan."""
         shard, n_clients, flat_rows = self.trainer.federation.train, len(rows), rows.flatten()
         x = gather_rows(shard.x, flat_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
         last_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(shape.n_rows, device=rows.device)
-        weights = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / (counts[:, None] - last_row).double())
-        shares = (weights * (row < counts[:, None])).to(logits)
+        n_last = (sample_counts[:, None] - last_row).double()
+        weights = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / n_last)
+        shares = (weights * (row < sample_counts[:, None])).to(logits)
         y = shard.y.index_select(0, flat_rows).view_as(rows)
         return PaddedClients(x.view(n_clients, shape.n_rows, -1), y, logits.view(n_clients, shape.n_rows, -1), shares)
 
     def _train_pass(
-        self, group: PaddedClients, gram: Tensor | None, a: Tensor, starts: range, lr: float
+        self, group: PaddedClients, gram: Tensor | None, a: Tensor, batch_starts: range, lr: float
     ) -> tuple[Float[Tensor, "k s"], Float[Tensor, "k s c"]]:
-        """Make a pass of mini-batches that start at rows `starts`, in the order of the rows; it changes `a`.
+        """Make a pass of mini-batches that start at rows `batch_starts`, in the order of the rows; it changes `a`.
 
         gram: X X' + 1 in this order; None in a single pass, which computes the blocks below the diagonal.
 
         Returns:
             Cross-entropies, and (X_B X' + 1) A of each mini-batch B at its step.
         """
-        objective, width, losses, changes = self.trainer.objective, starts.step, [], []
+        objective, width, losses, logit_changes = self.trainer.objective, batch_starts.step, [], []
         targets = one_hot(group.y, group.logits.shape[2], group.logits.dtype) if objective.plain else group.logits
-        for start in starts:
-            rows = slice(start, start + width)
+        for batch_start in batch_starts:
+            rows = slice(batch_start, batch_start + width)
             if gram is None:
-                columns, inputs = slice(0, start), group.x
-                products = torch.bmm(inputs[:, rows], inputs[:, columns].transpose(1, 2)).add_(1.0)
+                columns, inputs = slice(0, batch_start), group.x
+                gram_rows = torch.bmm(inputs[:, rows], inputs[:, columns].transpose(1, 2)).add_(1.0)
             else:
-                columns, products = slice(None), gram[:, rows]
-            changes.append(torch.bmm(products, a[:, columns]))
-            logits = torch.sub(group.logits[:, rows], changes[-1], alpha=lr)
+                columns, gram_rows = slice(None), gram[:, rows]
+            logit_changes.append(torch.bmm(gram_rows, a[:, columns]))
+            logits = torch.sub(group.logits[:, rows], logit_changes[-1], alpha=lr)
             if objective.plain:
                 losses.append(logits)
                 a[:, rows] += logits.softmax(2).sub_(targets[:, rows]).mul_(group.sample_shares[:, rows, None])
                 continue
             reference = group.logits[:, rows].softmax(2) if objective.uses_reference else None
             arguments = (objective, logits, group.y[:, rows], reference, group.sample_shares[:, rows])
-            gradient, cross_entropies = output_gradient_and_losses(*arguments)
+            gradient, cross_entropies = differentiate_logits(*arguments)
             a[:, rows] += gradient
             losses.append(cross_entropies)
         table = torch.cat(losses, 1)
         if objective.plain:
             table = F.cross_entropy(table.transpose(1, 2), group.y[:, : table.shape[1]], reduction="none")
-        return table, torch.cat(changes, 1)
+        return table, torch.cat(logit_changes, 1)
 
     def _squared_norms(
-        self, group: PaddedClients, gram: Tensor | None, a: Tensor, changes: Tensor, width: int
+        self, group: PaddedClients, gram: Tensor | None, a: Tensor, logit_changes: Tensor, width: int
     ) -> Float[Tensor, "k"]:
         """Return |A' X|^2 + |sum of A's rows|^2 = sum of A * (X X' + 1) A of each client.
 
-        In a single pass, `changes` has the part below the diagonal, which counts twice.
+        In a single pass, `logit_changes` has the part below the diagonal, which counts twice.
         """
         if gram is not None:
             return (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
         x, blocks = group.x.flatten(0, 1).unflatten(0, (-1, width)), a.flatten(0, 1).unflatten(0, (-1, width))
         diagonal = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), blocks).view_as(a)
-        diagonal[:, : changes.shape[1]].add_(changes, alpha=2)
+        diagonal[:, : logit_changes.shape[1]].add_(logit_changes, alpha=2)
         return (a * diagonal).sum((1, 2), dtype=torch.float64)
 
     def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
@@ -207,26 +208,26 @@ class Dual:
             return None
 
         def total(weights: Mapping[int, float]) -> Tensor:
-            included = [k for k, task in enumerate(tasks) if task.client in weights]
+            used = [k for k, task in enumerate(tasks) if task.client in weights]
             update_sum = torch.zeros_like(self.trainer.worker.w)
-            if not included:
+            if not used:
                 return update_sum
-            scales = [weights[tasks[k].client] for k in included]
-            weighted_a = torch.cat(torch._foreach_mul([a[k] for k in included], scales))
+            weights_used = [weights[tasks[k].client] for k in used]
+            weighted_a = torch.cat(torch._foreach_mul([a[k] for k in used], weights_used))
             # An excluded client's numbers may be NaN, and 0 x NaN is NaN.
-            inputs = x.flatten(0, 1) if len(included) == len(tasks) else torch.cat([x[k] for k in included])
+            inputs = x.flatten(0, 1) if len(used) == len(tasks) else torch.cat([x[k] for k in used])
             return self._add_primal(update_sum, weighted_a, inputs, lr)
 
         return UpdateGroup(len(tasks), total)
 
-    def _primal_update(self, a: Tensor, x: Tensor, k: int, lr: float) -> Tensor:
+    def _make_update(self, a: Tensor, x: Tensor, k: int, lr: float) -> Tensor:
         """Return the update of the k-th client of a group, [P]."""
         return self._add_primal(torch.zeros_like(self.trainer.worker.w), a[k], x[k], lr)
 
     @torch.no_grad()
-    def _add_primal(self, out: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
-        """Add (-lr A' X, -lr sum of A's rows) to `out`, [P], and return it."""
+    def _add_primal(self, update: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
+        """Add (-lr A' X, -lr sum of A's rows) to `update`, [P], and return it."""
         weight, bias = self.trainer.worker.layout.parameters
-        weight.of(out).addmm_(a.t(), x, alpha=-lr)
-        bias.of(out).sub_(a.sum(0), alpha=lr)
-        return out
+        weight.of(update).addmm_(a.t(), x, alpha=-lr)
+        bias.of(update).sub_(a.sum(0), alpha=lr)
+        return update

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.debug import DebugEngine
-from fedcohort.training.dual import Dual
+from fedcohort.training.dual import DualEngine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.vectorised import VectorisedEngine
 from fedcohort.types import ClientUpdate
@@ -20,7 +20,7 @@ class Engine(Protocol):
         """Yield groups of tasks that are trained at once; a slice of the cohort has whole groups only."""
         ...
 
-    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train the clients in the order of the tasks."""
         ...
 
@@ -41,8 +41,8 @@ def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int)
     mixing_layer = "recurrent layers" if worker.has_recurrence else mixing_layer
     if engine_kind == "vectorised" and mixing_layer:
         return trainer, f"sequential: the vectorised engine does not support {mixing_layer}"
-    if engine_kind != "sequential" and Dual.supports(trainer):
-        return Dual(trainer), "vectorised: a linear model in its dual, many clients at a time"
+    if engine_kind != "sequential" and DualEngine.supports_trainer(trainer):
+        return DualEngine(trainer), "vectorised: a linear model in its dual, many clients at a time"
     if engine_kind == "vectorised":
         return VectorisedEngine(
             trainer, clients_at_once

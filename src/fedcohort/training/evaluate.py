@@ -13,7 +13,7 @@ from torch.nn import functional as F
 from fedcohort.data.federation import Federation, Shard
 from fedcohort.flat import FlatModel, has_batch_norm, keeps_statistics
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process, reduce_sum
-from fedcohort.training.chunks import count_at_once
+from fedcohort.training.chunks import find_batch_size
 from fedcohort.training.memory_layout import gather_rows
 from fedcohort.types import ClientUpdate, Ids, Values
 
@@ -21,7 +21,7 @@ SampleFunction = Callable[[Tensor, Tensor], Tensor]
 GRADIENT_BATCH = 256  # samples of a backward pass of `SignalMeasurer.gradient`
 
 
-def sample_rows(offsets: Ids, clients: Ids) -> Ids:
+def list_sample_rows(offsets: Ids, clients: Ids) -> Ids:
     """Return the row numbers of the clients' samples, client by client."""
     return np.concatenate([np.arange(offsets[k], offsets[k + 1]) for k in clients] or [np.empty(0, np.int64)])
 
@@ -40,12 +40,12 @@ def mean_over_samples(
             their mean is taken first (`data.targets`).
     """
     values_by_function: list[list[Tensor]] = [[] for _ in functions]
-    for log_probs, y in _forward_passes(network, shard, clients):
+    for log_probs, y in _run_network(network, shard, clients):
         for function_values, function in zip(values_by_function, functions, strict=True):
             function_values.append(shard.targets.per_sample(function)(log_probs, y).double())
     sample_counts = np.diff(shard.offsets)[clients]
     client_of_sample = np.repeat(np.arange(len(clients)), sample_counts)
-    return [_segment_mean(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
+    return [_mean_by_client(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
 
 
 @torch.no_grad()
@@ -55,25 +55,25 @@ def sum_over_samples(
     """Return the sums over each client's samples of a function [B, C], [B] -> [B, width], float64 [n, width]."""
     sums = np.zeros((len(clients), width))
     clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
-    for log_probs, y in _forward_passes(network, shard, clients):
+    for log_probs, y in _run_network(network, shard, clients):
         np.add.at(sums, clients_of_later_samples[: len(y)], function(log_probs, y).double().cpu().numpy())
         clients_of_later_samples = clients_of_later_samples[len(y) :]
     return sums
 
 
-def _forward_passes(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
+def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield log-probabilities [B, C] and labels [B] of the clients' samples in eval mode, in the order of `clients`."""
     was_training = network.training
     network.eval()
-    all_clients = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
-    rows = None if all_clients else torch.from_numpy(sample_rows(shard.offsets, clients)).to(shard.y.device)
-    for start, stop in pairwise(_batch_bounds(network, shard, np.diff(shard.offsets)[clients])):
-        x, y = _samples_between(shard, rows, start, stop)
+    is_whole_shard = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
+    rows = None if is_whole_shard else torch.from_numpy(list_sample_rows(shard.offsets, clients)).to(shard.y.device)
+    for start, stop in pairwise(_find_batch_bounds(network, shard, np.diff(shard.offsets)[clients])):
+        x, y = _slice_samples(shard, rows, start, stop)
         yield F.log_softmax(network(x), -1), y
     network.train(was_training)
 
 
-def _batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids) -> Sequence[int]:
+def _find_batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids) -> Sequence[int]:
     """Return the bounds of forward passes over the rows of clients, which have `sample_counts` rows each.
 
     A network with batch norm without running statistics gets each client's rows in a separate pass, so that a
@@ -82,40 +82,40 @@ def _batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids)
     n_rows = int(sample_counts.sum())
     if has_batch_norm(network) and not keeps_statistics(network):
         return [0, *np.cumsum(sample_counts[sample_counts > 0]).tolist()]
-    return [*range(0, n_rows, count_at_once(network, client_samples.x)), n_rows]
+    return [*range(0, n_rows, find_batch_size(network, client_samples.x)), n_rows]
 
 
-def _samples_between(client_samples: Shard, rows: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor]:
+def _slice_samples(client_samples: Shard, rows: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor]:
     if rows is None:
         return client_samples.x[start:stop], client_samples.y[start:stop]
     return gather_rows(client_samples.x, rows[start:stop]), client_samples.y[rows[start:stop]]
 
 
-def _segment_mean(batch_values: list[Tensor], segment: Ids, counts: Ids) -> Values:
-    value = torch.cat(batch_values).cpu().numpy() if batch_values else np.empty(0)
-    total = np.bincount(segment, weights=value, minlength=len(counts))
-    mean: Values = np.divide(total, counts, out=np.full(len(counts), np.nan), where=counts > 0)
+def _mean_by_client(batch_values: list[Tensor], client_of_sample: Ids, sample_counts: Ids) -> Values:
+    sample_values = torch.cat(batch_values).cpu().numpy() if batch_values else np.empty(0)
+    sums = np.bincount(client_of_sample, weights=sample_values, minlength=len(sample_counts))
+    mean: Values = np.divide(sums, sample_counts, out=np.full(len(sample_counts), np.nan), where=sample_counts > 0)
     return mean
 
 
-def over_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, SampleFunction]) -> list[Values]:
+def evaluate_on_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, SampleFunction]) -> list[Values]:
     """Return `mean_over_samples` of each pair (shard, function), where each rank evaluates its share of the clients.
 
     All ranks get all results, by one exchange.
     """
     value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
     for row, (shard, function) in zip(value_table, evaluations, strict=True):
-        client_rows = _rows_of_this_rank(shard, clients)
+        client_rows = _list_rank_clients(shard, clients)
         (values,) = mean_over_samples(network, shard, clients[client_rows], [function])
         row[torch.from_numpy(client_rows)] = torch.from_numpy(values)
     return list(reduce_sum(value_table).numpy())
 
 
-def _rows_of_this_rank(shard: Shard, clients: Ids) -> Ids:
+def _list_rank_clients(shard: Shard, clients: Ids) -> Ids:
     """Return the sorted positions of the clients whose samples this rank evaluates."""
-    work = np.diff(shard.offsets)[clients].astype(np.float64)
-    positions = positions_of_rank(rank_of_process(), count_processes(), clients, work)
-    return np.sort(np.array(positions, dtype=np.int64))
+    sample_counts = np.diff(shard.offsets)[clients].astype(np.float64)
+    rank_positions = positions_of_rank(rank_of_process(), count_processes(), clients, sample_counts)
+    return np.sort(np.array(rank_positions, dtype=np.int64))
 
 
 class SignalMeasurer:
@@ -136,12 +136,12 @@ class SignalMeasurer:
 
     def mean_over_samples(self, split: str, clients: Ids, per_sample: SampleFunction) -> Values:
         shard = self.federation.train if split == "train" else self.federation.val
-        return over_ranks(self.server.network, clients, (shard, per_sample))[0]
+        return evaluate_on_ranks(self.server.network, clients, (shard, per_sample))[0]
 
     def sum_over_samples(
         self, clients: Ids, per_sample: SampleFunction, width: int
     ) -> Float64[np.ndarray, "_n _width"]:
-        shard, client_rows = self.federation.train, _rows_of_this_rank(self.federation.train, clients)
+        shard, client_rows = self.federation.train, _list_rank_clients(self.federation.train, clients)
         sums = torch.zeros((len(clients), width), dtype=torch.float64)
         rank_sums = sum_over_samples(self.server.network, shard, clients[client_rows], per_sample, width)
         sums[torch.from_numpy(client_rows)] = torch.from_numpy(rank_sums)
@@ -181,14 +181,14 @@ class SignalMeasurer:
         return self.worker.g.clone()
 
     def losses_after(self, update: Tensor, clients: Ids) -> Values:
-        return over_ranks(self._network_after(update), clients, (self.federation.train, cross_entropy))[0]
+        return evaluate_on_ranks(self._apply_update(update), clients, (self.federation.train, cross_entropy))[0]
 
     @torch.no_grad()
     def server_loss(self) -> float:
-        network, data = self.server.network, self.federation.server_val
+        network, samples = self.server.network, self.federation.server_val
         network.eval()
-        rows = torch.arange(len(data.y)).split(count_at_once(network, data.x))
-        losses = [self.targets.losses(network(data.x[positions]), data.y[positions]).double() for positions in rows]
+        batches = torch.arange(len(samples.y)).split(find_batch_size(network, samples.x))
+        losses = [self.targets.losses(network(samples.x[batch]), samples.y[batch]).double() for batch in batches]
         return float(torch.cat(losses).mean())
 
     def server_loss_after(self, update: Tensor) -> float:
@@ -201,19 +201,19 @@ class SignalMeasurer:
 
     @torch.no_grad()
     def _server_logits_after(self, update: Tensor) -> Tensor:
-        network, data = self._network_after(update), self.federation.server_val
+        network, samples = self._apply_update(update), self.federation.server_val
         network.eval()
-        self.server_passes += len(data.y)
-        logits: Tensor = network(data.x)
+        self.server_passes += len(samples.y)
+        logits: Tensor = network(samples.x)
         return logits
 
     @torch.no_grad()
-    def _network_after(self, model_update: Tensor) -> nn.Module:
+    def _apply_update(self, model_update: Tensor) -> nn.Module:
         self.worker.load(self.server)
         self.worker.w += model_update.to(self.worker.w)
         return self.worker.network
 
 
-def cross_entropy(logp: Tensor, y: Tensor) -> Tensor:
+def cross_entropy(log_probs: Tensor, y: Tensor) -> Tensor:
     """Return the cross-entropy of single targets in nats, [B]; logp: log probabilities, [B, C]."""
-    return -logp.gather(1, y[:, None])[:, 0]
+    return -log_probs.gather(1, y[:, None])[:, 0]

@@ -11,7 +11,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import flop_counter
 
 from fedcohort.data.federation import Federation
-from fedcohort.training.recurrent import spelled_out
+from fedcohort.training.recurrent import unfused
 
 aten_ops = torch.ops.aten
 
@@ -42,7 +42,7 @@ def forward_flops(network: nn.Module, federation: Federation) -> float:
     was_training = network.training
     counter = flop_counter.FlopCounterMode(display=False, custom_mapping=_PRODUCTS_WITH_VECTORS)
     network.eval()
-    with spelled_out(network), _attention_spelled_out(), _PassCountingMode(counter), torch.no_grad():
+    with unfused(network), _unfused_attention(), _PassCountingMode(counter), torch.no_grad():
         network(zero_sample)
     network.train(was_training)
     return float(counter.get_total_flops())
@@ -57,7 +57,7 @@ _PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
 
 
 @contextmanager
-def _attention_spelled_out() -> Iterator[None]:
+def _unfused_attention() -> Iterator[None]:
     """Compute attention by matrix products in the block, as torch does not count its fused kernels."""
     backend = torch.backends.mha
     was_enabled = backend.get_fastpath_enabled()

@@ -31,7 +31,7 @@ from fedcohort.training.upload import transmit_update
 from fedcohort.training.weighted import WeightedStep, validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
-Data = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
+PassData = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
 OrderedPass = tuple[Tensor, BatchRanges]  # order of the samples, on their device, and mini-batches of a pass
 
 
@@ -68,7 +68,7 @@ class LocalTrainer:
         """Yield each task as a group, as this engine trains one client at a time."""
         return ([task] for task in tasks)
 
-    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train one client after the other, and yield their updates in the order of the tasks.
 
         down: vectors that the aggregator broadcasts, by name.
@@ -77,35 +77,35 @@ class LocalTrainer:
 
     def train(self, task: ClientTask, down: Mapping[str, Tensor]) -> ClientUpdate:
         """Train `task.client` from the server's model; down: vectors that the aggregator broadcasts, by name."""
-        return next(self.updates([task], down))
+        return next(self.train_clients([task], down))
 
     def train_each(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[list[TrainingResult]]:
         """Train one client after the other, and yield each result; the arguments are those of `updates`."""
-        passes_of = [self.passes(task) for task in tasks]
-        orders = [order for passes in passes_of for order, _ in passes]
+        all_passes = [self.plan_passes(task) for task in tasks]
+        orders = [order for passes in all_passes for order, _ in passes]
         indices = to_device([*(task.rows for task in tasks if task.rows is not None), *orders], self.server.w.device)
-        rows_of = [None if task.rows is None else next(indices) for task in tasks]
-        for task, rows, passes in zip(tasks, rows_of, passes_of, strict=True):
+        all_rows = [None if task.rows is None else next(indices) for task in tasks]
+        for task, rows, passes in zip(tasks, all_rows, all_passes, strict=True):
             self.worker.load(self.server)
-            x, y = self.samples(task, rows)
-            reference = self.reference(x) if self.objective.uses_reference else None
+            x, y = self.gather_samples(task, rows)
+            reference = self.compute_reference(x) if self.objective.uses_reference else None
             corrections = self.begin_hooks(task, down)
             # The generator is set for every network, as a user's module may draw random numbers.
             with seeded_torch(self.seed, "dropout", task.round, task.client):
                 losses = self._run_passes(task, (x, y, reference), corrections, [(next(indices), p) for _, p in passes])
-            yield [self.result(task, self.worker.w - self.server.w, passes, losses, corrections)]
+            yield [self.make_result(task, self.worker.w - self.server.w, passes, losses, corrections)]
 
     def begin_hooks(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
         """Prepare all hooks for one client's training, and return each hook's correction of the gradient."""
-        rng = partial(self._rng_of, task)
+        rng = partial(self._make_rng, task)
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
         hooks = self.codec.hooks if task.plain else self.hooks
-        return begin_all(hooks, self.server.w, down, task.stored, ctx)
+        return begin_all(hooks, self.server.w, down, task.stored_vectors, ctx)
 
-    def _rng_of(self, task: ClientTask, purpose: str) -> np.random.Generator:
+    def _make_rng(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return new_generator(self.seed, purpose, task.round, task.client)
 
-    def update_of(self, round: int, client: int, rows: Ids | None = None) -> ClientUpdate:
+    def train_whole_job(self, round: int, client: int, rows: Ids | None = None) -> ClientUpdate:
         """Return the update that the client would send if it completed its whole job in this round.
 
         rows: positions of the samples that it would train on, None for all of T_k.
@@ -113,13 +113,13 @@ class LocalTrainer:
         units = self.client.epochs if self.client.steps is None else self.client.steps
         return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
-    def samples(self, task: ClientTask, rows: Tensor | None) -> tuple[Tensor, Tensor]:
+    def gather_samples(self, task: ClientTask, rows: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples that the client trains on; rows: `task.rows` on their device."""
         x, y = self.federation.train.samples_of(task.client)
         return (x, y) if rows is None else (gather_rows(x, rows), y.index_select(0, rows))
 
     @torch.no_grad()
-    def reference(self, x: Tensor) -> Tensor:
+    def compute_reference(self, x: Tensor) -> Tensor:
         """Return the broadcast model's probabilities of x, [n, ..., classes]."""
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
@@ -129,7 +129,7 @@ class LocalTrainer:
         offsets = self.federation.train.offsets
         return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
 
-    def passes(self, task: ClientTask) -> PassOrders:
+    def plan_passes(self, task: ClientTask) -> PassOrders:
         """Return the passes over the client's samples; their order depends on the seed, the round and the client."""
         n_samples = self.count_samples(task)
         rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
@@ -138,15 +138,15 @@ class LocalTrainer:
         return draw_passes(rng, n_samples, batch_ranges, steps)
 
     def _run_passes(
-        self, task: ClientTask, data: Data, corrections: Sequence[Correction], orders: Sequence[OrderedPass]
+        self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], orders: Sequence[OrderedPass]
     ) -> Tensor:
         """Train `worker` on the task, and return the samples' losses before each step, [samples of all steps]."""
-        x, y, reference_probs = data
-        use_eval = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
-        if self.worker.network.training == use_eval:
-            self.worker.network.train(not use_eval)
+        x, y, reference_probs = pass_data
+        is_eval_mode = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
+        if self.worker.network.training == is_eval_mode:
+            self.worker.network.train(not is_eval_mode)
         run_pass, losses = self._make_pass(task, corrections), [self.worker.w.new_empty(0)]
-        change_rng = self._rng_of(task, "augmentation") if self.augmentation is not None else None
+        change_rng = self._make_rng(task, "augmentation") if self.augmentation is not None else None
         for rows, batch_ranges in orders:
             # A pass gathers its samples once; its mini-batches are views of them.
             reference = None if reference_probs is None else reference_probs.index_select(0, rows)
@@ -167,7 +167,7 @@ class LocalTrainer:
         if self.weighs_samples and not task.plain:
             pass_arguments = (self.worker, self.objective, self.client, lr, corrections)
             x, y = self.federation.val.samples_of(task.client)
-            validation = validation_batches(x, y, self.client.batch, self._rng_of(task, "validation"))
+            validation = validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
             return StepwisePass(self.wrap_step(WeightedStep(*pass_arguments, self._batch_positions(task), validation)))
         if self.chain is not None:
             return ChainPass(self.worker, self.chain, self.objective, self.client, lr, corrections)
@@ -177,12 +177,12 @@ class LocalTrainer:
 
     def _batch_positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Yield the positions in T_k of each mini-batch's samples."""
-        for order, batch_ranges in self.passes(task):
+        for order, batch_ranges in self.plan_passes(task):
             positions = torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
             yield from (positions[start:stop] for start, stop in batch_ranges)
 
     @torch.no_grad()
-    def result(
+    def make_result(
         self,
         task: ClientTask,
         delta: Tensor | Callable[[], Tensor],
@@ -206,7 +206,7 @@ class LocalTrainer:
         worker, steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in passes)
         results = finish_all(self.codec.hooks if task.plain else self.hooks, corrections, worker.w, steps, task.lr)
         if not self.sends_all(task):
-            update, draws = delta() if callable(delta) else delta, partial(self._rng_of, task, "codec")
+            update, draws = delta() if callable(delta) else delta, partial(self._make_rng, task, "codec")
             delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, draws)
         buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
         uploads = {name: upload for part_result in results for name, upload in part_result.uploads.items()}
@@ -226,7 +226,7 @@ class LocalTrainer:
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads=uploads,
             duration=task.duration,
-            loss_after=self._loss_after(task),
+            loss_after=self._measure_loss(task),
             group=None if group is None else group[0],
         )
         norms = [update_norm, *map(torch.linalg.vector_norm, vectors)]
@@ -235,9 +235,9 @@ class LocalTrainer:
         n_used = self.count_samples(task)
         return TrainingResult(n_used, passes, losses, norms, stored, task.remember, n_bytes, make_update)
 
-    def _loss_after(self, task: ClientTask) -> float:
+    def _measure_loss(self, task: ClientTask) -> float:
         """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN if the task does not ask for it."""
-        if not task.loss_after:
+        if not task.measures_loss:
             return math.nan
         client = np.array([task.client])
         (loss,) = mean_over_samples(self.worker.network, self.federation.train, client, [cross_entropy])

@@ -38,24 +38,24 @@ def count_batches(n_samples: Ids, batch_size: int | None, merge_last: bool) -> I
         batch_size: samples of a mini-batch; None for all samples at once.
         merge_last: whether a last mini-batch of one sample joins the one before it.
     """
-    n_full: Ids = np.minimum(n_samples, 1) if batch_size is None else -(-n_samples // batch_size)
+    n_full_batches: Ids = np.minimum(n_samples, 1) if batch_size is None else -(-n_samples // batch_size)
     if not merge_last or batch_size is None:
-        return n_full
-    n_batches: Ids = n_full - ((n_full > 1) & (n_samples - (n_full - 1) * batch_size == 1))
+        return n_full_batches
+    n_batches: Ids = n_full_batches - ((n_full_batches > 1) & (n_samples - (n_full_batches - 1) * batch_size == 1))
     return n_batches
 
 
-def count_processed(n_samples: Ids, batch_size: int | None, merge_last: bool, steps: "Ids | int") -> Ids:
+def count_sample_uses(n_samples: Ids, batch_size: int | None, merge_last: bool, steps: "Ids | int") -> Ids:
     """Return the number of samples, repetitions included, in `steps` mini-batches of `draw_passes`, in the shape of n.
 
     These are complete passes, and full mini-batches of the last pass, as only a pass's last mini-batch is not full.
     """
     passes, further_steps = np.divmod(steps, np.maximum(count_batches(n_samples, batch_size, merge_last), 1))
-    samples: Ids = passes * n_samples + further_steps * (batch_size or 0)
-    return samples
+    n_uses: Ids = passes * n_samples + further_steps * (batch_size or 0)
+    return n_uses
 
 
-def endless_batches(rng: np.random.Generator, n_samples: int, batch_size: int) -> Iterator[Ids]:
+def yield_batches(rng: np.random.Generator, n_samples: int, batch_size: int) -> Iterator[Ids]:
     """Yield the positions of mini-batches, pass after pass, without end; nothing if there are no samples."""
     batch_ranges = cut_into_batches(n_samples, batch_size, False)
     while batch_ranges:
@@ -65,8 +65,8 @@ def endless_batches(rng: np.random.Generator, n_samples: int, batch_size: int) -
 
 def flatten_passes(passes: PassOrders) -> tuple[Ids, Ids]:
     """Return the samples of all mini-batches in their order, and the number of samples of each mini-batch, [steps]."""
-    samples = np.concatenate([np.empty(0, np.int64), *(order[: ranges[-1][1]] for order, ranges in passes)])
-    return samples, np.array([stop - start for _, ranges in passes for start, stop in ranges], dtype=np.int64)
+    sample_order = np.concatenate([np.empty(0, np.int64), *(order[: ranges[-1][1]] for order, ranges in passes)])
+    return sample_order, np.array([stop - start for _, ranges in passes for start, stop in ranges], dtype=np.int64)
 
 
 def summarise_losses(n_samples: int, passes: PassOrders, losses: Values) -> tuple[Values, Ids, Values]:

@@ -17,24 +17,24 @@ class PerPosition(Objective):
     """An objective of samples that averages an objective of single targets; no engine has its gradient in closed form.
 
     Attributes:
-        base: objective of a single target.
+        target_objective: objective of a single target.
         targets: the kind of labels.
     """
 
-    base: Objective
+    target_objective: Objective
     targets: Positions
 
     @property
     def uses_reference(self) -> bool:
-        return self.base.uses_reference
+        return self.target_objective.uses_reference
 
     @property
     def minimises_mean(self) -> bool:
-        return self.base.minimises_mean
+        return self.target_objective.minimises_mean
 
     @property
     def max_bounded_loss(self) -> float:
-        return self.base.max_bounded_loss
+        return self.target_objective.max_bounded_loss
 
     def per_sample(
         self,
@@ -43,13 +43,13 @@ class PerPosition(Objective):
         reference_probs: Float[Tensor, "b t c"] | None,
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         flat_reference = None if reference_probs is None else reference_probs.flatten(0, 1)
-        position_objectives, cross_entropies = self.base.per_sample(
+        position_objectives, cross_entropies = self.target_objective.per_sample(
             logits.flatten(0, 1), self.targets.flat(labels), flat_reference
         )
         return self.targets.mean(position_objectives, labels), self.targets.mean(cross_entropies, labels)
 
     def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        return self.base.transform_mean(mean_loss)
+        return self.target_objective.transform_mean(mean_loss)
 
 
 def adapt_objective(targets: Targets, objective: Objective) -> Objective:

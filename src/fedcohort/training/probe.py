@@ -53,8 +53,8 @@ def _check_parameters(network: nn.Module) -> None:
 
 def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
     """Return the logits of two samples, and check their shape and that the samples are unchanged."""
-    data, mode_name = federation.server_test, "train" if network.training else "eval"
-    x = _two_rows(data.x)
+    samples, mode_name = federation.server_test, "train" if network.training else "eval"
+    x = _copy_rows(samples.x)
     unchanged_inputs = x.clone()
     logits: object = network(x)
     if not torch.equal(x, unchanged_inputs):
@@ -69,7 +69,7 @@ def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
             f"{head_names}: "
             "model=module selects one of them by model.head"
         )
-    check_tensor(f"the logits in {mode_name} mode", logits, (*_two_rows(data.y).shape, federation.n_classes))
+    check_tensor(f"the logits in {mode_name} mode", logits, (*_copy_rows(samples.y).shape, federation.n_classes))
     if not isinstance(logits, Tensor):
         raise contract_error("the logits", "a tensor", logits)
     return logits
@@ -81,16 +81,16 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
     Raises:
         ComponentError: results have a wrong shape or no gradient, or the objective changes logits or labels.
     """
-    y = _two_rows(federation.server_test.y)
+    y = _copy_rows(federation.server_test.y)
     reference = logits.detach().softmax(-1) if objective.uses_reference else None
     unchanged_tensors = logits.detach().clone(), y.clone()
     with _restore_generators():
-        result: object = adapt_objective(federation.targets, objective).per_sample(logits, y, reference)
-        if not isinstance(result, tuple) or len(result) != 2:
-            raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", result)
-        for name, values in zip(("objective", "cross-entropy"), result, strict=True):
+        objective_and_loss: object = adapt_objective(federation.targets, objective).per_sample(logits, y, reference)
+        if not isinstance(objective_and_loss, tuple) or len(objective_and_loss) != 2:
+            raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", objective_and_loss)
+        for name, values in zip(("objective", "cross-entropy"), objective_and_loss, strict=True):
             check_tensor(f"the {name} of per_sample", values, (2,))
-        mini_batch_loss: object = objective.transform_mean(result[0].mean())
+        mini_batch_loss: object = objective.transform_mean(objective_and_loss[0].mean())
     check_tensor("the result of transform_mean", mini_batch_loss, ())
     if not (torch.equal(logits.detach(), unchanged_tensors[0]) and torch.equal(y, unchanged_tensors[1])):
         raise ComponentError("per_sample must not change logits and labels in place")
@@ -98,9 +98,9 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
         raise ComponentError("per_sample and transform_mean must keep the gradient to the logits, got detached values")
 
 
-def _two_rows(rows: Tensor) -> Tensor:
+def _copy_rows(samples: Tensor) -> Tensor:
     """Return copies of the first two rows, or twice the same row if there is only one."""
-    return rows[[0, min(1, len(rows) - 1)]].clone()
+    return samples[[0, min(1, len(samples) - 1)]].clone()
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from fedcohort.flat import has_recurrence
 
 
 @contextmanager
-def spelled_out(network: nn.Module) -> Iterator[None]:
+def unfused(network: nn.Module) -> Iterator[None]:
     """Compute recurrent layers of the network without fused kernels in the block; other layers do not change."""
     if not has_recurrence(network):
         yield

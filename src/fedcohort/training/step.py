@@ -54,7 +54,7 @@ class StepwisePass:
         )
 
 
-def objective_and_losses(
+def evaluate_objective(
     model: FlatModel, objective: Objective, x: Tensor, y: Tensor, reference_probs: Tensor | None
 ) -> tuple[Tensor, Tensor]:
     """Return the mini-batch's objective, with its graph, and its samples' cross-entropies [batch], detached."""
@@ -69,10 +69,10 @@ class PlainSgdStep:
         self.model, self.objective, self.lr = model, objective, lr
 
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        loss, ce = objective_and_losses(self.model, self.objective, x, y, reference)
-        grads = torch.autograd.grad(loss, self.model.tensors)
+        loss, ce = evaluate_objective(self.model, self.objective, x, y, reference)
+        gradients = torch.autograd.grad(loss, self.model.tensors)
         with torch.no_grad():
-            torch._foreach_add_(self.model.tensors, grads, alpha=-self.lr)
+            torch._foreach_add_(self.model.tensors, gradients, alpha=-self.lr)
         return ce
 
 
@@ -86,7 +86,7 @@ class CorrectedStep:
         self.apply_step = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        loss, ce = objective_and_losses(self.model, self.objective, x, y, reference)
+        loss, ce = evaluate_objective(self.model, self.objective, x, y, reference)
         self.model.g.zero_()
         loss.backward()
         self.apply_step(self.corrections)

@@ -29,28 +29,28 @@ def draw_tensor_masks(
         return [None] * len(clients)
     tensor_masks: list[TensorMask | None] = []
     for client in clients:
-        mask = draws.generator("upload", int(client)).random(len(layout.parameters)) < send_probability[client]
-        tensor_masks.append(None if mask.all() else mask)
+        tensor_mask = draws.generator("upload", int(client)).random(len(layout.parameters)) < send_probability[client]
+        tensor_masks.append(None if tensor_mask.all() else tensor_mask)
     return tensor_masks
 
 
-def sent_layout(layout: Layout, mask: TensorMask) -> Layout:
+def make_sent_layout(layout: Layout, tensor_mask: TensorMask) -> Layout:
     """Return the layout of the tensors that a client sends, concatenated."""
-    sent_blocks = [block for block, is_sent in zip(layout.parameters, mask, strict=True) if is_sent]
+    sent_blocks = [block for block, is_sent in zip(layout.parameters, tensor_mask, strict=True) if is_sent]
     offsets = itertools.accumulate((block.size for block in sent_blocks), initial=0)
     blocks = tuple(replace(block, offset=offset) for block, offset in zip(sent_blocks, offsets, strict=False))
     return Layout(blocks, layout.buffers, layout.counters)
 
 
 def transmit_update(
-    codec: Codec, layout: Layout, mask: TensorMask | None, delta: Tensor, rng: Callable[[], np.random.Generator]
+    codec: Codec, layout: Layout, tensor_mask: TensorMask | None, delta: Tensor, rng: Callable[[], np.random.Generator]
 ) -> Tensor:
     """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes."""
-    if mask is None:
+    if tensor_mask is None:
         return codec.transmit(delta, layout, rng)
     received_update = torch.zeros_like(delta)
-    if mask.any():
-        is_sent = np.repeat(mask, [block.size for block in layout.parameters])
+    if tensor_mask.any():
+        is_sent = np.repeat(tensor_mask, [block.size for block in layout.parameters])
         positions = torch.from_numpy(np.flatnonzero(is_sent)).to(delta.device)
-        received_update[positions] = codec.transmit(delta[positions], sent_layout(layout, mask), rng)
+        received_update[positions] = codec.transmit(delta[positions], make_sent_layout(layout, tensor_mask), rng)
     return received_update

@@ -16,7 +16,7 @@ from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
 from fedcohort.hook import Correction
-from fedcohort.training.chain import output_gradient_and_losses
+from fedcohort.training.chain import differentiate_logits
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather_rows
@@ -50,9 +50,9 @@ def correct_many(corrections: Sequence[Correction]) -> Callable[[Tensor, Tensor]
 
     corrections: corrections of one hook, one for each client.
     """
-    stack = getattr(corrections[0], "stack", None)
-    if stack is not None:
-        correct: Callable[[Tensor, Tensor], None] = stack(corrections).correct
+    stack_corrections = getattr(corrections[0], "stack", None)
+    if stack_corrections is not None:
+        correct: Callable[[Tensor, Tensor], None] = stack_corrections(corrections).correct
         return correct
 
     def correct_one_by_one(g: Tensor, w: Tensor) -> None:
@@ -89,12 +89,12 @@ class StackedModels:
         in_dims = (0, 0, 0, 0 if trainer.objective.uses_reference else None, 0)
         self.gradient_and_loss = vmap(grad_and_value(self._client_loss, has_aux=True), in_dims)
 
-    def _view_tensors(self, rows: Tensor) -> list[Tensor]:
+    def _view_tensors(self, vectors: Tensor) -> list[Tensor]:
         """Return the tensors of the network as views of [clients, P]."""
         blocks = self.trainer.worker.layout.parameters
-        return [rows[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
+        return [vectors[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
 
-    def deltas(self) -> Float[Tensor, "k p"]:
+    def compute_updates(self) -> Float[Tensor, "k p"]:
         """Return the updates of all clients, trained minus received parameters, [k, P]."""
         w = torch.cat([tensor_view.flatten(1) for tensor_view in self.tensor_views], 1) if self.is_plain else self.w
         return w - self.trainer.server.w
@@ -118,7 +118,7 @@ class StackedModels:
         self._apply_gradients(len(x))
         return losses
 
-    def _step_chain(self, scale: float, x: Tensor, y: Tensor, reference: Tensor | None, share: Tensor) -> Tensor:
+    def _step_chain(self, scale: float, x: Tensor, y: Tensor, reference: Tensor | None, shares: Tensor) -> Tensor:
         """Add `scale` times the gradients to `targets`, and return the cross-entropies; see `step`."""
         k, h = len(x), x.flatten(2)
         weights, biases = [w[:k] for w in self.tensor_views[::2]], [b[:k, None] for b in self.tensor_views[1::2]]
@@ -127,7 +127,7 @@ class StackedModels:
             h = torch.baddbmm(bias, h, weight.transpose(1, 2)).relu_()
             inputs.append(h)
         logits = torch.baddbmm(biases[-1], h, weights[-1].transpose(1, 2))
-        delta, losses = output_gradient_and_losses(self.trainer.objective, logits, y, reference, share)
+        delta, losses = differentiate_logits(self.trainer.objective, logits, y, reference, shares)
         for i in range(len(weights) - 1, -1, -1):
             output_gradient = delta
             if i:
@@ -172,7 +172,7 @@ class VectorisedEngine:
         """Yield groups of `chunk` consecutive tasks, which have similar sizes, as tasks are sorted by size."""
         return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
 
-    def updates(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train each group at once, and yield the updates in the order of the tasks."""
         return finish_in_blocks(self._train_groups(tasks, down), self.trainer.server.w.device)
 
@@ -184,28 +184,28 @@ class VectorisedEngine:
 
     def _plan_group(self, tasks: Sequence[ClientTask]) -> GroupPlan:
         trainer = self.trainer
-        all_passes = [trainer.passes(task) for task in tasks]
+        all_passes = [trainer.plan_passes(task) for task in tasks]
         samples, batch_sizes = zip(*map(flatten_passes, all_passes), strict=True)
-        columns = np.argsort(np.argsort([-len(size) for size in batch_sizes], kind="stable"))
+        columns = np.argsort(np.argsort([-len(sizes) for sizes in batch_sizes], kind="stable"))
         counts = np.zeros((max(map(len, batch_sizes)), len(tasks)), dtype=np.int64)
-        for k, size in zip(columns, batch_sizes, strict=True):
-            counts[: len(size), k] = size
+        for k, sizes in zip(columns, batch_sizes, strict=True):
+            counts[: len(sizes), k] = sizes
         is_sample = np.arange(counts.max(initial=0)) < counts[:, :, None]
-        positions, chosen_rows = np.arange(is_sample.size).reshape(is_sample.shape), []
-        rows = np.zeros_like(positions)
+        flat_positions, used_positions = np.arange(is_sample.size).reshape(is_sample.shape), []
+        row_table = np.zeros_like(flat_positions)
         for k, task, indices in zip(columns, tasks, samples, strict=True):
             first_sample = trainer.federation.train.offsets[task.client]
-            rows[:, k] = first_sample  # padding repeats a sample, with weight 0
-            rows[:, k][is_sample[:, k]] = first_sample + (indices if task.rows is None else task.rows[indices])
-            chosen_rows.append(positions[:, k][is_sample[:, k]])
-        return GroupPlan(tasks, all_passes, columns, counts, [rows, counts, np.concatenate(chosen_rows)])
+            row_table[:, k] = first_sample  # padding repeats a sample, with weight 0
+            row_table[:, k][is_sample[:, k]] = first_sample + (indices if task.rows is None else task.rows[indices])
+            used_positions.append(flat_positions[:, k][is_sample[:, k]])
+        return GroupPlan(tasks, all_passes, columns, counts, [row_table, counts, np.concatenate(used_positions)])
 
     @torch.no_grad()
     def _train_group(
         self, plan: GroupPlan, down: Mapping[str, Tensor], rows: Tensor, counts: Tensor, used_positions: Tensor
     ) -> Results:
         """Train the clients of a plan; the last three arguments are its arrays on the device."""
-        trainer, data = self.trainer, self.trainer.federation.train
+        trainer, train_data = self.trainer, self.trainer.federation.train
         trainer.worker.load(trainer.server)
         corrections = [trainer.begin_hooks(task, down) for task in plan.tasks]
         models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.row_of_client)], plan.tasks[0].lr)
@@ -213,17 +213,17 @@ class VectorisedEngine:
         sample_shares = is_sample / counts[:, :, None].clamp(min=1).to(models.w)
         losses = torch.zeros_like(sample_shares)
         for step, k in enumerate((plan.batch_sizes > 0).sum(1).tolist()):
-            index = rows[step, :k].flatten()
-            x, y, reference = gather_rows(data.x, index), data.y.index_select(0, index), None
+            batch_rows = rows[step, :k].flatten()
+            x, y, reference = gather_rows(train_data.x, batch_rows), train_data.y.index_select(0, batch_rows), None
             if trainer.objective.uses_reference:
-                reference = trainer.reference(x).unflatten(0, (k, -1))
+                reference = trainer.compute_reference(x).unflatten(0, (k, -1))
             trainer.worker.network.train()
             x, y = x.unflatten(0, (k, -1)), y.unflatten(0, (k, -1))
             losses[step, :k] = models.train_step(x, y, reference, sample_shares[step, :k])
-        deltas, by_client = models.deltas(), plan.batch_sizes.sum(0)[plan.row_of_client].tolist()
+        updates, n_losses = models.compute_updates(), plan.batch_sizes.sum(0)[plan.row_of_client].tolist()
         results = []
-        for i, used_losses in enumerate(losses.flatten().index_select(0, used_positions).split(by_client)):
-            delta = deltas[plan.row_of_client[i]]
-            torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            results.append(trainer.result(plan.tasks[i], delta, plan.passes[i], used_losses, corrections[i]))
+        for i, used_losses in enumerate(losses.flatten().index_select(0, used_positions).split(n_losses)):
+            update = updates[plan.row_of_client[i]]
+            torch.add(trainer.server.w, update, out=trainer.worker.w)
+            results.append(trainer.make_result(plan.tasks[i], update, plan.passes[i], used_losses, corrections[i]))
         return results

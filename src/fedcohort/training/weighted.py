@@ -21,32 +21,32 @@ from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction, Weighing
 from fedcohort.objective.base import Objective
 from fedcohort.training.memory_layout import gather_rows
-from fedcohort.training.passes import endless_batches
-from fedcohort.training.recurrent import spelled_out
+from fedcohort.training.passes import yield_batches
+from fedcohort.training.recurrent import unfused
 from fedcohort.training.step import ParameterStep
 
 LabelledBatch = tuple[Tensor, Tensor]  # inputs, labels
 
 
 @contextmanager
-def eval_mode(network: nn.Module) -> Iterator[None]:
+def keep_eval_mode(network: nn.Module) -> Iterator[None]:
     """Keep the network in eval mode, so that batch norm's statistics and dropout's random numbers do not change."""
-    training = network.training
+    was_training = network.training
     network.eval()
     yield
-    network.train(training)
+    network.train(was_training)
 
 
 def validation_batches(x: Tensor, y: Tensor, batch: int | None, rng: np.random.Generator) -> Iterator[LabelledBatch]:
     """Yield mini-batches of a client's validation samples without end; batch: None for all samples at once."""
-    for batch_order in endless_batches(rng, len(y), batch or len(y)):
+    for batch_order in yield_batches(rng, len(y), batch or len(y)):
         rows = torch.from_numpy(batch_order).to(y.device)
         yield gather_rows(x, rows), y.index_select(0, rows)
 
 
-def _dual_tensor(value: Tensor, tangent: Tensor) -> Tensor:
-    dual: Tensor = forward_ad.make_dual(value.contiguous(), tangent.contiguous())
-    return dual
+def _make_dual_tensor(primal: Tensor, tangent: Tensor) -> Tensor:
+    dual_tensor: Tensor = forward_ad.make_dual(primal.contiguous(), tangent.contiguous())
+    return dual_tensor
 
 
 class MiniBatchView:
@@ -71,7 +71,7 @@ class MiniBatchView:
 
     def validation_gradient(self) -> Float[Tensor, "p"]:
         x, y = self.validation()
-        with eval_mode(self.model.network):
+        with keep_eval_mode(self.model.network):
             return self._gradient(F.cross_entropy(self.model.network(x), y))
 
     def along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
@@ -81,8 +81,8 @@ class MiniBatchView:
         layout, as torch's forward mode of group norm supports no other.
         """
         network, blocks = self.model.network, self.model.layout.parameters
-        with eval_mode(network), spelled_out(network), torch.no_grad(), forward_ad.dual_level():
-            dual_by_name = {block.name: _dual_tensor(block.of(self.model.w), block.of(u)) for block in blocks}
+        with keep_eval_mode(network), unfused(network), torch.no_grad(), forward_ad.dual_level():
+            dual_by_name = {block.name: _make_dual_tensor(block.of(self.model.w), block.of(u)) for block in blocks}
             logits = functional_call(network, dual_by_name, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)
             derivatives: Tensor | None = forward_ad.unpack_dual(objective).tangent
@@ -90,16 +90,16 @@ class MiniBatchView:
 
     def curvature(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
         """Return H u, [P], as the gradient of <gradient, u>."""
-        with eval_mode(self.model.network):
+        with keep_eval_mode(self.model.network):
             sample_objectives, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
             loss = self.objective.transform_mean((weights * sample_objectives).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
             gradients_and_blocks = zip(gradients, self.model.layout.parameters, strict=True)
             return self._gradient(torch.stack([(g * block.of(u)).sum() for g, block in gradients_and_blocks]).sum())
 
-    def _gradient(self, value: Tensor) -> Tensor:
+    def _gradient(self, loss: Tensor) -> Tensor:
         self.model.g.zero_()
-        torch.autograd.backward(value)
+        torch.autograd.backward(loss)
         return self.model.g.clone()
 
 
