@@ -162,7 +162,7 @@ def test_batch_norm_statistics_are_updated_with_the_step(
 
 def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     closing = SimpleNamespace(train_s=2.5, units_asked=np.array([1, 2]))
-    finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), closing=closing)
+    finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), outcome=closing)
     parts, settings = SimpleNamespace(deadline=make("deadline", "fixed")), SimpleNamespace(update_limit=1.0, seed=0)
     step = ServerStep(parts, None, None, None, settings, None, 0.0)  # type: ignore[arg-type]
     for _ in range(2):

@@ -57,9 +57,9 @@ def dispatcher(closes_s: float) -> Any:
         staleness_limit=lambda: None,
     )
     cost_model = SimpleNamespace(
-        rates_of_round=lambda plain: SimpleNamespace(queried_signals={}),
-        count_used=lambda clients, rows: np.full(len(clients), 4),
-        count_processed=lambda used, units: 1.0 * used * units,
+        select_rates=lambda plain: SimpleNamespace(queried_signals={}),
+        count_samples=lambda clients, rows: np.full(len(clients), 4),
+        count_sample_uses=lambda used, units: 1.0 * used * units,
         charge_round=lambda *args: Charge(up_bytes=8.0),
         flops=1.0,
     )

@@ -24,11 +24,11 @@ def finished() -> Any:
     """Round 6: clients 0 and 1 were selected in it; 3 was in round 4, and 2, whose update is too old, in round 1."""
     return SimpleNamespace(
         round=6,
-        dispatched=SimpleNamespace(jobs=make_jobs(client=[0, 1], start_s=[50.0, 50.0]), refilled=started_later()),
+        dispatch=SimpleNamespace(jobs=make_jobs(client=[0, 1], start_s=[50.0, 50.0]), refills=started_later()),
         arrived=make_jobs(client=[1, 3], broadcast=[6, 4], duration_s=[2.0, 30.0], units=[5, 4], assigned=[5, 4]),
         staleness=np.array([0, 2]),
         in_flight=InFlight(make_jobs(client=[0], broadcast=[6], bytes_up=[260.0])),
-        dropped=make_jobs(client=[2], broadcast=[1]),
+        dropped_jobs=make_jobs(client=[2], broadcast=[1]),
     )
 
 

@@ -38,9 +38,9 @@ def finished() -> Any:
     closing = DeadlineOutcome(ids(2, 0, 1), arrived, np.array([3.0, NAN, 7.0]), 8.0, phases, ids(2, 2, 2), 9.0)
     answers = {"loss": ProbeResult(ids(0, 1), np.array([2.0, 3.0]))}
     jobs = SimpleNamespace(client=selection.clients)
-    dispatched = SimpleNamespace(ready=ids(0, 1, 2, 4), queried=SimpleNamespace(answers=answers), jobs=jobs)
+    dispatched = SimpleNamespace(ready_ids=ids(0, 1, 2, 4), queries=SimpleNamespace(answers=answers), jobs=jobs)
     return SimpleNamespace(
-        dispatched=dispatched, selection=selection, closing=closing, queried_ids=ids(0, 1, 2), carries=False
+        dispatch=dispatched, selection=selection, outcome=closing, queried_ids=ids(0, 1, 2), carries_jobs=False
     )
 
 
@@ -78,7 +78,7 @@ def test_the_times_of_a_round_are_reported() -> None:
     """9 s are announced, and the round closes at 8 s; without a deadline or a cohort these metrics are absent."""
     timing = finished()
     assert measure_deadline(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
-    timing.closing = replace(timing.closing, announced_s=np.inf)
+    timing.outcome = replace(timing.outcome, announced_s=np.inf)
     assert measure_deadline(timing) == {"round/closed_s": 8.0}
     timing.selection, timing.arrived = Selection(ids(), timing.selection.scores, {}), []
     assert measure_deadline(timing) == {}

@@ -65,7 +65,7 @@ class AttackedCollector(Collector):
         n_known = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
         self.moments = self.update_sum.new_zeros((2, n_known))  # sums of the known updates and of their squares
 
-    def add(self, update: ClientUpdate) -> None:
+    def add_update(self, update: ClientUpdate) -> None:
         is_attacker = update.client in self.attackers
         self.counts[int(is_attacker)] += 1
         if self.attack.known_updates == ("own" if is_attacker else "honest") and self._is_sound(update):
@@ -79,7 +79,7 @@ class AttackedCollector(Collector):
         if update.group is not None and self.update_matrix is None:
             self._add_group(update.group, update.client, None)
 
-    def finish(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
+    def combine_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
         update_stats = describe_updates(reduce_sum(self.counts), reduce_sum(self.moments))
         for update in self.withheld_updates:
             rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
