@@ -71,7 +71,7 @@ def test_every_dataset_that_reads_columns_by_name_has_the_columns_option() -> No
 
 
 @pytest.mark.parametrize("renaming", [otherwise, in_turn])
-@remedy("Look each column up with `column_of`, so that `dataset.columns` can rename it.")
+@remedy("Look each column up with `find_column`, so that `dataset.columns` can rename it.")
 def test_renamed_columns_give_the_same_data(
     layout: str, renaming: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -92,7 +92,7 @@ def test_renamed_columns_give_the_same_data(
     assert_equal_data(*loaded)
 
 
-@remedy("Look each column up with `column_of`, whose message lists the columns.")
+@remedy("Look each column up with `find_column`, whose message lists the columns.")
 def test_a_missing_column_is_reported_with_the_existing_ones(layout: str, tmp_path: Path) -> None:
     tables, _ = tables_of(layout)
     save(tmp_path, tables, {})

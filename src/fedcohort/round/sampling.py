@@ -41,13 +41,8 @@ class SampleSelection:
         store: ClientStore,
         measurer: SignalAccess,
     ) -> None:
-        self.sample_selection, self.n_train, self.batch, self.store, self.measurer = (
-            sample_selection,
-            federation.n_train,
-            batch,
-            store,
-            measurer,
-        )
+        self.sample_selection, self.n_train, self.batch = sample_selection, federation.n_train, batch
+        self.store, self.measurer = store, measurer
 
     def find_clients_without_losses(self, state: object, selected_ids: Ids) -> Ids:
         """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet."""
