@@ -25,25 +25,25 @@ def main() -> int:
     import hydra
 
     from fedcohort.jobs import grid
-    from fedcohort.jobs.sweep import SWEEP
+    from fedcohort.jobs.sweep import CURRENT_SWEEP
     from fedcohort.startup.command_line import run_with_one_line_errors
     from fedcohort.startup.compat import list_groups_in_place
 
-    grid.register()
+    grid.register_plugins()
     list_groups_in_place()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
         code = run_with_one_line_errors(called, sys.argv[1:], Path(__file__).with_name("configs"))
     except (KeyboardInterrupt, SystemExit):
-        if SWEEP.stop(interrupt.interrupts.exit_code):
+        if CURRENT_SWEEP.stop(interrupt.interrupts.exit_code):
             raise SystemExit(interrupt.interrupts.exit_code) from None
         raise
     except Exception as error:
-        if not SWEEP.has_recorded(error):
-            SWEEP.exit_code()  # a sweep goes on after a job that crashed; its traceback follows
+        if not CURRENT_SWEEP.has_recorded(error):
+            CURRENT_SWEEP.exit_code()  # a sweep goes on after a job that crashed; its traceback follows
             raise
         code = 1
-    return SWEEP.exit_code() or code
+    return CURRENT_SWEEP.exit_code() or code
 
 
 if __name__ == "__main__":

@@ -18,7 +18,7 @@ import pandas as pd
 
 from fedcohort.api.run import run_overrides
 from fedcohort.diagnosis.excess_loss import LOW_QUANTILE
-from fedcohort.results.diagnosis import Diagnosis, diagnose
+from fedcohort.results.diagnosis import Diagnosis, diagnose_run
 from fedcohort.study import definition_file
 
 SCRIPT = Path(__file__).resolve()
@@ -41,11 +41,11 @@ def describe(diagnosis: Diagnosis) -> dict[str, object]:
     """Return the columns of one run."""
     truth = diagnosis.info.noise_rate
     row: dict[str, object] = {"case": diagnosis.noise_case, "advice": diagnosis.advice}
-    row |= {f"gap_{number}": look.noise.gap for number, look in enumerate(diagnosis.looks, 1)}
+    row |= {f"gap_{number}": look.noise.gap for number, look in enumerate(diagnosis.probe_results, 1)}
     row |= {"probe_bytes": diagnosis.probe_bytes}
-    if not diagnosis.valid_looks:
+    if not diagnosis.valid_probes:
         return row
-    look = diagnosis.valid_looks[-1]
+    look = diagnosis.valid_probes[-1]
     fit, true_rates = look.noise.fit, truth[look.clients]
     excess = true_rates - np.quantile(true_rates, LOW_QUANTILE)
     row["auc"] = area_under_curve(fit.rate, true_rates > np.median(true_rates))
@@ -63,7 +63,7 @@ def main(seeds: tuple[int, ...]) -> None:
         for seed in seeds:
             with tempfile.TemporaryDirectory() as logs:
                 overrides = study.overrides_in(name, PROBES, (f"seed={seed}", f"paths.logs={logs}"))
-                rows.append({"setting": name, "seed": seed} | describe(diagnose(run_overrides(overrides).folder)))
+                rows.append({"setting": name, "seed": seed} | describe(diagnose_run(run_overrides(overrides).folder)))
             print(rows[-1], flush=True)
     table = pd.DataFrame(rows)
     table.to_csv(SCRIPT.with_suffix(".csv"), index=False, float_format="%.4g")

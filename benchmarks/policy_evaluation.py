@@ -204,7 +204,7 @@ def tabulate(run: int, folder: Path, gains: np.ndarray, other: Sequence[str]) ->
             chosen = int(np.flatnonzero((round.chosen == COHORTS).all(axis=1))[0])
             summary = known.summarise_cohorts(log, round.t, COHORTS)
             yield Table(run, probabilities(laws[0]), probabilities(laws[1]), gains[round.t], summary, chosen)
-        known.add(round)
+        known.add_round(round)
 
 
 def probabilities(law: CohortLaw) -> np.ndarray:
@@ -227,7 +227,7 @@ def replicate(tables: Sequence[Table], n: int) -> pd.DataFrame:
         common |= dict.fromkeys(("estimate", "low", "high"), np.nan)
         for estimator in policy_evaluation.ESTIMATORS:
             mean = result.estimates.get(estimator)
-            target = truth - own if estimator == policy_evaluation.DIFFERENCE else truth
+            target = truth - own if estimator == policy_evaluation.DR_DIFFERENCE else truth
             row = {**common, "estimator": estimator, "target": target}
             rows.append(row if mean is None else {**row, "estimate": mean.mean, "low": mean.low, "high": mean.high})
     return pd.DataFrame(rows)

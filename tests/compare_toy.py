@@ -6,7 +6,7 @@ from typing import Any
 import pandas as pd
 
 from fedcohort.results.matching.match import Matched, match
-from fedcohort.results.matching.question import Answer, Question, answer
+from fedcohort.results.matching.question import Answer, Question, answer_question
 from fedcohort.results.matching.run import Run
 
 ACC = "test/acc"
@@ -46,7 +46,7 @@ def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **que
         for run in runs
         for step in steps
     ]
-    return answer(comparison, matched, pd.DataFrame(rows))
+    return answer_question(comparison, matched, pd.DataFrame(rows))
 
 
 def notes_with(matched: Matched, words: str) -> list[str]:

@@ -95,7 +95,7 @@ def test_a_result_has_frames_a_summary_and_a_page(tmp_path: Path) -> None:
 def test_a_result_that_is_shown_draws_its_figures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A run in a notebook has no terminal; without the observer nothing is drawn."""
     drawn: list[Path] = []
-    monkeypatch.setattr(run_figures, "redraw", drawn.append)
+    monkeypatch.setattr(run_figures, "redraw_run", drawn.append)
     result = run(tmp_path, rounds=1, callback={"progress": None, "summary": None})
     assert not (result.folder / "report.html").exists()
     result._repr_html_()

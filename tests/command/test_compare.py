@@ -13,7 +13,7 @@ from mlflow.entities import Metric, Param, RunTag
 
 from compare_toy import ACC
 from fedcohort.api.comparison import Options
-from fedcohort.command.compare import compare, main, parse
+from fedcohort.command.compare import compare_runs, main, parse_options
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
 from fedcohort.startup.command_line import run_with_one_line_errors
 from fedcohort.startup.comparison import read_answer
@@ -62,11 +62,11 @@ def make_options(logs: Logs, **changes: str) -> Options:
 def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
     """The mean of rounds 1 to 3 differs by .05 * 2: the same on both seeds. The page is named first."""
     fill(logs)
-    text, files = compare(make_options(logs, sweep="s", baseline="a"))
+    text, files = compare_runs(make_options(logs, sweep="s", baseline="a"))
     assert "b has 2 seeds in common with a (+10.0 points): a verdict needs 3." in text
     assert [file.name for file in files[:4]] == ["report.html", "table.md", "table.tex", "table.csv"]
     assert {"curves.svg", "differences.pdf", "forest.png"} <= {file.name for file in files}
-    text, files = compare(make_options(logs, filter="params.dataset = 'digits'", curves="false"))
+    text, files = compare_runs(make_options(logs, filter="params.dataset = 'digits'", curves="false"))
     assert "missing: a has no run of seed 2" in text
     assert "curves.png" not in [file.name for file in files]
 
@@ -74,20 +74,20 @@ def test_a_sweep_becomes_tables_and_figures(logs: Logs) -> None:
 def test_the_option_last_means_the_latest_sweep(logs: Logs) -> None:
     """Of the sweeps one and two the runs of two are the newest, and the page names it."""
     fill_seeds(logs, [(0.1, {}, {"sweep_id": "one"}), (0.3, {}, {"sweep_id": "two"}), (0.5, {}, {"sweep_id": "two"})])
-    text, _ = compare(make_options(logs, sweep="last", curves="false"))
+    text, _ = compare_runs(make_options(logs, sweep="last", curves="false"))
     assert "2 runs of sweep two; " in text
 
 
 def test_without_sweeps_the_option_last_is_an_error(logs: Logs) -> None:
     fill_lengths(logs)
     with pytest.raises(OptionError, match="sweep must be null: experiment 'fedcohort' has no sweep, got 'last'"):
-        compare(make_options(logs, sweep="last"))
+        compare_runs(make_options(logs, sweep="last"))
 
 
 def test_several_metrics_and_costs_are_compared(logs: Logs) -> None:
     """b costs what a does, and its worst clients are as good: 10 % of rounds 1 to 3, and 11 % on seed 1."""
     fill(logs)
-    text, files = compare(
+    text, files = compare_runs(
         make_options(logs, sweep="s", baseline="a", metric=f"{ACC},clients/acc_worst5", curves="false")
     )
     header, _, row = (line for line in text.splitlines() if line.startswith("|") and not line.startswith("| a"))
@@ -99,17 +99,17 @@ def test_several_metrics_and_costs_are_compared(logs: Logs) -> None:
     with pytest.raises(
         OptionError, match=r"metric must be one of clients/acc_worst5, comm/down_bytes, .* got 'test/ac'"
     ):
-        compare(make_options(logs, sweep="s", metric=f"{ACC},test/ac"))
+        compare_runs(make_options(logs, sweep="s", metric=f"{ACC},test/ac"))
 
 
 def test_the_run_of_a_report_is_not_compared(logs: Logs) -> None:
     fill(logs)
-    text, _ = compare(make_options(logs, sweep="s", baseline="a", report="true", curves="false"))
+    text, _ = compare_runs(make_options(logs, sweep="s", baseline="a", report="true", curves="false"))
     client = logs.client()
     (run,) = client.search_runs(["1"], "tags.report = 's'")
     assert text.endswith(f"\nMLflow: report: test/acc by selector, against a ({run.info.run_id[:8]})\n")
     assert "b has 2 seeds in common with a" in run.data.tags["mlflow.note.content"]
-    assert compare(make_options(logs, curves="false"))[0].count("left out") == 0
+    assert compare_runs(make_options(logs, curves="false"))[0].count("left out") == 0
     client.set_tag(run.info.run_id, "sweep_id", "s")
     options = make_options(logs, sweep="s")
     assert len(read_answer(options.query, options.question).matched.cells["", "b"]) == 2
@@ -129,29 +129,31 @@ def test_the_later_of_two_values_of_a_round_counts(logs: Logs) -> None:
 def test_a_target_adds_tables(logs: Logs) -> None:
     """b has .15 a round, a .1, a round takes 7 s: .3 is met after 14 and 21 s, and seeds differ by a hundredth."""
     fill(logs)
-    text, files = compare(make_options(logs, sweep="s", baseline="a", target="0.3", crossing="first"))
+    text, files = compare_runs(make_options(logs, sweep="s", baseline="a", target="0.3", crossing="first"))
     assert "## Cost until test/acc is 30 %" in text
     assert "| a | 2 of 2 seeds | 21 s |" in text
     assert "| b | 2 of 2 seeds | 14 s | 1.50 |" in text
     assert {"target.md", "target.tex", "target.csv"} <= {file.name for file in files}
-    text, files = compare(make_options(logs, sweep="s", baseline="a", target="best_of:a", axis="bytes", curves="false"))
+    text, files = compare_runs(
+        make_options(logs, sweep="s", baseline="a", target="best_of:a", axis="bytes", curves="false")
+    )
     assert "## Cost until test/acc is 20 to 21 %" in text
     with pytest.raises(OptionError, match="axis=client_flops is not known of run"):
-        compare(make_options(logs, sweep="s", target="0.3", axis="client_flops"))
+        compare_runs(make_options(logs, sweep="s", target="0.3", axis="client_flops"))
 
 
 def test_an_extended_budget_replaces_the_first_one(logs: Logs) -> None:
     """The first run was ended by a budget; a run of an older version, which had no budget, is not mentioned."""
     ended = {"until.acc": "0.4", "rounds_done": "2", "ended_by": "until.acc"}
     fill_seeds(logs, [(0.1, {"rounds": "3", "until.acc": "0.2"}, ended), (0.1, {"rounds": "3"}, {})])
-    text, _ = compare(make_options(logs, rows="until.acc", curves="false"))
+    text, _ = compare_runs(make_options(logs, rows="until.acc", curves="false"))
     assert "| 0.4 | 1 | 10.0 |\n| null | 1 | 10.0 |" in text
     assert "- ended by until.acc=0.4: 1 run, after 2 rounds" in text
 
 
 def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
     fill_lengths(logs)
-    text, _ = compare(make_options(logs, curves="false"))
+    text, _ = compare_runs(make_options(logs, curves="false"))
     assert "| a | 2 | 25.0 [" in text
     left_out, how = next(line for line in text.splitlines() if "left out" in line).split("): it differs")
     assert [name in left_out for name in ("a-s0", "a-s1", "a-s2", "a-s3")] == [True, True, False, False]
@@ -160,30 +162,30 @@ def test_runs_that_were_extended_differ_in_rounds(logs: Logs) -> None:
 
 def test_runs_can_be_compared_by_rounds(logs: Logs) -> None:
     fill_lengths(logs)
-    text, _ = compare(make_options(logs, rows="rounds", curves="false"))
+    text, _ = compare_runs(make_options(logs, rows="rounds", curves="false"))
     assert "| 3 | 2 | 25.0 [" in text
     assert "| 20 | 2 | 5.0 [" in text
-    text, _ = compare(make_options(logs, rows="selector", cols="rounds", curves="false"))
+    text, _ = compare_runs(make_options(logs, rows="selector", cols="rounds", curves="false"))
     assert "| rounds | selector | seeds |" in text
 
 
 def test_missing_runs_are_reported(logs: Logs) -> None:
     fill(logs)
     with pytest.raises(TrackingError, match=r"no runs in experiment 'fedcohort' with tags\.sweep_id LIKE '%s%' and"):
-        compare(make_options(logs, sweep="s", filter="params.seed = '7'"))
+        compare_runs(make_options(logs, sweep="s", filter="params.seed = '7'"))
     with pytest.raises(OptionError, match=r"sweep must be one of s, t, got 'lst'; did you mean last\?"):
-        compare(make_options(logs, sweep="lst"))
+        compare_runs(make_options(logs, sweep="lst"))
     with pytest.raises(OptionError, match="experiment must be one of Default, fedcohort, got 'x'"):
-        compare(make_options(logs, experiment="x"))
+        compare_runs(make_options(logs, experiment="x"))
     with pytest.raises(OptionError, match=r"filter: MLflow can't read 'what\?'"):
-        compare(make_options(logs, filter="what?"))
+        compare_runs(make_options(logs, filter="what?"))
     assert not (logs.path / "out").exists()
 
 
 def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
     where = tmp_path / "none.db"
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
-        runs.connect(runs.Query(f"sqlite:///{where}", "fedcohort"))
+        runs.connect(runs.RunQuery(f"sqlite:///{where}", "fedcohort"))
     assert not where.exists()
 
 
@@ -208,7 +210,7 @@ def test_a_missing_database_is_not_created(tmp_path: Path) -> None:
 )
 def test_wrong_arguments_are_reported(word: str, line: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FedcohortError):
-        parse([word])
+        parse_options([word])
     assert run_with_one_line_errors(lambda: main([word]), [word], Path(CONFIGS)) == 2
     text = capsys.readouterr().err
     assert text.startswith(line)
@@ -226,4 +228,4 @@ def test_a_stalling_server_gives_an_error_with_option_and_address(tmp_path: Path
     with socket.create_server(("127.0.0.1", 0)) as server:  # it accepts a connection and never answers
         uri = f"http://127.0.0.1:{server.getsockname()[1]}"
         with pytest.raises(TrackingError, match=rf"MLflow at {uri} can't be read \(.*wait_s\) took longer than 0.2 s"):
-            compare(parse([f"tracking_uri={uri}", "wait_s=0.2", f"out={tmp_path}"]))
+            compare_runs(parse_options([f"tracking_uri={uri}", "wait_s=0.2", f"out={tmp_path}"]))

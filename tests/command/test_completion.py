@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from fedcohort.command.completion import candidates, main
+from fedcohort.command.completion import list_completions, main
 from yaml_words import ROOT
 
 
@@ -29,7 +29,7 @@ def test_completion_candidates_are_listed(
 ) -> None:
     monkeypatch.chdir(ROOT)
     context: Any = SimpleNamespace(info_name=command, params={"arguments": before})
-    assert candidates(context, incomplete) == expected
+    assert list_completions(context, incomplete) == expected
 
 
 def test_the_shell_script_calls_the_command(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -146,7 +146,7 @@ def test_paths_are_distinguished_from_dataset_names(word: str, expected: bool) -
 
 def test_commands_are_quoted_for_a_shell() -> None:
     words = ["dataset.path='my table.csv'", "dataset.label=x", "a=['$b']", "dataset.leave_out=[a,b]"]
-    command = data.training_command(words)
+    command = data.spell_training_command(words)
     assert command.startswith("python train.py \"dataset.path='my table.csv'\" dataset.label=x ")
     assert shlex.split(command)[2:] == words
 

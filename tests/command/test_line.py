@@ -14,12 +14,12 @@ def test_help_lists_every_command_and_how_options_are_typed(capsys: pytest.Captu
     assert "typed as name=value" in " ".join(text.split())
 
 
-@pytest.mark.parametrize("name", sorted(set(line.COMMANDS) - {line.RUN}))
+@pytest.mark.parametrize("name", sorted(set(line.COMMANDS) - {line.RUN_COMMAND}))
 def test_each_command_is_described_by_its_module(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert line.main([name, "-h"]) == 0
     text = capsys.readouterr().out
     assert f"Usage: fedcohort {name} " in text
-    module = Path(line.__file__).with_name(f"{line.module_name(name)}.py").read_text()
+    module = Path(line.__file__).with_name(f"{line.spell_module_name(name)}.py").read_text()
     last_line = module.split('"""')[1].strip().splitlines()[-1]
     assert last_line.strip() in text, "lines are kept as they are typed"
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from fedcohort.command.methods import main, table_rows
+from fedcohort.command.methods import main, make_table_rows
 from fedcohort.signal.base import list_signals
 from yaml_words import CONFIGS, ROOT
 
@@ -16,7 +16,7 @@ from yaml_words import CONFIGS, ROOT
 )
 def test_the_page_agrees_with_the_docstrings(group: str, head: str) -> None:
     """A method that the table lacks is listed all the same, because a new method is three files."""
-    rows = table_rows(group, CONFIGS)
+    rows = make_table_rows(group, CONFIGS)
     page = (ROOT / "docs" / "methods.md").read_text()
     lines = page.split(head)[1].splitlines()
     table = [line for line in lines[: lines.index("")] if line]
@@ -27,20 +27,20 @@ def test_the_page_agrees_with_the_docstrings(group: str, head: str) -> None:
 
 def test_an_alias_shows_its_comment_and_its_signals() -> None:
     """Nothing else reads the server's loss but a FLASH that is paid with it; the other repairs read what FLASH does."""
-    agg, selector = table_rows("agg", CONFIGS), table_rows("selector", CONFIGS)
+    agg, selector = make_table_rows("agg", CONFIGS), make_table_rows("selector", CONFIGS)
     assert agg["fedavgm"].startswith("| `fedavgm` | FedAvg with server momentum")
     assert agg["fedavgm"].endswith("| as `fedavg` |")
     assert agg["ccr"].endswith("| as `rhfl` |")
     assert selector["flash_literal"].endswith("| as `flash` | yes |")
     assert selector["flash_progress"].endswith("| `duration`, `robust_loss`, `server_val_loss`, `val_loss` | yes |")
     assert not [line for line in (*agg.values(), *selector.values()) if line.endswith(("| |", "| | yes |"))]
-    assert "nothing" in table_rows("selector", CONFIGS)["round_robin"]
+    assert "nothing" in make_table_rows("selector", CONFIGS)["round_robin"]
 
 
 def test_a_component_is_found_wherever_its_yaml_defines_it() -> None:
-    assert table_rows("agg", CONFIGS)["rhfl"].endswith("| `sce_loss` |")
-    assert table_rows("partition", CONFIGS)["own"].endswith("| |"), "whose part is chosen by its data"
-    assert table_rows("objective", CONFIGS)["propfair"].startswith(
+    assert make_table_rows("agg", CONFIGS)["rhfl"].endswith("| `sce_loss` |")
+    assert make_table_rows("partition", CONFIGS)["own"].endswith("| |"), "whose part is chosen by its data"
+    assert make_table_rows("objective", CONFIGS)["propfair"].startswith(
         "| `propfair` | PropFair: "
     )  # made of another objective
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.command.new import KINDS, main, make_files
+from fedcohort.command.new import GROUPS, main, make_files
 from fedcohort.errors import OptionError
 from yaml_words import ROOT
 
@@ -40,9 +40,9 @@ FAULTS = {  # one in each kind's formula, which its own test notices, so that a 
 
 @pytest.mark.usefixtures("checkout")
 def test_each_kind_passes_its_own_test_and_the_laws_and_the_test_notices_a_fault() -> None:
-    assert FAULTS.keys() == KINDS.keys()
+    assert FAULTS.keys() == GROUPS.keys()
     tests, laws = [], []
-    for kind, group in KINDS.items():
+    for kind, group in GROUPS.items():
         for name in ("my_own", "faulty"):
             assert main([kind, name]) == 0
             tests.append(f"tests/{group}/test_{name}.py")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.command.profile import measure
+from fedcohort.command.profile import measure_run
 from fedcohort.errors import OptionError
 from fedcohort.host.stopwatch import STAGE_NAMES, Stopwatch
 from run_harness import SMALL
@@ -16,7 +16,7 @@ def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -
     now = iter([0.0, 1.0, 4.0, 9.0])
     monkeypatch.setattr(time, "perf_counter", lambda: next(now))
     watch = Stopwatch()
-    with watch.stage("select"), watch.stage("probe"):
+    with watch.measure_stage("select"), watch.measure_stage("probe"):
         pass
     spent = watch.lap_seconds()
     assert (spent["select"], spent["probe"]) == (1.0 + 5.0, 3.0)
@@ -26,7 +26,7 @@ def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("processes", [1, 2])
 def test_a_run_is_split_into_stages(processes: int) -> None:
     words = [word for word in SMALL if not word.startswith(("callback", "logger"))]
-    times = measure(
+    times = measure_run(
         [*words, "selector=flash", f"rounds={3 + processes}", f"trainer.devices={processes}"], Path(CONFIGS)
     )
     assert times["rounds"] == 2 + processes
@@ -37,4 +37,4 @@ def test_a_run_is_split_into_stages(processes: int) -> None:
 
 def test_a_run_of_one_round_is_rejected() -> None:
     with pytest.raises(OptionError, match="rounds must be an integer in"):
-        measure(["rounds=1"], Path(CONFIGS))
+        measure_run(["rounds=1"], Path(CONFIGS))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.command import line
-from fedcohort.command.replay import Replayed, main, make_selectors, replay
+from fedcohort.command.replay import ReplayResult, main, make_selectors, replay
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import find_signal_columns, read_log
 from fedcohort.startup.command_line import run_with_one_line_errors
@@ -22,7 +22,7 @@ def ran(logs: Path, *words: str) -> Path:
     return go(logs, *LOGGED, *words).folder
 
 
-def again(folder: Path, *words: str) -> Replayed:
+def again(folder: Path, *words: str) -> ReplayResult:
     log = read_log(folder)
     return replay(log, *make_selectors(log, words, Path(CONFIGS)))
 
@@ -34,7 +34,7 @@ def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_with_over_selection_is_replayed_identically(tmp_path: Path) -> None:
     folder = ran(tmp_path, "deadline=over_commit", "selector=oort", "availability=diurnal", "availability.day_s=2000")
-    assert again(folder) == Replayed(rounds=6)
+    assert again(folder) == ReplayResult(rounds=6)
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +54,7 @@ def ucb(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
 )
 def test_the_same_selector_selects_the_same_clients(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert again(ran(tmp_path, *words)) == Replayed(6)
+    assert again(ran(tmp_path, *words)) == ReplayResult(6)
 
 
 @pytest.mark.parametrize(
@@ -73,7 +73,7 @@ def test_the_same_selector_selects_the_same_clients(tmp_path: Path, words: tuple
 )
 def test_vectors_and_static_signals_are_logged(tmp_path: Path, words: tuple[str, ...]) -> None:
     folder = ran(tmp_path, *words)
-    assert again(folder) == Replayed(6)
+    assert again(folder) == ReplayResult(6)
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +149,7 @@ def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
 def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
     """With every product of two clients turned round, others are left out, and drawn less later."""
     folder = ran(tmp_path, "selector=fedpns", "selector.keep=0.3")
-    assert again(folder) == Replayed(6)
+    assert again(folder) == ReplayResult(6)
     log, turned = read_log(folder), []
     for now in log.rounds:
         H, m = now.signals["update_gram"].copy(), len(now.arrived)
@@ -185,18 +185,18 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
 
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
     replayed = again(ucb, "selector=round_robin", "selector.tie=id")
-    assert replayed == Replayed(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # before any training
+    assert replayed == ReplayResult(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # before any training
 
 
 def test_other_options_stop_at_a_later_round(flash: Path) -> None:
     """Round 1 selects all clients for any options; without exploration the posterior mean chooses in later rounds."""
     assert again(flash, "selector.gamma_scale=0").step in range(2, 7)
-    assert again(flash, "selector=flash") == again(flash) == Replayed(6)
+    assert again(flash, "selector=flash") == again(flash) == ReplayResult(6)
 
 
 def test_unspecified_options_are_those_of_the_run(tmp_path: Path) -> None:
     folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
-    assert again(folder, "selector.tie=id") == Replayed(6)
+    assert again(folder, "selector.tie=id") == ReplayResult(6)
     assert again(folder, "selector=round_robin").step == 1  # the word's own default draws among ties
 
 
@@ -212,7 +212,7 @@ def test_an_interrupted_run_is_replayed_up_to_its_last_round(flash: Path, tmp_pa
         (tmp_path / name).write_bytes((flash / name).read_bytes())
     lines = (flash / "journal.jsonl").read_text().splitlines(keepends=True)
     (tmp_path / "journal.jsonl").write_text("".join(lines[:4]))
-    assert again(tmp_path) == Replayed(3)
+    assert again(tmp_path) == ReplayResult(3)
     (tmp_path / "journal.jsonl").write_text(lines[0])
     with pytest.raises(CheckpointError, match="no rounds to replay"):
         again(tmp_path)

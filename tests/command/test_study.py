@@ -34,7 +34,7 @@ CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 )
 def test_wrong_arguments_are_reported(words: list[str], message: str) -> None:
     with pytest.raises(OptionError, match=message):
-        study.parse(words)
+        study.parse_arguments(words)
 
 
 def test_a_study_is_run_and_reported(

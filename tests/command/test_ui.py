@@ -18,7 +18,7 @@ from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
     where = logs.place()
     client = server.connect(where)
-    experiment = server.experiment_id(client, where)
+    experiment = server.find_or_create_experiment(client, where)
     everything = f"#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
     assert ui.find_page(where, "last") == ui.find_page(where, "null") == everything
     for sweep in ("b", "a"):
@@ -33,14 +33,14 @@ def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
 
 def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
-        ui.find_page(server.place(None, EXPERIMENT, tmp_path), "null")
+        ui.find_page(server.locate(None, EXPERIMENT, tmp_path), "null")
     with pytest.raises(OptionError, match=f"experiment must be one of .*, got '{EXPERIMENT}"):
         ui.find_page(logs.place(), "null")
     with pytest.raises(TrackingError, match=r"MLflow at http://127.0.0.1:9 can't be read"):
         ui.main(["tracking_uri=http://127.0.0.1:9"])
     for words, message in ((["port"], "type name=value"), (["port=0"], "port must be"), (["prt=1"], "prt")):
         with pytest.raises(OptionError, match=message):
-            ui.parse(words)
+            ui.parse_options(words)
 
 
 class Server:
@@ -60,7 +60,7 @@ class Server:
 def test_the_server_runs_until_it_or_the_command_ends(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], is_interrupted: bool
 ) -> None:
-    server.experiment_id(server.connect(logs.place()), logs.place())
+    server.find_or_create_experiment(server.connect(logs.place()), logs.place())
     ended: list[int] = []
     waits = iter([KeyboardInterrupt] if is_interrupted else [])
 

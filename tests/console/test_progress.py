@@ -92,7 +92,9 @@ def test_a_budget_is_in_the_start_table(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
-    monkeypatch.setattr(module, "console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False))
+    monkeypatch.setattr(
+        module, "make_console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False)
+    )
     play([Progress(lines_every=1)], info(tmp_path / "run"))
     output = screen.getvalue()
     assert f" accuracy {report(6).metrics['test/acc']:.3f}  simulated 31 min  elapsed 1 s" in output
@@ -123,7 +125,7 @@ def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "IPython.display", types.SimpleNamespace(HTML=str, display=display))
     screen = Console(file=io.StringIO(), force_jupyter=False, width=80)
     screen.is_jupyter = True
-    monkeypatch.setattr(module, "console", lambda: screen)
+    monkeypatch.setattr(module, "make_console", lambda: screen)
     with terminal.print_progress_only():
         play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
     assert len(displayed) == 5
@@ -134,7 +136,9 @@ def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.M
 
 def test_on_a_terminal_a_command_can_be_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     screen = io.StringIO()
-    monkeypatch.setattr(module, "console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False))
+    monkeypatch.setattr(
+        module, "make_console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False)
+    )
     command = f"mlflow ui --backend-store-uri sqlite:///{'long/' * 30}mlflow.db"
     facts = info(tmp_path / ("a-name-" * 15), tags={"tracking": command})
     watcher = Progress(lines_every=1)

@@ -14,7 +14,7 @@ from fedcohort.console.summary import Summary
 from fedcohort.errors import OptionError
 from fedcohort.record import metadata
 from fedcohort.record.journal import Journal
-from fedcohort.results.summary_rows import more_rows
+from fedcohort.results.summary_rows import list_further_rows
 from record.made_up import info, play, report
 
 
@@ -220,5 +220,5 @@ def test_values_that_vary_between_rounds_cover_all_rounds(tmp_path: Path) -> Non
         watcher.finish("finished")
     summary = written(tmp_path / "run")
     assert summary["means"] == {"attack/weight": 0.25}
-    assert dict(more_rows(summary))["aggregation weight of attackers, mean over rounds"] == "25.0 %"
+    assert dict(list_further_rows(summary))["aggregation weight of attackers, mean over rounds"] == "25.0 %"
     assert summary["rounds_without_update"] == 2

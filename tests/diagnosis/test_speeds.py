@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.diagnosis.speeds import Durations, Speeds, estimate_speeds, fast_clients, slowest_seconds
+from fedcohort.diagnosis.speeds import Durations, Speeds, choose_fast_clients, estimate_speeds, predict_slowest_seconds
 
 
 def durations_of(table: np.ndarray) -> Durations:
@@ -59,7 +59,7 @@ def test_the_interval_holds_the_true_share() -> None:
 
 def test_the_slowest_of_a_cohort() -> None:
     """Without variance within clients, the slowest of two of {1, 3} is 1 with 1/4, and 3 otherwise."""
-    assert slowest_seconds(np.log(np.array([1.0, 3.0])), 0.0, 2) == pytest.approx(2.5)
+    assert predict_slowest_seconds(np.log(np.array([1.0, 3.0])), 0.0, 2) == pytest.approx(2.5)
 
 
 @pytest.mark.parametrize(("cover", "n_fast"), [(0.0, 3), (0.5, 4), (0.9, 6)])
@@ -71,13 +71,13 @@ def test_slow_clients_stay_where_they_hold_a_class(cover: float, n_fast: int) ->
     """
     counts = np.repeat(10.0 * np.eye(2), 3, axis=0)
     speeds = Speeds(0.9, 0.8, 1.0, np.repeat([0.0, np.log(10.0)], 3), 0.0)
-    is_fast, gain = fast_clients(speeds, counts, np.ones(6, dtype=bool), 2, cover, 1.25)
+    is_fast, gain = choose_fast_clients(speeds, counts, np.ones(6, dtype=bool), 2, cover, 1.25)
     assert is_fast.sum() == n_fast
     assert (gain > 1.25) == (cover < 0.9)
 
 
 def test_a_small_gain_is_not_worth_a_client() -> None:
     speeds = Speeds(0.9, 0.8, 1.0, np.repeat([0.0, 0.1], 3), 0.0)
-    is_fast, gain = fast_clients(speeds, np.ones((6, 2)), np.ones(6, dtype=bool), 2, 0.5, 1.25)
+    is_fast, gain = choose_fast_clients(speeds, np.ones((6, 2)), np.ones(6, dtype=bool), 2, 0.5, 1.25)
     assert is_fast.all()
     assert gain == 1.0

@@ -16,7 +16,7 @@ NVIDIA = "GPU 0: NVIDIA H100 (UUID: GPU-1)\nGPU 1: NVIDIA H100 (UUID: GPU-2)"
 
 @pytest.fixture(autouse=True)
 def none_held(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(gpus, "_LOCKS", {})
+    monkeypatch.setattr(gpus, "_LOCK_BY_SWEEP", {})
     monkeypatch.setenv(gpus.VISIBLE_VARIABLE, "")
     monkeypatch.delenv(gpus.VISIBLE_VARIABLE)
 
@@ -41,10 +41,10 @@ def test_which_cards_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_free_ones_first_then_in_turn(tmp_path: Path) -> None:
     """A lock is of an open file: a second process is a second look at it."""
     assert gpus.take_gpu(tmp_path, ["3", "5"], 7) == "3"
-    first = gpus._LOCKS.pop(tmp_path)
+    first = gpus._LOCK_BY_SWEEP.pop(tmp_path)
     assert first is not None
     assert gpus.take_gpu(tmp_path, ["3", "5"], 7) == "5"
-    other_launcher = gpus._LOCKS.pop(tmp_path)
+    other_launcher = gpus._LOCK_BY_SWEEP.pop(tmp_path)
     assert [gpus.take_gpu(tmp_path, ["3", "5"], number) for number in (4, 5)] == ["3", "5"], "more processes than cards"
     assert os.environ[gpus.VISIBLE_VARIABLE] == "5"
     first.close()

@@ -30,7 +30,7 @@ def launched(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[list[str]]]:
         launched_jobs.extend(jobs)
         return []
 
-    monkeypatch.setattr(sweep, "SWEEP", Sweep())
+    monkeypatch.setattr(sweep, "CURRENT_SWEEP", Sweep())
     monkeypatch.setattr(Plugins, "instantiate_launcher", lambda *_, **__: SimpleNamespace(launch=launch))
     with initialize_config_dir(str(CONFIGS), version_base="1.3"):
         yield launched_jobs
@@ -42,7 +42,7 @@ def gridded(logs: Path, *words: str) -> Grid:
     assert hydra is not None
     typed = [*words, *COMMON, f"paths.logs={logs}"]
     config = hydra.compose_config("train", typed, RunMode.MULTIRUN)
-    grid.register()
+    grid.register_plugins()
     context = HydraContext(config_loader=hydra.config_loader, callbacks=None)  # type: ignore[arg-type]
     sweeper = Plugins.instance().instantiate_sweeper(config=config, hydra_context=context, task_function=print)
     assert isinstance(sweeper, Grid)
@@ -89,13 +89,13 @@ def test_the_others_run_where_that_is_wanted(tmp_path: Path, launched: list[list
     words = ("selector=random,flash", "cohort=4,40", "sweep.skip_refused=true", "hydra.sweeper.max_batch_size=1")
     gridded(tmp_path, *words).sweep([])
     assert [job[:2] for job in launched] == [["selector=random", "cohort=4"], ["selector=flash", "cohort=4"]]
-    plan = read_plan(sweep.SWEEP.folder or tmp_path)
+    plan = read_plan(sweep.CURRENT_SWEEP.folder or tmp_path)
     assert isinstance(plan, Plan)
     assert plan.jobs == launched
     assert [(words[:2], why) for words, why in plan.refused] == [
         ([f"selector={name}", "cohort=40"], "cohort=40 exceeds clients=12") for name in ("random", "flash")
     ]
-    sweep.SWEEP.folder = None
+    sweep.CURRENT_SWEEP.folder = None
     with pytest.raises(IncompatibleConfig, match=r"^2 of 2 jobs would be rejected, and none was started:\n  job 1 "):
         gridded(tmp_path, "cohort=40,41", "sweep.skip_refused=true").sweep([])
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.jobs import local
-from fedcohort.jobs.local import describe_exit, log_path, run_in_workers, run_local
+from fedcohort.jobs.local import describe_exit, find_log_path, run_in_workers, run_local
 from fedcohort.record import sweep_folder
 from job_toy import toy
 from yaml_words import ROOT
@@ -59,7 +59,7 @@ if __name__ == "__main__":
 @pytest.fixture(autouse=True)
 def light(monkeypatch: pytest.MonkeyPatch) -> None:
     """Start a fork server with few imports, unless there is one."""
-    monkeypatch.setattr(local, "IMPORTED", ("fedcohort.jobs.fork_server",))
+    monkeypatch.setattr(local, "PRELOADED_MODULES", ("fedcohort.jobs.fork_server",))
 
 
 def pid_of(folder: Path, number: int) -> int:
@@ -73,7 +73,7 @@ def test_a_worker_that_dies_costs_its_own_job_only(tmp_path: Path) -> None:
     jobs = {3: ("note",), 4: ("die",), 5: ("note",), 6: ("note",)}
     assert list(run_in_workers(toy(tmp_path), jobs, 1)) == [(3, ""), (4, KILLED), (5, ""), (6, "")]
     assert pid_of(tmp_path, 3) == pid_of(tmp_path, 4) != pid_of(tmp_path, 5) == pid_of(tmp_path, 6)
-    assert [log_path(tmp_path, number).read_text() for number in jobs] == [f"job {number}\n" for number in jobs]
+    assert [find_log_path(tmp_path, number).read_text() for number in jobs] == [f"job {number}\n" for number in jobs]
 
 
 def test_a_job_whose_process_dies_has_failed(tmp_path: Path) -> None:

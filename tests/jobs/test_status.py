@@ -20,7 +20,7 @@ def ran(folder: Path, done: int, *validation: float) -> Path:
     folder.mkdir(parents=True)
     (folder / "status.json").write_text(json.dumps({"rounds_done": done, "rounds": 50}))
     step = {"time_ms": 0, "trace": {}, "fingerprint": "", "cohort": [], "arrived": []}
-    lines = [json.dumps({**step, "step": n, "metrics": {status.METRIC: v}}) for n, v in enumerate(validation)]
+    lines = [json.dumps({**step, "step": n, "metrics": {status.BEST_METRIC: v}}) for n, v in enumerate(validation)]
     (folder / "journal.jsonl").write_text("".join(f"{line}\n" for line in lines))
     return folder
 
@@ -94,7 +94,7 @@ def test_the_line_has_counts_and_the_best_job(
 ) -> None:
     """It is rewritten on a terminal; a log has one line for each change."""
     lines = list[str]()
-    monkeypatch.setattr(status, "POLL_S", 0.01)
+    monkeypatch.setattr(status, "POLL_INTERVAL_S", 0.01)
     monkeypatch.setattr(sys.stderr, "isatty", lambda: is_terminal)
     monkeypatch.setattr(logging.getLogger("fedcohort"), "info", lambda text, *values: lines.append(text % values))
     sweep = tmp_path / "s"

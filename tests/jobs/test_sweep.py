@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from command_harness import FinishedCommand, run_command
-from fedcohort.command.compare import parse
+from fedcohort.command.compare import parse_options
 from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import read_answer
 from run_harness import go
@@ -114,5 +114,5 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     words = shlex.split(line)[1:]
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
-    options = parse(words[1:])
+    options = parse_options(words[1:])
     assert ("", "flash") in read_answer(options.query, options.question).matched.cells

@@ -13,7 +13,7 @@ from mlflow.entities import Metric, Param, RunTag
 from omegaconf import OmegaConf
 
 from compare_toy import ACC
-from fedcohort.command.compare import compare, parse
+from fedcohort.command.compare import compare_runs, parse_options
 from fedcohort.errors import OptionError
 from fedcohort.jobs import cluster
 from fedcohort.jobs.job import JobContext
@@ -34,7 +34,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.chdir(tmp_path)
 
 
-def ran(folder: Path, *words: str, place: server.Place | None = None, tracked: bool = True, **tags: str) -> Path:
+def ran(folder: Path, *words: str, place: server.ServerPlace | None = None, tracked: bool = True, **tags: str) -> Path:
     """Return the folder of a finished run whose options Hydra composes from `words`."""
     config: dict[str, Any] = {}
     choices = {}
@@ -51,7 +51,7 @@ def ran(folder: Path, *words: str, place: server.Place | None = None, tracked: b
     folder.mkdir(parents=True)
     metadata.save_info(info(folder, choices=choices, config=config, tags=tags))
     if tracked:
-        identity.register(folder, place or server.place(None, "fedcohort", Path("logs")))
+        identity.register_place(folder, place or server.locate(None, "fedcohort", Path("logs")))
     return folder
 
 
@@ -65,7 +65,7 @@ def swept(*words: Sequence[str], **how: Any) -> str:
     sweep = Sweep(Path("sweeps/s").absolute())
     for number, job_words in enumerate(words):
         job(sweep, number, "done", *job_words, folder=ran(Path(f"runs/{number}").absolute(), *job_words, **how))
-    return sweep.overview(sweep.results())
+    return sweep.describe_results(sweep.read_jobs())
 
 
 COMPARED: list[tuple[Sequence[tuple[str, ...]], str]] = [
@@ -103,19 +103,19 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
     assert summary == "sweep s: 3 done. Compare the runs of client.lr=0.1, rounds=3"
     typed = shlex.split(line)[1:]
     assert typed[:4] == ["sweep=s", "rows=selector", "cols=agg", "baseline=random"]
-    text, _ = compare(parse([*typed, "curves=false"]))
+    text, _ = compare_runs(parse_options([*typed, "curves=false"]))
     assert "| qffl | flash | 1 | 50.0 |" in text
     assert "| fedavg | random | 1 | 50.0 |" in text
 
 
 def test_another_place_is_named() -> None:
-    elsewhere = server.place(None, "mine", Path("/a b/logs"))
+    elsewhere = server.locate(None, "mine", Path("/a b/logs"))
     where = "'tracking_uri=sqlite:////a b/logs/mlflow.db' experiment=mine"
     assert swept(("seed=0",), ("seed=1",), place=elsewhere).endswith(f"fedcohort compare sweep=s {where}")
 
 
 def test_a_servers_address_is_named() -> None:
-    served = server.place("http://127.0.0.1:9", "fedcohort", Path("logs"))
+    served = server.locate("http://127.0.0.1:9", "fedcohort", Path("logs"))
     assert swept(("seed=0",), place=served).endswith("fedcohort compare sweep=s tracking_uri=http://127.0.0.1:9")
 
 
@@ -125,7 +125,7 @@ def test_without_tracking_no_comparison_is_promised() -> None:
 
 def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     """Done, skipped, failed, stopped, killed and never started: those with a result are found by this sweep's id."""
-    place, client = server.place(logs.uri, "fedcohort", logs.path), logs.client()
+    place, client = server.locate(logs.uri, "fedcohort", logs.path), logs.client()
     experiment = client.create_experiment("fedcohort")
     sweep = Sweep(logs.path / "sweeps" / "new", Plan([[f"seed={n}"] for n in range(6)], launcher="BasicLauncher"))
     for number, (how, selector, tag) in enumerate([("skipped", "random", "old"), ("done", "flash", "new")]):
@@ -154,7 +154,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
     assert line.startswith("sweep=new rows=selector baseline=random")
     for id, rows in (("new", {"random", "flash"}), ("old", {"random"})):
         typed = [word for word in shlex.split(line) if not word.startswith(("sweep=", "baseline="))]
-        text, _ = compare(parse([*typed, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
+        text, _ = compare_runs(parse_options([*typed, f"sweep={id}", "curves=false", f"out={logs.path / 'out'}"]))
         assert {name for name in ("random", "flash") if f"| {name} |" in text} == rows
 
 
@@ -166,7 +166,7 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
         params = [Param("seed", str(number)), Param("selector", f"s{number}")]
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], params)
     words = [f"tracking_uri={logs.uri}", "sweep=a", "curves=false", f"out={logs.path / 'out'}"]
-    text, _ = compare(parse(words))
+    text, _ = compare_runs(parse_options(words))
     assert [f"| s{n} |" in text for n in range(4)] == [True, False, True, False]
 
 
@@ -177,9 +177,9 @@ def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
     sweeps.add_sweep(folder, "new")
     assert metadata.load_info(folder).tags["sweep_id"] == "old, new"
     assert metadata.read_start_times(folder) == started, "nothing has started"
-    assert sweeps.sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
-    assert sweeps.sweeps_tag(tmp_path / "none yet", None) == {}
-    assert sweeps.sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
+    assert sweeps.make_sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
+    assert sweeps.make_sweeps_tag(tmp_path / "none yet", None) == {}
+    assert sweeps.make_sweeps_tag(tmp_path / "none yet", "new") == {"sweep_id": "new"}
 
 
 def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
@@ -187,11 +187,11 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     job(sweep, 0, "skipped", "seed=0", folder=ran(tmp_path / "untracked", "seed=0", tracked=False))
     (tmp_path / "without a journal").mkdir()
     job(sweep, 1, "skipped", "seed=1", folder=tmp_path / "without a journal")
-    assert sweep.overview(sweep.results()) == "sweep new: 2 skipped (finished before)."
+    assert sweep.describe_results(sweep.read_jobs()) == "sweep new: 2 skipped (finished before)."
 
 
 def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
-    place = server.place(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
+    place = server.locate(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
     folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
     path = folder / identity.FILE_NAME
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
@@ -248,7 +248,7 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     assert re.fullmatch(
         r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows their status", captured_log.messages[-1]
     )
-    monkeypatch.setattr(cluster, "submit", lambda context, jobs, options: dict.fromkeys(jobs, "17_0"))
+    monkeypatch.setattr(cluster, "submit_jobs", lambda context, jobs, options: dict.fromkeys(jobs, "17_0"))
     launcher = Slurm(partition="gpu")
     launcher.config = OmegaConf.create({"sweep": {"wait": False}})
     jobs, context = {0: ("seed=0",)}, JobContext(tmp_path / "s", tmp_path)

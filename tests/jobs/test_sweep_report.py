@@ -25,7 +25,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[sweeps.SweptRun]:
     """The runs of sweep s: two selectors, three seeds; flash is ahead by 10, 11 and 12 points."""
-    place = server.place(uri or logs.uri, "fedcohort", logs.path)
+    place = server.locate(uri or logs.uri, "fedcohort", logs.path)
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
     runs: list[sweeps.SweptRun] = []
@@ -35,7 +35,7 @@ def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[s
             folder.mkdir(parents=True)
             metadata.save_info(info(folder, choices={"selector": word}, config={}, tags={"sweep_id": "s"}))
             if tracked:
-                identity.register(folder, place)
+                identity.register_place(folder, place)
             id = client.create_run(experiment).info.run_id
             acc = 0.5 + (0.1 + 0.01 * seed) * (word == "flash")
             tags = [RunTag("status", "finished"), RunTag("sweep_id", "s")]
@@ -75,7 +75,7 @@ def test_no_other_error_ends_the_sweep(
     def fail(*args: Any, **options: Any) -> None:
         raise ZeroDivisionError("in a figure")
 
-    monkeypatch.setattr(figures, "draw", fail)
+    monkeypatch.setattr(figures, "draw_comparison", fail)
     sweep.report_sweep(logs.path / "sweeps" / "s", swept(logs))
     assert "(ZeroDivisionError: in a figure)" in captured_log.messages[0]
 

@@ -131,5 +131,5 @@ def test_a_rank_names_the_component_whose_code_fails(tmp_path: Path, monkeypatch
 
 
 def test_auto_is_a_process_per_core() -> None:
-    assert count_training_processes("cpu", "auto") == cores.available_cores() <= len(os.sched_getaffinity(0))
+    assert count_training_processes("cpu", "auto") == cores.count_available_cores() <= len(os.sched_getaffinity(0))
     assert count_training_processes("cpu", 3) == 3

@@ -8,11 +8,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.command.replay import Replayed, make_selectors, replay
+from fedcohort.command.replay import ReplayResult, make_selectors, replay
 from fedcohort.record import history, metadata, replayable
 from fedcohort.record.history import Line, read, wall_s
 from fedcohort.report.figure import one_round, selection, style
-from fedcohort.report.run_figures import redraw
+from fedcohort.report.run_figures import redraw_run
 from record.old_form import put_into_old_form
 from run_harness import go
 from yaml_words import CONFIGS
@@ -45,7 +45,7 @@ def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
 
 
 def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:
-    new, old = (selection.outcomes(read(folder), EVERYBODY) for folder in folders)
+    new, old = (selection.load_outcomes(read(folder), EVERYBODY) for folder in folders)
     assert bool(np.any(old == one_round.AWAY))
     np.testing.assert_array_equal(old, new)
 
@@ -53,7 +53,7 @@ def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None
 @pytest.mark.parametrize("step", [1, 5])
 def test_a_round_is_explained_equally_from_both_formats(folders: tuple[Path, Path], step: int) -> None:
     new, old = (one_round.load_scored_round(read(folder), step) for folder in folders)
-    np.testing.assert_array_equal(old.outcome, new.outcome)
+    np.testing.assert_array_equal(old.outcomes, new.outcomes)
     np.testing.assert_array_equal(old.columns["score"], new.columns["score"])
 
 
@@ -61,12 +61,12 @@ def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> N
     logs = [replayable.read_log(folder) for folder in folders]
     for first_round, second_round in zip(*(log.rounds for log in logs), strict=True):
         assert first_round.available.tolist() == second_round.available.tolist()
-    assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [Replayed(5)] * 2
+    assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [ReplayResult(5)] * 2
 
 
 def test_figures_of_older_folders_are_drawn(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(style, "save", lambda figure, path, formats: [path])  # drawn, but not rendered
-    assert {path.name for path in redraw(folders[1])} >= {"selection.png", "partition.png"}
+    assert {path.name for path in redraw_run(folders[1])} >= {"selection.png", "partition.png"}
 
 
 def test_wall_time_excludes_the_gaps_between_processes() -> None:

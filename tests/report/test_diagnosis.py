@@ -11,21 +11,21 @@ from excess_toy import LOSSES
 from fedcohort.diagnosis.class_balance import effective_classes
 from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
 from fedcohort.diagnosis.speeds import Speeds
-from fedcohort.report.diagnosis import PICTURE, describe, to_json, write
-from fedcohort.results.diagnosis import Diagnosis, Look, Skew
+from fedcohort.report.diagnosis import PICTURE_FILE, describe_diagnosis, to_json, write_page
+from fedcohort.results.diagnosis import ClassSkew, Diagnosis, ProbeResult
 from record.made_up import info
 
 NOISE = estimate_noise(LOSSES)
 
 
-def look(round: int, gap: float, noise: NoiseEstimate = NOISE) -> Look:
-    return Look(round, np.arange(6), LOSSES, replace(noise, gap=gap))
+def look(round: int, gap: float, noise: NoiseEstimate = NOISE) -> ProbeResult:
+    return ProbeResult(round, np.arange(6), LOSSES, replace(noise, gap=gap))
 
 
 @pytest.fixture
 def diagnosis(tmp_path: Path) -> Diagnosis:
     counts = LOSSES.counts
-    skew = Skew(counts, effective_classes(counts), 1.9, 2.0)
+    skew = ClassSkew(counts, effective_classes(counts), 1.9, 2.0)
     return Diagnosis(
         info(tmp_path, clients=6, noise_rate=np.zeros(6)),
         25,
@@ -40,7 +40,7 @@ def diagnosis(tmp_path: Path) -> Diagnosis:
 
 
 def test_persistent_noise(diagnosis: Diagnosis) -> None:
-    text = describe(diagnosis)
+    text = describe_diagnosis(diagnosis)
     assert "it leaves out clients with more wrong labels." in text
     assert "At 2 of 6 clients the share of wrong labels is about 0.68" in text
     assert "persisted over the probes (0.60, 0.62)" in text
@@ -63,28 +63,28 @@ def test_persistent_noise(diagnosis: Diagnosis) -> None:
 )
 def test_other_cases(diagnosis: Diagnosis, gaps: tuple[float, ...], sentence: str, advice: str) -> None:
     looks = [look(13 + 12 * number, gap) for number, gap in enumerate(gaps)]
-    text = describe(replace(diagnosis, looks=looks))
+    text = describe_diagnosis(replace(diagnosis, probe_results=looks))
     assert sentence in text
     assert advice in text
     assert "\n\n\n\n" not in text
 
 
 def test_uneven_cohorts_and_persistent_speeds(diagnosis: Diagnosis) -> None:
-    quiet = replace(diagnosis, looks=[look(13, 0.05)])
+    quiet = replace(diagnosis, probe_results=[look(13, 0.05)])
     uneven = replace(quiet, skew=replace(quiet.skew, of_cohorts=1.2))  # type: ignore[type-var]
-    assert "Random cohorts hold 1.2 of 2.0 effective classes." in describe(uneven)
+    assert "Random cohorts hold 1.2 of 2.0 effective classes." in describe_diagnosis(uneven)
     speeds = Speeds(0.8, 0.6, 0.9, np.zeros(6), 0.1)
-    text = describe(replace(quiet, speeds=speeds, speed_gain=1.7))
+    text = describe_diagnosis(replace(quiet, speeds=speeds, speed_gain=1.7))
     assert "`selector=auto selector.speed=true`" in text
     assert "80.0 % [60.0 %, 90.0 %] of the variance of speeds persists" in text
 
 
 def test_the_files_of_a_run(diagnosis: Diagnosis, tmp_path: Path) -> None:
-    page = write(tmp_path, diagnosis)
+    page = write_page(tmp_path, diagnosis)
     html = page.read_text()
     assert "<table" in html
     assert "data:image/png" in html
-    assert (tmp_path / PICTURE).is_file()
+    assert (tmp_path / PICTURE_FILE).is_file()
     numbers = json.loads((tmp_path / "diagnosis.json").read_text())
     assert numbers == json.loads(json.dumps(to_json(diagnosis)))
     assert [client["client"] for client in numbers["label_noise"]["clients"][:2]] == [5, 3]
@@ -94,5 +94,5 @@ def test_the_files_of_a_run(diagnosis: Diagnosis, tmp_path: Path) -> None:
 def test_simulated_rates_are_shown_but_not_used(diagnosis: Diagnosis) -> None:
     rates = np.array([0.0, 0, 0, 0.5, 0, 0.5])
     with_truth = replace(diagnosis, info=replace(diagnosis.info, noise_rate=rates))
-    assert "simulated rate (not used)" in describe(with_truth)
-    assert describe(diagnosis).splitlines()[:12] == describe(with_truth).splitlines()[:12]
+    assert "simulated rate (not used)" in describe_diagnosis(with_truth)
+    assert describe_diagnosis(diagnosis).splitlines()[:12] == describe_diagnosis(with_truth).splitlines()[:12]

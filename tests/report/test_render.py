@@ -3,7 +3,7 @@
 import pytest
 from jinja2 import UndefinedError
 
-from fedcohort.report.render import markdown, render
+from fedcohort.report.render import render, render_markdown
 
 ATTACK = "<script>alert(1)</script>"
 
@@ -16,10 +16,10 @@ def test_html_templates_escape_values() -> None:
 
 
 def test_markdown_shows_raw_html_as_text() -> None:
-    assert markdown(f"**a** `b` {ATTACK}\n\n- c") == (
+    assert render_markdown(f"**a** `b` {ATTACK}\n\n- c") == (
         "<p><strong>a</strong> <code>b</code> &lt;script&gt;alert(1)&lt;/script&gt;</p>\n<ul>\n<li>c</li>\n</ul>\n"
     )
-    assert "<a" not in markdown("[a](javascript:alert(1))")
+    assert "<a" not in render_markdown("[a](javascript:alert(1))")
 
 
 def test_a_missing_value_is_an_error() -> None:

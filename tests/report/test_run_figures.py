@@ -20,7 +20,7 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import SWEEPS
 from fedcohort.report import run_figures as module
 from fedcohort.report.figure import curves, partition, selector_state, style
-from fedcohort.report.run_figures import Figures, draw
+from fedcohort.report.run_figures import Figures, draw_run
 from known import known
 from record.made_up import info, play, report
 
@@ -50,7 +50,7 @@ def check_layout(figure: Figure) -> None:
     assert min(box.x0, box.y0) >= -0.02
     assert max(box.x1 - width, box.y1 - height) <= 0.02
     sizes = [float(text.get_fontsize()) for text in figure.findobj(Text) if isinstance(text, Text) and text.get_text()]
-    assert all(5 <= size <= style.TEXT for size in sizes)
+    assert all(5 <= size <= style.FONT_SIZE for size in sizes)
 
 
 def ran(folder: Path, **changes: Any) -> RunInfo:
@@ -104,7 +104,7 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
 
 
 def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    draw(ran(tmp_path / "run"))
+    draw_run(ran(tmp_path / "run"))
     for figure in drawn.values():
         assert "FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0" in words(figure)
     expected = {
@@ -158,7 +158,7 @@ def test_figures_fit_a_column_or_a_page_at_every_size(
     options = {"partition": {"fraction": 0.123456, "share": 0.987654}, "label_noise": {"a": 15}}
     facts = dataclasses.replace(facts, choices=choices, config={**facts.config, **options})
     play([Journal()], facts)
-    draw(facts)
+    draw_run(facts)
     assert {"accuracy.png", "partition.png"} <= drawn.keys()
     for figure in drawn.values():
         check_layout(figure)
@@ -169,7 +169,7 @@ def test_figures_fit_a_column_or_a_page_at_every_size(
     [(200.0, "seconds"), (3000.0, "minutes"), (20_000.0, "hours"), (1e6, "days"), (np.nan, "seconds")],
 )
 def test_the_unit_of_virtual_time_fits_its_size(longest: float, unit: str) -> None:
-    assert style.virtual_unit([0.0, longest])[1] == unit
+    assert style.choose_time_unit([0.0, longest])[1] == unit
 
 
 def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
@@ -178,7 +178,7 @@ def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: d
     for step in range(3):
         round_report = report(step)
         writer.observe(dataclasses.replace(round_report, metrics={**round_report.metrics, "time/virtual_s": 0.0}))
-    drawn["accuracy.png"] = known(curves.draw(facts, read(facts.folder)))
+    drawn["accuracy.png"] = known(curves.draw_accuracy(facts, read(facts.folder)))
     assert "communication round (without virtual time)" in words(drawn["accuracy.png"])
 
 
@@ -189,7 +189,7 @@ def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dic
     for step in range(5):
         metrics = {"test/acc": 0.1 * step, "test/loss": 1.0} if step % 2 == 0 else {"comm/up_bytes": 1.0}
         writer.observe(dataclasses.replace(report(step), metrics=metrics, trace={}))
-    draw(facts)
+    draw_run(facts)
     assert sorted(drawn) == ["accuracy.png", "partition.png", "round.png", "selection.png"]
     assert "clients" not in words(drawn["accuracy.png"]).split("seed 0")[1]
     (line, *_) = drawn["accuracy.png"].axes[0].lines
@@ -198,13 +198,13 @@ def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dic
 
 def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     nothing = np.zeros(12)
-    drawn["partition.png"] = partition.draw(info(tmp_path, noise_rate=nothing, expected_s=nothing))
+    drawn["partition.png"] = partition.draw_partition(info(tmp_path, noise_rate=nothing, expected_s=nothing))
     texts = words(drawn["partition.png"])
     assert "Partition: classes and samples of each client" in texts
     assert "equal for all" not in texts
     assert not re.search("label noise|virtual|input noise", texts)
     assert len(drawn["partition.png"].axes) == 3  # the heat map, the sizes, the colour bar
-    drawn["partition.png"] = partition.draw(info(tmp_path, noise_rate=nothing))
+    drawn["partition.png"] = partition.draw_partition(info(tmp_path, noise_rate=nothing))
     assert "Partition: classes, speed and samples of each client" in words(drawn["partition.png"])
 
 
@@ -212,7 +212,7 @@ def test_very_unequal_sizes_have_a_logarithmic_axis(tmp_path: Path, drawn: dict[
     for largest, scale in ((19, "linear"), (40, "log")):
         counts = np.full((12, 2), 10)
         counts[3] *= largest
-        drawn["partition.png"] = partition.draw(info(tmp_path, class_counts=counts))
+        drawn["partition.png"] = partition.draw_partition(info(tmp_path, class_counts=counts))
         (sizes,) = [axes for axes in drawn["partition.png"].axes if axes.get_xlabel().startswith("samples")]
         assert sizes.get_xscale() == scale
 
@@ -221,13 +221,13 @@ def test_both_validation_curves_are_thin_lines(
     drawn: dict[str, Figure], long: RunInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curves, "MAX_RAW_POINTS", 100)
-    drawn["accuracy.png"] = known(curves.draw(long, read(long.folder)))
+    drawn["accuracy.png"] = known(curves.draw_accuracy(long, read(long.folder)))
     accuracy, loss = drawn["accuracy.png"].axes
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
         assert line.get_linewidth() == curves.THIN_LINE
         values = np.array([scale * report(s, clients=5).metrics[f"server_val/{name}"] for s in range(102)])
-        means = curves.smooth(pd.Series(values), 3)
+        means = curves.smooth_values(pd.Series(values), 3)
         np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
 
 
@@ -236,7 +236,7 @@ def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[s
     writer.start(facts)
     for step in range(3):
         writer.observe(dataclasses.replace(report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
-    drawn["belief.png"] = known(selector_state.draw(facts, read(facts.folder)))
+    drawn["belief.png"] = known(selector_state.draw_state(facts, read(facts.folder)))
     assert "(first 24 of 50)" in words(drawn["belief.png"])
     assert len(drawn["belief.png"].axes) == 24
 
@@ -247,7 +247,7 @@ def test_a_failing_figure_does_not_fail_the_run(
     def refuse(*args: object) -> None:
         raise ValueError("a font is missing")
 
-    monkeypatch.setattr(partition, "draw", refuse)
+    monkeypatch.setattr(partition, "draw_partition", refuse)
     play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"))
     assert re.search(
         r"the figures could not be drawn \(a font is missing\); draw them with: \S*fedcohort figures /",
@@ -265,4 +265,4 @@ def test_the_command_draws_the_figures_again(
     assert main([str(tmp_path)]) == 1
     assert "is not the folder of a run" in capsys.readouterr().err
     with pytest.raises(CheckpointError):
-        module.redraw(tmp_path)
+        module.redraw_run(tmp_path)

@@ -24,7 +24,7 @@ def test_equal_properties_are_a_line_of_text(tmp_path: Path, drawn: dict[str, Fi
         "n_train": np.full(12, 27),
         "expected_s": 60 * ones,
     }
-    drawn["partition.png"] = partition.draw(info(tmp_path, **equal_properties))
+    drawn["partition.png"] = partition.draw_partition(info(tmp_path, **equal_properties))
     sentences = ("10 % label noise", "a full job takes 2.2 virtual s per sample")
     expected = f"equal for all clients: {'; '.join(sentences)}; 30 samples per client (training and validation)"
     assert " ".join(drawn["partition.png"].get_supxlabel().split()) == expected
@@ -51,7 +51,7 @@ def test_clients_are_sorted_by_a_property_that_selection_is_correlated_with(
     for step in range(1, 4):
         flags = {"available": all_clients, "selected": few, "arrived": few}
         writer.observe(dataclasses.replace(report(step), clients={**report(step).clients, **flags}))
-    drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
+    drawn["selection.png"] = known(selection.draw_selection(facts, read(facts.folder)))
     figure = drawn["selection.png"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [str(k) for k in range(11, -1, -1)]
     assert "Selection: clients by round, 4 per round" in words(figure)

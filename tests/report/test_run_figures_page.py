@@ -13,7 +13,7 @@ from fedcohort.record.history import read
 from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report import run_figures
-from fedcohort.report.run_figures import Figures, mean_correlations, redraw, write_page
+from fedcohort.report.run_figures import Figures, average_correlations, redraw_run, write_page
 from record.made_up import info, play, report
 from report.test_run_figures import NAMES
 
@@ -43,7 +43,7 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> No
     assert not ASKS.search(text)
     assert len(text) < 5e6
     again = text
-    assert redraw(tmp_path / "run")[-1] == tmp_path / "run" / "report.html"
+    assert redraw_run(tmp_path / "run")[-1] == tmp_path / "run" / "report.html"
     assert (tmp_path / "run" / "report.html").read_text() == again, "the pictures are the same, and the numbers"
 
 
@@ -52,7 +52,7 @@ def test_an_outdated_summary_is_replaced_by_the_journals_values(tmp_path: Path) 
     facts = info(tmp_path / "run")
     play([Journal(), Summary(full=False)], facts, last=3, status="interrupted")
     play([Journal()], dataclasses.replace(facts, start=3))
-    summary = run_figures._summarise(facts, read(facts.folder), "finished")
+    summary = run_figures._summarise_run(facts, read(facts.folder), "finished")
     assert (summary["rounds"], summary["status"]) == (6, "finished")
     assert 0 <= summary["wall_s"] < 60
     assert json.loads((facts.folder / "summary.json").read_text())["rounds"] == 3
@@ -74,10 +74,10 @@ def test_correlations_need_properties_that_differ(tmp_path: Path) -> None:
     for step, rho in ((1, -0.5), (2, 0.25)):
         metrics = {"select/score_noise": rho, "select/score_seconds": 2 * rho}
         writer.observe(dataclasses.replace(report(step), metrics=metrics))
-    means = mean_correlations(facts, read(facts.folder))
+    means = average_correlations(facts, read(facts.folder))
     assert list(means.items()) == [("expected seconds", -0.25), ("label noise", -0.125)]
     alike = dataclasses.replace(facts, noise_rate=0 * facts.noise_rate)
-    assert list(mean_correlations(alike, read(facts.folder))) == ["expected seconds"]
+    assert list(average_correlations(alike, read(facts.folder))) == ["expected seconds"]
 
 
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:

@@ -18,7 +18,7 @@ def table() -> Table:
 
 
 def test_formats_titles_and_missing_values(table: Table) -> None:
-    assert table.heading == ["selector", "accuracy, %"]
+    assert table.headings == ["selector", "accuracy, %"]
     assert [row[1] for row in table.rows] == ["12.3", "–", "50.0"]
 
 

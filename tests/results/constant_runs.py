@@ -4,12 +4,12 @@ from typing import Any
 
 import pandas as pd
 
-from fedcohort.results.frame import Frames
+from fedcohort.results.frame import RunFrames
 
 ACC = "test/acc"
 
 
-def frames(results: dict[tuple[str, str], list[float]], rounds: int = 6, **columns: Any) -> Frames:
+def frames(results: dict[tuple[str, str], list[float]], rounds: int = 6, **columns: Any) -> RunFrames:
     """Return runs with a constant metric, one for each seed; results: results by (setting, condition)."""
     runs, curves = [], []
     for (setting, condition), values in results.items():
@@ -21,4 +21,4 @@ def frames(results: dict[tuple[str, str], list[float]], rounds: int = 6, **colum
                 {"run": run, "round": step, "virtual_s": float(step), ACC: value if step else 0.1}
                 for step in range(rounds + 1)
             ]
-    return Frames(pd.DataFrame(runs), pd.DataFrame(curves))
+    return RunFrames(pd.DataFrame(runs), pd.DataFrame(curves))

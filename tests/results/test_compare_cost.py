@@ -7,8 +7,8 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.results.compare import Options
-from fedcohort.results.compare_cost import compare_cost, count_costs
-from fedcohort.results.frame import Frames
+from fedcohort.results.compare_cost import compare_cost, sum_costs
+from fedcohort.results.frame import RunFrames
 from fedcohort.results.target import Target
 from results.constant_runs import frames as constant_frames
 
@@ -17,7 +17,7 @@ FACTS = {"oracle": False, "folder": ""}
 FIRST = Target(0.3, crossing="first")
 
 
-def rising(slopes: dict[str, list[float]], rounds: int = 6) -> Frames:
+def rising(slopes: dict[str, list[float]], rounds: int = 6) -> RunFrames:
     """Runs that gain a share of .1 a round; a round takes 7 s and 3 MB."""
     runs, curves = [], []
     for condition, values in slopes.items():
@@ -29,7 +29,7 @@ def rising(slopes: dict[str, list[float]], rounds: int = 6) -> Frames:
                 {"run": run, "round": step, "virtual_s": 7.0 * step, "bytes": 3e6 * step, ACC: 0.1 * slope * step}
                 for step in range(rounds + 1)
             ]
-    return Frames(pd.DataFrame(runs), pd.DataFrame(curves))
+    return RunFrames(pd.DataFrame(runs), pd.DataFrame(curves))
 
 
 def test_the_cost_is_computed_along_every_known_axis() -> None:
@@ -49,7 +49,7 @@ def test_energy_is_an_axis_where_all_runs_measure_it() -> None:
     frames.runs["joules"], frames.curves["joules"] = 12.0, 2.0 * frames.curves["round"]
     comparison = compare_cost(frames, Options(ACC, "a"), FIRST, "joules")
     assert comparison.entries["joules"]["", "a"].median.value == 6.0
-    assert count_costs(frames, "a")["joules"]["", "b"].mean == 12.0
+    assert sum_costs(frames, "a")["joules"]["", "b"].mean == 12.0
 
 
 def test_a_window_averages_as_many_evaluations_as_the_result() -> None:
@@ -96,7 +96,7 @@ def test_an_unknown_axis_is_rejected() -> None:
 def test_costs_are_over_common_seeds() -> None:
     runs = constant_frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2]})
     runs.runs.loc[runs.runs["condition"] == "ucb", "bytes"] = 6.0
-    costs = count_costs(runs, "random")
+    costs = sum_costs(runs, "random")
     assert set(costs) == {"virtual_s", "bytes"}, "no run logged FLOPs"
     assert (costs["bytes"]["", "ucb"].mean, costs["bytes"]["", "ucb"].times) == (6.0, 3.0)
-    assert math.isnan(count_costs(runs, "random", unpaired={("", "ucb")})["bytes"]["", "ucb"].times)
+    assert math.isnan(sum_costs(runs, "random", unpaired_cells={("", "ucb")})["bytes"]["", "ucb"].times)

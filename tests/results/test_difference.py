@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from fedcohort.results.difference import mean_of, paired_difference, summarise_differences, t_test
+from fedcohort.results.difference import estimate_mean, paired_difference, summarise_differences, t_test
 from results.known_cases import case, near
 
 
@@ -41,7 +41,7 @@ def test_differences_without_an_interval() -> None:
     assert (lost.diverged, lost.reason) == (2, "diverged on 2 of 3 seeds")
     assert math.isnan(lost.mean)
     assert math.isnan(lost.p)
-    assert mean_of([0.5, 0.5]).half == 0.0
+    assert estimate_mean([0.5, 0.5]).half == 0.0
 
 
 @pytest.mark.parametrize("n", [3, 5, 10])

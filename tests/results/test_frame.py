@@ -8,7 +8,7 @@ import pandas as pd
 
 from fedcohort.record import metadata, provenance
 from fedcohort.record.journal import Journal
-from fedcohort.results.frame import AXES, COSTS, read_curves
+from fedcohort.results.frame import COST_COLUMNS, COSTS, read_curves
 from fedcohort.study.measure import measure_folder
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
@@ -44,7 +44,7 @@ def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None
     for name in ("commit", "dirty", "rounds", *COSTS):
         assert facts[name] == row[name], name
     assert (row["bytes"], row["client_flops"], row["condition"], row["oracle"]) == (9.0, 15.0, "flash", False)
-    shared = ["round", *(axis for axis in AXES if axis in of_study.curves), "test/acc"]
+    shared = ["round", *(axis for axis in COST_COLUMNS if axis in of_study.curves), "test/acc"]
     pd.testing.assert_frame_equal(curves[shared], of_study.curves[shared], check_dtype=False)
     assert curves["round"].tolist() == [0, 1, 2]  # the diverged evaluation is one, the last round none
 
@@ -52,5 +52,5 @@ def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None
 def test_curves_are_read_from_folders(tmp_path: Path) -> None:
     assert read_curves([], ["test/acc"]).empty
     unmeasured = read_curves([run_folder(tmp_path / "run")], ["test/loss"])
-    assert unmeasured.columns.tolist() == ["run", "round", *AXES]
+    assert unmeasured.columns.tolist() == ["run", "round", *COST_COLUMNS]
     assert unmeasured.empty

@@ -16,7 +16,7 @@ def test_the_overall_result_of_a_case_by_hand() -> None:
     assert {name: getattr(overall, name) for name in expected} == near(expected)
     assert over_seeds(dict(reversed(differences.items())), family_of) == overall
     assert over_families(differences, family_of) is None
-    pair = over_families(differences, family_of, minimum=2)
+    pair = over_families(differences, family_of, min_families=2)
     assert pair is not None
     assert pair.n == 2
     assert pair.mean == pytest.approx((1.4 - 0.4) / 2)

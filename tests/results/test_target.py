@@ -10,10 +10,10 @@ from fedcohort.results.run import Evaluations
 from fedcohort.results.target import (
     Cost,
     Target,
-    baseline_target,
+    compute_baseline_target,
     costs_to_target,
     find_crossing,
-    median_cost,
+    find_median_cost,
     parse_target,
 )
 from results.known_cases import case, near
@@ -27,7 +27,7 @@ def test_costs_to_a_target_of_cases_by_hand() -> None:
     assert [costs.value, costs.met] == near(expected)
     assert costs_to_target(run, inputs["target"]) == {"bytes": Cost(80.0, met=True)}
     inputs, expected = case(4)
-    median = median_cost([Cost(*arguments) for arguments in inputs["times"]])
+    median = find_median_cost([Cost(*arguments) for arguments in inputs["times"]])
     assert (median.value, median.met, median.n) == (near(expected), 4, 6)
 
 
@@ -43,14 +43,14 @@ def test_a_full_window_of_trained_models_is_needed() -> None:
 
 
 def test_a_median_of_mostly_missed_targets_is_infinite() -> None:
-    median = median_cost([Cost(10.0, met=True), Cost(60.0, met=False)])
+    median = find_median_cost([Cost(10.0, met=True), Cost(60.0, met=False)])
     assert (median.value, median.lower, median.met) == (math.inf, 10.0, 1)
-    assert math.isnan(median_cost([]).value)
+    assert math.isnan(find_median_cost([]).value)
 
 
 def test_the_default_target_is_95_percent_of_the_way() -> None:
-    assert baseline_target([0.8, 0.6]) == pytest.approx(0.665)
-    assert baseline_target([1.0, 1.0], start_value=2.0) == pytest.approx(1.05)  # a loss
+    assert compute_baseline_target([0.8, 0.6]) == pytest.approx(0.665)
+    assert compute_baseline_target([1.0, 1.0], start_value=2.0) == pytest.approx(1.05)  # a loss
 
 
 @pytest.mark.parametrize(

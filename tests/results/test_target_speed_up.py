@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from fedcohort.results.difference import t_test
-from fedcohort.results.target import AT_LEAST, AT_MOST, EXACT, RESTRICTED, Cost, SpeedUp, judge_speed, speed_up
-from fedcohort.results.verdict import FASTER, OPEN, UNREACHED, Rules
+from fedcohort.results.target import AT_LEAST, AT_MOST, EXACT, RESTRICTED, Cost, SpeedUp, judge_speed, measure_speed_up
+from fedcohort.results.verdict import FASTER, NOT_SETTLED, UNREACHED, Rules
 from results.known_cases import case, near
 
 NEVER = Cost(60.0, met=False)
@@ -21,12 +21,12 @@ def costs(*values: float | None) -> dict[int, Cost]:
 def test_the_speed_up_of_a_case_by_hand() -> None:
     inputs, expected = case(6)
     base, method = ({int(s): Cost(*cost) for s, cost in inputs[side].items()} for side in ("base", "own"))
-    result = speed_up(base, method)
-    assert (result.n, result.unmet, result.bound) == (expected["n"], expected["untold"], expected["bound"])
+    result = measure_speed_up(base, method)
+    assert (result.n, result.n_unmet, result.bound) == (expected["n"], expected["untold"], expected["bound"])
     assert [result.ratio, result.low, result.high, result.p] == near(
         [expected[k] for k in ("ratio", "low", "high", "p")]
     )
-    mirrored = speed_up(method, base)
+    mirrored = measure_speed_up(method, base)
     assert (mirrored.ratio, mirrored.low, mirrored.bound) == (near(1 / result.ratio), near(1 / result.high), AT_MOST)
 
 
@@ -43,20 +43,20 @@ def test_the_speed_up_of_a_case_by_hand() -> None:
 def test_the_bound_and_the_median_by_hand(
     base: dict[int, Cost], method: dict[int, Cost], bound: str, median: float
 ) -> None:
-    result = speed_up(base, method)
+    result = measure_speed_up(base, method)
     assert result.bound == bound
     assert result.median == pytest.approx(median, nan_ok=True)
 
 
 def test_uninformative_pairs_pull_the_estimate_to_one() -> None:
-    result = speed_up(costs(40, 44, 48), costs(20, 21, 25))
-    censored = speed_up(costs(40, 44, 48, None), costs(20, 21, 25, None))
+    result = measure_speed_up(costs(40, 44, 48), costs(20, 21, 25))
+    censored = measure_speed_up(costs(40, 44, 48, None), costs(20, 21, 25, None))
     assert 1 < censored.ratio < result.ratio
     assert judge_speed(result, result.p, Rules()) == FASTER
-    assert judge_speed(censored, censored.p, Rules()) == OPEN
-    unmet = speed_up(costs(40, None, None), costs(20, None, None))
+    assert judge_speed(censored, censored.p, Rules()) == NOT_SETTLED
+    unmet = measure_speed_up(costs(40, None, None), costs(20, None, None))
     assert judge_speed(unmet, 0.01, Rules()) == UNREACHED
-    free = speed_up({0: Cost(0.0, met=True), 1: Cost(0.0, met=True)}, costs(1, 1))
+    free = measure_speed_up({0: Cost(0.0, met=True), 1: Cost(0.0, met=True)}, costs(1, 1))
     assert math.isnan(free.ratio)
 
 
@@ -81,5 +81,5 @@ def test_evaluation_noise_is_rarely_a_speed_up() -> None:
         {s: Cost(float(restricted[side, 0, s]), bool(np.isfinite(crossing[side, 0, s]))) for s in range(n)}
         for side in (0, 1)
     ]
-    result: SpeedUp = speed_up(*pair)
+    result: SpeedUp = measure_speed_up(*pair)
     assert math.log(result.ratio) == pytest.approx(logs[0].mean())

@@ -11,15 +11,15 @@ from fedcohort.results.verdict import (
     DIFFERENT,
     DIVERGED,
     EQUIVALENT,
-    OPEN,
-    TOO_FEW,
-    UNIFORM,
+    NOT_SETTLED,
+    SAME_ON_ALL_SEEDS,
+    TOO_FEW_SEEDS,
     WORSE,
     Rules,
     equivalence_p,
     judge_difference,
     name_verdict,
-    sign_of,
+    sign_of_verdict,
 )
 from results.known_cases import case, near
 
@@ -40,21 +40,21 @@ def test_the_verdict_of_a_case_by_hand() -> None:
         (-0.02, 0.01, 0.9, 5, WORSE),
         (0.004, 0.01, 0.01, 5, DIFFERENT),
         (0.004, 0.2, 0.01, 5, EQUIVALENT),
-        (0.02, 0.2, 0.9, 5, OPEN),
-        (0.02, math.nan, math.nan, 5, OPEN),
-        (0.02, 0.01, 0.9, 2, TOO_FEW),
+        (0.02, 0.2, 0.9, 5, NOT_SETTLED),
+        (0.02, math.nan, math.nan, 5, NOT_SETTLED),
+        (0.02, 0.01, 0.9, 2, TOO_FEW_SEEDS),
     ],
 )
 def test_each_verdict_can_occur(mean: float, p: float, p_equivalent: float, n: int, verdict: str) -> None:
     assert name_verdict(mean, p, p_equivalent, n, RULES) == verdict
     mirrored = {BETTER: WORSE, WORSE: BETTER}.get(verdict, verdict)
     assert name_verdict(-mean, p, p_equivalent, n, RULES) == mirrored
-    assert sign_of(verdict) == {BETTER: 1, WORSE: -1}.get(verdict, 0)
+    assert sign_of_verdict(verdict) == {BETTER: 1, WORSE: -1}.get(verdict, 0)
 
 
 def test_without_a_test_no_method_is_better() -> None:
     base = dict(enumerate(np.random.default_rng(0).normal(size=10)))
     equal = paired_difference(base, base)
-    assert judge_difference(equal, equal.p, RULES) == UNIFORM
+    assert judge_difference(equal, equal.p, RULES) == SAME_ON_ALL_SEEDS
     lost = paired_difference({**base, 3: math.nan}, base)
     assert judge_difference(lost, lost.p, RULES) == DIVERGED

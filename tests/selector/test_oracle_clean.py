@@ -61,4 +61,4 @@ def test_rounding_does_not_widen_the_pool() -> None:
 def test_a_run_names_its_oracle_signals(tmp_path: Path) -> None:
     info = go(tmp_path, "selector=oracle_clean", "rounds=1").info
     assert info is not None
-    assert record.tags(info, "running")["yardstick"] == "noise_rate"
+    assert record.list_tags(info, "running")["yardstick"] == "noise_rate"

@@ -24,7 +24,7 @@ def refusal(logs: Path, *words: str) -> str:
     raise AssertionError(f"{words} ran")
 
 
-MAX_THREADS = 8 * cores.available_cores()
+MAX_THREADS = 8 * cores.count_available_cores()
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 CASES = [
     # an option, a group or a word that there is not

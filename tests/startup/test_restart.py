@@ -235,13 +235,13 @@ def test_a_forced_resume_continues_and_is_recorded(
     assert line.startswith("after round 3: other code of fedcohort (commit ")
     assert [start["round"] for start in summary["starts"]] == [0, 3, 4]
     assert "resume=force" in capsys.readouterr().out
-    tags = record.tags(last.info, "running")
+    tags = record.list_tags(last.info, "running")
     assert (tags["starts"], tags["forced"]) == ("3", line)
     assert tags["commits"].split(", ") == provenance.list_commits([first, second, third])
 
 
 def test_a_run_without_a_forced_resume_has_no_tag(finished_run: FinishedRun) -> None:
-    tags = record.tags(finished_run.info, "running")
+    tags = record.list_tags(finished_run.info, "running")
     assert tags["starts"] == "1"
     assert "forced" not in tags
 

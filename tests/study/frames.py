@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pandas as pd
 
-from fedcohort.results.frame import AXES, CLOCK_COLUMN, Frames, clock_of_budget
+from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames, read_clock_limit
 
 
-def read_study(path: Path) -> Frames:
+def read_study(path: Path) -> RunFrames:
     """Return `results.parquet` and `curves.parquet` of the study's folder; its runs have one metric."""
     names = {"cell": "setting", "selector": "condition", "step": "round"}
     runs, curves = (pd.read_parquet(path / f"{name}.parquet").rename(columns=names) for name in ("results", "curves"))
@@ -15,7 +15,7 @@ def read_study(path: Path) -> Frames:
     for frame in (runs, curves):
         frame["run"] = frame["setting"] + "/" + frame["condition"] + "/" + frame["seed"].astype(str)
     runs = runs.assign(
-        folder="", oracle=runs["yardstick"].fillna("") != "", **{CLOCK_COLUMN: runs["budget"].map(clock_of_budget)}
+        folder="", oracle=runs["yardstick"].fillna("") != "", **{CLOCK_COLUMN: runs["budget"].map(read_clock_limit)}
     )
-    axes = [name for name in AXES if name in curves]
-    return Frames(runs, curves.rename(columns={"value": metric})[["run", "round", *axes, metric]])
+    axes = [name for name in COST_COLUMNS if name in curves]
+    return RunFrames(runs, curves.rename(columns={"value": metric})[["run", "round", *axes, metric]])

@@ -53,7 +53,7 @@ def test_rounding_errors_are_no_difference() -> None:
     rounded = history(losses=[2.0 / (1 + step) * (1 + 1e-4) for step in STEPS])
     near = curve(value=VALUE + 1e-3, virtual_s=SECONDS * (1 + 1e-7))
     assert name_differences((compute_fingerprint(history()), curve()), (compute_fingerprint(rounded), near)) == ""
-    shorter = curve().up_to(N_COMPARED_ROUNDS, float("nan"))
+    shorter = curve().cut_at_horizon(N_COMPARED_ROUNDS, float("nan"))
     assert name_differences(("", curve()), (compute_fingerprint(history()), shorter)) == ""
 
 

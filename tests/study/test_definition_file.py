@@ -105,7 +105,7 @@ def test_missing_required_keys_are_reported(tmp_path: Path) -> None:
 
 def test_existing_studies_are_listed(tmp_path: Path) -> None:
     write_study(tmp_path / "tiny")
-    with pytest.raises(OptionError, match="there is no study 'tinny'; there are tiny in"):
+    with pytest.raises(OptionError, match="has no study 'tinny': type one of tiny"):
         load_study(tmp_path / "tinny")
 
 

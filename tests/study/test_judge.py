@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.results.compare import Entry
-from fedcohort.results.difference import Difference, mean_of
+from fedcohort.results.compare import CellResult
+from fedcohort.results.difference import Difference, estimate_mean
 from fedcohort.study.judge import adjust_p_values, judge
 from fedcohort.study.results import load_results
 from study.tiny import make_results, write_study
@@ -204,7 +204,7 @@ def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     difference = Difference(0.1, 0.1, 3, 0.1, p=0.01)
     pairs = [(cell, row) for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")]
-    entries = {pair: Entry({}, mean_of([0.5]), difference, p=0.03) for pair in pairs}
+    entries = {pair: CellResult({}, estimate_mean([0.5]), difference, p=0.03) for pair in pairs}
     adjusted = adjust_p_values(study, entries)
     assert {pair: p.over_all for pair, p in adjusted.items()} == pytest.approx(dict.fromkeys(pairs, 0.06))
     assert list(adjusted) == pairs

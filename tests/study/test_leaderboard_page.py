@@ -189,7 +189,7 @@ def test_a_leaderboard_without_results_is_reported(tmp_path: Path) -> None:
         ("title: t\nof: {first: digits}\n", r"board/study\.yaml: question is missing"),
         ("title: t\nquestion: q\nof: [first]\n", r"board/study\.yaml: of must be options by name"),
         ("title: t\nquestion: q\nof: {first: digits}\nseeds: [1]\n", "there is no option 'seeds'"),
-        ("title: t\nquestion: q\nof: {third: digits}\n", "there is no study 'third'; there are board, first, second"),
+        ("title: t\nquestion: q\nof: {third: digits}\n", "has no study 'third': type one of board, first, second"),
         ("title: t\nquestion: q\nof: {first: a}\nwin: {alpha: 2}\n", r"win\.alpha must be a number in \(0, 1\)"),
     ],
 )

@@ -29,7 +29,7 @@ def columns(
     curve: Evaluations, goal: float = math.nan, clock_s: float = math.nan, crossing: str = "window", **options: Any
 ) -> Row:
     settings = Options("test/acc", **options)
-    return make_row(curve.up_to(settings.horizon, clock_s), settings, Target(crossing=crossing), goal)
+    return make_row(curve.cut_at_horizon(settings.horizon, clock_s), settings, Target(crossing=crossing), goal)
 
 
 def test_late_mean_last_and_best_values() -> None:

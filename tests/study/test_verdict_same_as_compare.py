@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from fedcohort.results.compare import compare
+from fedcohort.results.compare import compare_conditions
 from fedcohort.results.compare_cost import compare_cost
-from fedcohort.results.frame import Frames
+from fedcohort.results.frame import RunFrames
 from fedcohort.results.target import Target
 from fedcohort.study.definition import BASELINE, METHOD, ORACLE, Study
 from fedcohort.study.definition_file import load_study
@@ -19,12 +19,12 @@ from study.frames import read_study
 from yaml_words import ROOT
 
 
-def frames_of(study: Study) -> Frames:
+def frames_of(study: Study) -> RunFrames:
     """The committed runs of the study's settings; the study says which methods are oracles."""
     frames = read_study(study.folder)
     roles = frames.runs["condition"].map(study.role_of)
     is_tested = roles.isin((METHOD, ORACLE, BASELINE)) & frames.runs["setting"].isin(study.settings)
-    return Frames(frames.runs.assign(oracle=roles == ORACLE)[is_tested], frames.curves)
+    return RunFrames(frames.runs.assign(oracle=roles == ORACLE)[is_tested], frames.curves)
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
     study = replace(load_study(ROOT / "studies" / name), **options)
     study = replace(study, settings={key: replace(s, target=target) for key, s in study.settings.items()})
     frames, results = frames_of(study), load_results(study)
-    entries = compare(frames, study.options).entries
+    entries = compare_conditions(frames, study.options).entries
     times = compare_cost(frames, study.options, target, "rounds")
     verdicts = judge_settings(study, results).methods
     methods = {(v.setting, v.method): v for v in verdicts if v.role in (METHOD, ORACLE)}

@@ -32,14 +32,14 @@ def _wait_for_no_disk(connection: Connection, record: object) -> None:
 def template() -> bytes:
     """A database with all its tables and nothing in them."""
     with tempfile.TemporaryDirectory() as folder:
-        server.connect(server.place(None, EXPERIMENT, Path(folder)))
+        server.connect(server.locate(None, EXPERIMENT, Path(folder)))
         return (Path(folder) / "mlflow.db").read_bytes()
 
 
 class InProcess(Observer):
     """The sender as an observer of this process, where a test can inspect and kill it."""
 
-    def __init__(self, place: server.Place, every_s: float) -> None:
+    def __init__(self, place: server.ServerPlace, every_s: float) -> None:
         self.place, self.every_s = place, every_s
 
     def start(self, info: RunInfo) -> None:
@@ -63,8 +63,8 @@ class Logs:
     def uri(self) -> str:
         return f"sqlite:///{self.path / 'mlflow.db'}"
 
-    def place(self, uri: str | None = None) -> server.Place:
-        return server.place(uri, EXPERIMENT, self.path)
+    def place(self, uri: str | None = None) -> server.ServerPlace:
+        return server.locate(uri, EXPERIMENT, self.path)
 
     def tracker(self, uri: str | None = None, every_s: float = 0) -> "InProcess":
         return InProcess(self.place(uri), every_s)

@@ -65,12 +65,15 @@ def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch:
 
 def test_pauses_grow_with_failures_and_with_the_time_that_sending_takes(logs: Logs) -> None:
     sender = Sender(run_info(logs), logs.place(), 1, wait_s=60)
-    assert (sender._pause(0.01), sender._pause(0.5)) == (1, 10)  # at most a twentieth of the time is spent sending
+    assert (sender._choose_pause_s(0.01), sender._choose_pause_s(0.5)) == (
+        1,
+        10,
+    )  # at most a twentieth of the time is spent sending
     sender._failures = 1
-    assert sender._pause(0.01) == 2
+    assert sender._choose_pause_s(0.01) == 2
     sender._failures = 60
-    assert sender._pause(0.01) == 600
-    assert Sender(run_info(logs), logs.place(), 0, wait_s=60)._pause(0.5) == 0
+    assert sender._choose_pause_s(0.01) == 600
+    assert Sender(run_info(logs), logs.place(), 0, wait_s=60)._choose_pause_s(0.5) == 0
 
 
 def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -103,7 +106,7 @@ def test_a_deleted_experiment_is_named(logs: Logs) -> None:
 
 def test_a_send_times_out(logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
     Journal().start(run_info(logs))
-    monkeypatch.setattr(Sender, "_send", lambda self: threading.Event().wait())
+    monkeypatch.setattr(Sender, "_send_rounds", lambda self: threading.Event().wait())
     Sender(run_info(logs), logs.place(), 0, wait_s=0.01).start()
     (warning,) = [entry.getMessage() for entry in captured_log.records if entry.levelno >= logging.WARNING]
     assert "can't be reached (sending (logger.wait_s) took longer than 0.01 s)" in warning
@@ -117,7 +120,7 @@ def running(logs: Logs, last: int) -> Iterator[RunInfo]:
     journal.start(facts)
     lock = try_to_lock(facts.folder / "run.lock")
     assert lock is not None
-    identity.register(facts.folder, logs.place())
+    identity.register_place(facts.folder, logs.place())
     for step in range(last + 1):
         journal.observe(report(step))
     yield facts
@@ -134,7 +137,7 @@ def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
             if len(waits) == 2:  # the run dies
                 os.unlink(facts.folder / "run.lock")
 
-        follow.follow(facts.folder, 0, 60, wait)
+        follow.follow_run(facts.folder, 0, 60, wait)
     assert len(waits) == 3, "one more look for a message after the lock was free"
     assert max(waits) <= follow.POLL_RANGE_S[1]
     check(logs, 3, "KILLED")
@@ -146,7 +149,7 @@ def serve(*messages: dict[str, Any]) -> list[dict[str, Any]]:
     for message in messages:
         attempts.send(message)
     attempts.close()
-    follow.serve(source, target)
+    follow.serve_runs(source, target)
     target.close()
     received = []
     with suppress(EOFError):

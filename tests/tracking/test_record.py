@@ -16,7 +16,7 @@ from tracking.tracked import check, run_info, watchers
 
 def test_only_the_seeds_of_a_config_share_a_tag(tmp_path: Path) -> None:
     def alike(name: str, **options: Any) -> str:
-        return record.tags(info(tmp_path / name, **options), "finished")[record.ALIKE_TAG]
+        return record.list_tags(info(tmp_path / name, **options), "finished")[record.ALIKE_TAG]
 
     assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4 rounds=6"
     assert alike("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == alike("flash-fedavg-digits-a1b2c3d4-s0")
@@ -59,15 +59,15 @@ def test_heterogeneity_without_a_preset_is_described_by_its_components(logs: Log
     choices = {"selector": "flash", "partition": "dirichlet", "label_noise": "none", "experiment": "flash"}
     facts = run_info(logs, config=config, choices=choices)
     words = "dirichlet(alpha=0.1) + no label noise"
-    assert record.tags(facts, "running")["heterogeneity"] == record.params(facts)["heterogeneity"] == words
-    assert record.dataset(facts).tags[0].value == words
-    assert record.tags(facts, "running")["experiment"] == record.params(facts)["experiment"] == "flash"
+    assert record.list_tags(facts, "running")["heterogeneity"] == record.list_params(facts)["heterogeneity"] == words
+    assert record.describe_dataset(facts).tags[0].value == words
+    assert record.list_tags(facts, "running")["experiment"] == record.list_params(facts)["experiment"] == "flash"
 
 
 def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:
     odd = {"text": "x" * 9000, "nothing": None, "flag": True, "list": [1, 2], "deep": {"er": {"est": 1e-3}}}
     facts = dataclasses.replace(run_info(logs), config=odd | {"cohort": 4}, tags={"long": "y" * 9000})
-    params = record.params(facts)
+    params = record.list_params(facts)
     assert (params["nothing"], params["flag"], params["list"], params["deep.er.est"]) == (
         "null",
         "true",
@@ -81,5 +81,5 @@ def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:
 def test_equal_partitions_are_equal_datasets(logs: Logs) -> None:
     facts = run_info(logs)
     noisier = dataclasses.replace(facts, noise_rate=facts.noise_rate + 0.01)
-    digests = [record.dataset(item).dataset.digest for item in (facts, run_info(logs), noisier)]
+    digests = [record.describe_dataset(item).dataset.digest for item in (facts, run_info(logs), noisier)]
     assert digests[0] == digests[1] != digests[2]

@@ -10,8 +10,8 @@ import pytest
 from mlflow.entities import Param, Run
 
 from fedcohort.tracking import report, view
-from fedcohort.tracking.report import publish
-from fedcohort.tracking.server import experiment_id
+from fedcohort.tracking.report import publish_report
+from fedcohort.tracking.server import find_or_create_experiment
 from known import known
 from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 
@@ -31,7 +31,7 @@ def about(sweep: str | None, files: list[Path], says: str = "ucb is ahead") -> d
 def runs_of(logs: Logs, *sweeps: str, start: int = 1) -> None:
     """A run for each of `sweeps`, which begin one after the other."""
     client = logs.client()
-    experiment = experiment_id(client, logs.place())
+    experiment = find_or_create_experiment(client, logs.place())
     for number, tag in enumerate(sweeps):
         client.create_run(experiment, start_time=start + number, tags={"sweep_id": tag})
 
@@ -46,7 +46,7 @@ def note(logs: Logs) -> list[str]:
 
 def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
-    id = publish(logs.place(), **about("a", files))
+    id = publish_report(logs.place(), **about("a", files))
     first = logs.runs()[0]
     assert (first.info.run_id, first.info.run_name, first.info.status) == (
         id,
@@ -62,14 +62,14 @@ def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, file
     assert messages.startswith(f"**[Answer]({link})**: ucb is ahead ([sweep a](")
     assert re.search(r"\), 20\d\d-\d\d-\d\d \d\d:\d\d\)$", messages)
     assert view_link in messages
-    assert remainder == view.experiment_note(first.info.experiment_id)
+    assert remainder == view.write_experiment_note(first.info.experiment_id)
 
 
 def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a", "a")
-    publish(logs.place(), **about("a", files))
+    publish_report(logs.place(), **about("a", files))
     files[0].write_text("the second")
-    id = publish(logs.place(), **about("a", files, says="no method is ahead"))
+    id = publish_report(logs.place(), **about("a", files, says="no method is ahead"))
     (run,) = reports(logs)
     assert run.data.tags["verdict"] == "no method is ahead"
     assert run.info.run_id == id
@@ -80,36 +80,36 @@ def test_a_repeated_report_replaces_the_earlier_one(logs: Logs, files: list[Path
 def test_a_report_on_all_runs_keeps_those_on_sweeps(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for sweep in ("a", None, None):
-        publish(logs.place(), **about(sweep, files))
+        publish_report(logs.place(), **about(sweep, files))
     assert sorted(run.data.tags["report"] for run in reports(logs)) == ["a", "all runs"]
-    publish(logs.place(), **{**about(None, files), "about": "params.x = '%'"})
-    publish(logs.place(), **about("a", files))
+    publish_report(logs.place(), **{**about(None, files), "about": "params.x = '%'"})
+    publish_report(logs.place(), **about("a", files))
     assert len(reports(logs)) == 3, "a condition is no sweep"
 
 
 def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
-    client, experiment = logs.client(), experiment_id(logs.client(), logs.place())
+    client, experiment = logs.client(), find_or_create_experiment(logs.client(), logs.place())
     client.set_experiment_tag(experiment, view.NOTE_TAG, "Ours.\n\nTwo lines.")
     for says in ("one", "two"):
-        publish(logs.place(), **about("a", files, says))
+        publish_report(logs.place(), **about("a", files, says))
     assert note(logs)[1:] == ["Ours.", "Two lines."]
     client.set_experiment_tag(experiment, view.NOTE_TAG, "x" * 4900)
-    publish(logs.place(), **about("a", files))
+    publish_report(logs.place(), **about("a", files))
     assert note(logs) == ["x" * 4900], "no room"
 
 
 def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for about_what in ("a", *"bcdefg"):
-        publish(logs.place(), **{**about(None, files, "y" * 2000), "about": about_what})
+        publish_report(logs.place(), **{**about(None, files, "y" * 2000), "about": about_what})
     assert len("\n\n".join(note(logs))) <= 5000
     assert len(note(logs)) == 3, "two of them, and the rest"
 
 
 def test_the_view_groups_seeds_and_sorts_by_the_headline(logs: Logs) -> None:
     """Under a name that sorts before all others: MLflow's columns and compare page go by the alphabet."""
-    experiment_id(logs.client(), logs.place())
+    find_or_create_experiment(logs.client(), logs.place())
     tags = known(logs.client().get_experiment_by_name(EXPERIMENT)).tags
     state = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
     assert state["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "alike"}]
@@ -129,13 +129,13 @@ def test_the_name_of_a_sweep_is_no_pattern() -> None:
 
 def test_a_sweep_has_a_view_of_its_runs_and_their_options(logs: Logs, files: list[Path]) -> None:
     client = logs.client()
-    experiment = experiment_id(client, logs.place())
+    experiment = find_or_create_experiment(client, logs.place())
     for number, selector in enumerate(("random", "flash", "flash")):
         run = client.create_run(experiment, tags={"sweep_id": "s"})
         facts = {"selector": selector, f"selector.of_{selector}": "1", "client.lr": f"0.{number // 2}"}
         facts |= {"seed": f"{number}", "agg": "fedavg"}
         client.log_batch(run.info.run_id, params=[Param(name, value) for name, value in facts.items()])
-    publish(logs.place(), **about("s", files))
+    publish_report(logs.place(), **about("s", files))
     tags = known(client.get_experiment(experiment)).tags
     saved = json.loads(tags["mlflow.sharedViewState.sweep-s"])
     state = json.loads(saved["state"])

@@ -11,11 +11,11 @@ import pytest
 from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report.comparison import page
-from fedcohort.results.compare import Comparison, Options, compare
-from fedcohort.results.frame import Frames
+from fedcohort.results.compare import Comparison, Options, compare_conditions
+from fedcohort.results.frame import RunFrames
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import answer_folders, read_answer
-from fedcohort.tracking.runs import Query
+from fedcohort.tracking.runs import RunQuery
 from record.made_up import info, report
 from study.frames import read_study
 from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
@@ -48,7 +48,7 @@ def tracked(logs: Logs) -> list[Path]:
     return folders
 
 
-def write_study(frames: Frames, folder: Path) -> None:
+def write_study(frames: RunFrames, folder: Path) -> None:
     """Write the frames as a study's results, with single precision in the curves."""
     folder.mkdir()
     of_study = {"setting": "cell", "condition": "selector"}
@@ -62,7 +62,7 @@ def write_study(frames: Frames, folder: Path) -> None:
     )
 
 
-def by_key(frames: Frames) -> pd.DataFrame:
+def by_key(frames: RunFrames) -> pd.DataFrame:
     return frames.runs[COLUMNS].sort_values(["condition", "seed"]).reset_index(drop=True)
 
 
@@ -77,7 +77,7 @@ def numbers(result: Comparison) -> pd.DataFrame:
 
 def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Path) -> None:
     paths = tracked(logs)
-    answer = read_answer(Query(logs.uri, EXPERIMENT), Question(baseline="random"))
+    answer = read_answer(RunQuery(logs.uri, EXPERIMENT), Question(baseline="random"))
     by_folder = answer_folders(paths, Question(baseline="random", source=answer.question.source))
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"
     folders = by_folder.frames
@@ -88,7 +88,7 @@ def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Pa
     pd.testing.assert_frame_equal(by_key(folders), by_key(answer.frames), rtol=1e-6, check_dtype=False)
     pd.testing.assert_frame_equal(by_key(folders), by_key(study), rtol=1e-6, check_dtype=False)
     options = Options(ACC, "random")
-    first, *other_answers = (compare(frames, options) for frames in (folders, answer.frames, study))
+    first, *other_answers = (compare_conditions(frames, options) for frames in (folders, answer.frames, study))
     for variant in other_answers:
         pd.testing.assert_frame_equal(numbers(first), numbers(variant), rtol=1e-6)
         assert {c: e.verdict for c, e in first.entries.items()} == {c: e.verdict for c, e in variant.entries.items()}

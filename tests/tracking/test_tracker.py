@@ -121,14 +121,14 @@ def test_a_follower_that_dies_is_replaced(
                 watcher.observe(report(step))
         journal.finish("finished")
         if moment == "end":  # while the run waits for it
-            read = tracked._read
+            read = tracked._read_messages
 
             def kill(timeout_s: float) -> bool:
                 if MlflowTracker._follower is not None and number() == first:
                     os.kill(first, signal.SIGKILL)
                 return read(timeout_s)
 
-            monkeypatch.setattr(tracked, "_read", kill)
+            monkeypatch.setattr(tracked, "_read_messages", kill)
         tracked.finish("finished")
     assert not warnings(captured_log)
     assert number() != first

@@ -144,7 +144,7 @@ def test_after_an_outage_the_missing_rounds_are_sent(
         sent(client, run_id, batch)
 
     monkeypatch.setattr(upload, "log_batch", gone_from_2_to_4)
-    monkeypatch.setattr(Sender, "_pause", lambda self, took: 0.0)
+    monkeypatch.setattr(Sender, "_choose_pause_s", lambda self, took: 0.0)
     play(watchers(logs), run_info(logs))
     check(logs, 6)
     texts = [entry.getMessage() for entry in captured_log.records]
@@ -212,7 +212,7 @@ def test_a_deleted_run_is_created_again(logs: Logs) -> None:
 def test_a_damaged_mlflow_json_is_named(tmp_path: Path, text: str) -> None:
     (tmp_path / "mlflow.json").write_text(text)
     with pytest.raises(TrackingError, match=r"mlflow\.json is damaged"):
-        identity.load(tmp_path)
+        identity.load_tracked_run(tmp_path)
 
 
 def test_another_place_is_another_run(logs: Logs, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
     play(watchers(logs), run_info(logs))
     run = check(logs, 6)
     client, names = logs.client(), sorted(run.data.metrics)
-    assert names[0] == record.SORTED_FIRST
+    assert names[0] == record.FIRST_METRIC_NAME
     histories = [client.get_metric_history(run.info.run_id, name) for name in (names[0], "test/acc")]
     first, second = ([(item.step, item.timestamp, item.value) for item in values] for values in histories)
     assert first == second != []

@@ -173,7 +173,7 @@ def format_readme_row(label: str, name: str, cell: str) -> str:
     rows, seeds = list_published_methods(name, cell), sorted(runs_by_method["random"])
     winner = cross_fit(np.array([[paired_differences(name, cell, row)[seed] for seed in seeds] for row in rows]))
     assert winner.left_out is not None, "a setting of README's table has five seeds or more"
-    best = rows[winner.index]
+    best = rows[winner.best_row]
     worst = min(rows, key=lambda row: average(runs_by_method[row].values()))
     costs = [read_runs(name, cell, column) for column in ("client_flops", "bytes")]
     cost = ", ".join(

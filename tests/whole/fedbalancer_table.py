@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from fedcohort.results.run import Evaluations
-from fedcohort.results.target import Cost, SpeedUp, costs_to_target, speed_up
+from fedcohort.results.target import Cost, SpeedUp, costs_to_target, measure_speed_up
 from whole.claims import ROOT, average, format_interval, read_runs
 
 STUDY, SETTING, CLOCK_S = "paper_fedbalancer_network", "har", 10600.0
@@ -78,7 +78,7 @@ def reference_costs(fastest: bool = False) -> dict[int, Cost]:
 @cache
 def find_speed_up(method: str, fastest: bool = False) -> SpeedUp:
     """Return the speed-up of a method over the variant of `reference_costs`."""
-    return speed_up(reference_costs(fastest), costs(method))
+    return measure_speed_up(reference_costs(fastest), costs(method))
 
 
 def sorted_ratios(method: str) -> list[float]:
@@ -140,7 +140,8 @@ def describe() -> list[str]:
         f"Against the fastest variant of each seed the geometric mean is {over_fastest} (95 %).",
         f"With Oort's clients alone the median is {format_median('oort')}, and for FedBalancer with random clients "
         f"{format_median('fedbalancer_random')} (98 %).",
-        f"FedBalancer is {format_mean(speed_up(costs('oort'), costs('fedbalancer')))} times as fast as Oort's clients",
+        f"FedBalancer is {format_mean(measure_speed_up(costs('oort'), costs('fedbalancer')))} times as fast as Oort's "
+        "clients",
         f"Oort's clients alone gain {describe_gain(STUDY, 'oort')} points",
         f"FedBalancer gains {describe_gain(STUDY, 'fedbalancer')} and with random clients "
         f"{describe_gain(STUDY, 'fedbalancer_random')}",

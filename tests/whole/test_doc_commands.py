@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from cases import for_all
-from fedcohort.command.line import COMMANDS, module_name
+from fedcohort.command.line import COMMANDS, spell_module_name
 from fedcohort.startup.check import check_before_data
 from run_harness import compose_words
 from yaml_words import ROOT
@@ -88,7 +88,7 @@ def test_documented_options_of_a_command_are_in_its_help(words: list[str]) -> No
     """Some commands accept options of train.py; all other options are described in the command's help."""
     verb, *options = words[words.index("fedcohort") + 1 :]
     assert verb in COMMANDS
-    help_text = import_module(f"fedcohort.command.{module_name(verb)}").__doc__ or ""
+    help_text = import_module(f"fedcohort.command.{spell_module_name(verb)}").__doc__ or ""
     unknown = [key for key, value in map(cut, options) if value and not re.search(rf"\b{re.escape(key)}\b", help_text)]
     if verb in OF_RUNS:
         compose_words(

@@ -11,15 +11,15 @@ from fedcohort.api.run import RunResult
 from fedcohort.api.sweep import SweepResult
 from fedcohort.errors import OptionError
 from fedcohort.report.comparison import page
-from fedcohort.report.comparison.tables import result_values
-from fedcohort.results.compare_cost import AXES
+from fedcohort.report.comparison.tables import frame_results
+from fedcohort.results.compare_cost import COST_AXES
 from fedcohort.results.matching.question import Answer, Question
-from fedcohort.results.metric import DIRECTIONS
+from fedcohort.results.metric import BETTER_CHOICES
 from fedcohort.results.run import RESULT_KINDS
 from fedcohort.results.target import CROSSINGS, parse_target
 from fedcohort.startup import comparison
 from fedcohort.startup.options import check_writable_folder, spell_value, unknown_option_error
-from fedcohort.tracking.runs import Query
+from fedcohort.tracking.runs import RunQuery
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -56,7 +56,7 @@ class Options:
             ranges.text(name, getattr(self, name))
         for name in ("cols", "baseline", "sweep", "filter", "target"):
             ranges.text(name, getattr(self, name), allow_null=True)
-        choices = {"better": DIRECTIONS, "result": RESULT_KINDS, "crossing": CROSSINGS, "axis": AXES}
+        choices = {"better": BETTER_CHOICES, "result": RESULT_KINDS, "crossing": CROSSINGS, "axis": COST_AXES}
         for name, choices_of_option in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
             ranges.choice(name, getattr(self, name), *choices_of_option)
         if self.cols == self.rows:
@@ -76,17 +76,17 @@ class Options:
         return Question(self.rows, self.cols, metrics, self.baseline, self.better, result, horizon, target, self.axis)
 
     @property
-    def query(self) -> Query:
+    def query(self) -> RunQuery:
         """Return the query for the runs in MLflow that are compared."""
-        return Query(self.tracking_uri, self.experiment, self.sweep, self.filter)
+        return RunQuery(self.tracking_uri, self.experiment, self.sweep, self.filter)
 
 
 def split_metrics(text: str) -> list[str]:
     """Split a list of metrics at its commas. Raises `OptionError` for an empty or repeated name."""
-    names = text.split(",")
-    if not all(names) or len(set(names)) < len(names):
+    metric_names = text.split(",")
+    if not all(metric_names) or len(set(metric_names)) < len(metric_names):
         raise ranges.range_error("metric", "a metric, or several different ones, as test/acc,clients/acc_worst5", text)
-    return names
+    return metric_names
 
 
 @dataclass(frozen=True)
@@ -102,7 +102,7 @@ class Comparison:
     @cached_property
     def table(self) -> "pd.DataFrame":
         """One row per condition and metric, with mean, paired difference, interval, p, verdict and costs."""
-        return result_values(self.answer)
+        return frame_results(self.answer)
 
     @cached_property
     def verdicts(self) -> list[str]:
@@ -111,7 +111,7 @@ class Comparison:
 
     def write(self, out: str | Path) -> list[Path]:
         """Write report.html, tables and figures into the folder `out`; return their paths, the page first."""
-        return page.write(self.answer, Path(out).absolute())[1]
+        return page.write_files(self.answer, Path(out).absolute())[1]
 
     def __repr__(self) -> str:
         return page.to_markdown(self.answer)
@@ -144,22 +144,22 @@ def compare(
     if unusable_option := next((name for name in options if name in MLFLOW_OPTIONS), None):
         raise OptionError(f"{unusable_option} chooses runs in MLflow, but other runs were passed: leave out either")
     if isinstance(runs, SweepResult):
-        axes, fixed_options = runs.choose_axes()
-        settings = make_options({**axes, **option_texts})
-        source = f"sweep {runs.folder.name}"
+        compared_axes, fixed_options = runs.choose_axes()
+        settings = make_options({**compared_axes, **option_texts})
+        source_text = f"sweep {runs.folder.name}"
         folders = runs.folders
     else:
-        settings, fixed_options, source = make_options(option_texts), {}, "folders"
+        settings, fixed_options, source_text = make_options(option_texts), {}, "folders"
         run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
         folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in run_sources]
-    question = replace(settings.question, source=source)
+    question = replace(settings.question, source=source_text)
     return Comparison(comparison.answer_folders(folders, question, fixed_options))
 
 
 def make_options(options: Mapping[str, str | None]) -> Options:
     """Return the options of a comparison by name. Raises `OptionError`."""
-    names = [field.name for field in fields(Options)]
-    if unknown_option := next((name for name in options if name not in names), None):
-        raise unknown_option_error("", unknown_option, names)
-    values: Any = options  # the constructor rejects a null where a text is needed
-    return Options(**values)
+    option_names = [field.name for field in fields(Options)]
+    if unknown_option := next((name for name in options if name not in option_names), None):
+        raise unknown_option_error("", unknown_option, option_names)
+    option_values: Any = options  # the constructor rejects a null where a text is needed
+    return Options(**option_values)

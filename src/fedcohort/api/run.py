@@ -24,8 +24,8 @@ from fedcohort.record import folder, history, metadata
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
 from fedcohort.report import run_figures
-from fedcohort.results.summary import summarise
-from fedcohort.results.summary_rows import rows
+from fedcohort.results.summary import summarise_run
+from fedcohort.results.summary_rows import list_short_rows
 from fedcohort.startup import command_line, compose
 from fedcohort.startup.hydra_errors import plain_errors
 from fedcohort.startup.overrides import list_overrides
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 INTERRUPTED_CODE = 128 + signal.SIGINT
 TABLES_FOLDER = "tables"  # in paths.logs
-LABEL = "label"
+LABEL_COLUMN = "label"
 TEST_SHARE = 0.2  # of the rows, where `dataset.test_share` is not passed
 
 
@@ -68,7 +68,7 @@ class RunResult:
     def summary(self) -> dict[str, Any]:
         """The content of `summary.json`: last and best metrics, cost, fingerprint, versions."""
         ended_ms = self._history.times[-1] if self._history.times else None
-        return summarise(self.info, self._history, self.status, ended_ms)
+        return summarise_run(self.info, self._history, self.status, ended_ms)
 
     @property
     def status(self) -> str:
@@ -88,15 +88,15 @@ class RunResult:
     def __repr__(self) -> str:
         summary = self.summary
         progress_text = f"{summary['status']} after {summary['rounds']} of {summary['rounds_asked']} rounds"
-        lines = [f"{summary['name']}: {progress_text}"]
-        lines += [f"  {label:<40}{value}" for label, value in rows(summary)]
+        text_lines = [f"{summary['name']}: {progress_text}"]
+        text_lines += [f"  {label:<40}{value_text}" for label, value_text in list_short_rows(summary)]
         if self.status == "interrupted":
-            lines.append("  run(..., resume=True) with the same options continues it")
-        return "\n".join([*lines, f"  folder  {self.folder}"])
+            text_lines.append("  run(..., resume=True) with the same options continues it")
+        return "\n".join([*text_lines, f"  folder  {self.folder}"])
 
     def _repr_html_(self) -> str:
-        if self.info.config["callback"].get("figures") and not (self.folder / run_figures.PAGE).exists():
-            run_figures.redraw(self.folder)  # a run in a notebook has no terminal, and draws none at its end
+        if self.info.config["callback"].get("figures") and not (self.folder / run_figures.PAGE_FILE).exists():
+            run_figures.redraw_run(self.folder)  # a run in a notebook has no terminal, and draws none at its end
         return run_figures.show_in_notebook(self.info, self.summary)
 
     @cached_property
@@ -129,12 +129,12 @@ def run(**options: object) -> RunResult:
 
 def run_overrides(overrides: Sequence[str]) -> RunResult:
     """Train the run of `python train.py <overrides>`, with the results and errors of `run`."""
-    configs = find_configs()
+    configs_folder = find_configs()
     messages.log_to_terminal()
-    with plain_errors(overrides, configs), terminal.print_progress_only():
-        command_line.check_command_line(overrides, configs)
+    with plain_errors(overrides, configs_folder), terminal.print_progress_only():
+        command_line.check_command_line(overrides, configs_folder)
         try:
-            return RunResult(run_checked(compose.compose_run(overrides, configs), None))
+            return RunResult(run_checked(compose.compose_run(overrides, configs_folder), None))
         except StoppedRun as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise
@@ -175,7 +175,7 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
     data: Any = options.get("dataset")
     frame, replaced_options = data, dict[str, Any]()
     if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(element, str) for element in data):
-        frame, replaced_options = _tabulate(*data)
+        frame, replaced_options = _tabulate_samples(*data)
     elif isinstance(data, str | Mapping | tuple | list | None):
         return dict(options)
     elif not hasattr(data, "to_parquet"):
@@ -183,18 +183,18 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
         raise ranges.range_error("dataset", allowed_text, type(data).__name__)
     elif any(name is not None for name in frame.index.names):
         frame = frame.reset_index()
-    content = io.BytesIO()
-    frame.to_parquet(content, index=False)
+    table_bytes = io.BytesIO()
+    frame.to_parquet(table_bytes, index=False)
     logs = options.get("paths.logs", dict(options.get("paths", {})).get("logs", "logs"))
-    folder = Path(logs).absolute() / TABLES_FOLDER / hashlib.blake2b(content.getbuffer(), digest_size=6).hexdigest()
+    folder = Path(logs).absolute() / TABLES_FOLDER / hashlib.blake2b(table_bytes.getbuffer(), digest_size=6).hexdigest()
     if not (folder / "train.parquet").exists():
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "train.parquet", content.getbuffer())
+        write_atomically(folder / "train.parquet", table_bytes.getbuffer())
     new_options = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **replaced_options}
     return {**new_options, **{name: value for name, value in options.items() if name != "dataset"}}
 
 
-def _tabulate(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]":  # noqa: ANN401 - what a user passes
+def _tabulate_samples(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]":  # noqa: ANN401 - what a user passes
     """Return samples and labels as a frame, and the options that describe it. Raises `OptionError`."""
     import pandas as pd
 
@@ -205,5 +205,5 @@ def _tabulate(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]":  # noqa:
         )
     if x.ndim == 2:
         return pd.DataFrame(x, columns=[f"x{i}" for i in range(x.shape[1])]).assign(label=y), {}
-    frame = pd.DataFrame({"x": list(x.reshape(len(x), -1)), LABEL: y})
-    return frame, {"dataset.features": "x", "dataset.shape": list(x.shape[1:])}
+    sample_table = pd.DataFrame({"x": list(x.reshape(len(x), -1)), LABEL_COLUMN: y})
+    return sample_table, {"dataset.features": "x", "dataset.shape": list(x.shape[1:])}

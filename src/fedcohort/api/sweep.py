@@ -43,7 +43,7 @@ class SweepResult:
     @property
     def results(self) -> list[RunResult]:
         """The results of the runs that are done, in the order of the jobs."""
-        return [RunResult(path) for path in self.folders]
+        return [RunResult(run_folder) for run_folder in self.folders]
 
     @property
     def folders(self) -> list[Path]:
@@ -56,28 +56,28 @@ class SweepResult:
         import pandas as pd
 
         finished_folders = set(self.folders)
-        rows = []
+        job_rows = []
         for job in self.jobs:
             varying_texts = varying_overrides([record.words for record in self.jobs], job.words).split()
-            row: dict[str, Any] = dict(override.split("=", 1) for override in varying_texts) | {"status": job.how}
+            job_row: dict[str, Any] = dict(override.split("=", 1) for override in varying_texts) | {"status": job.how}
             if job.folder in finished_folders:
-                result = RunResult(job.folder)
-                summary = result.summary
+                run_result = RunResult(job.folder)
+                summary = run_result.summary
                 n_bytes = sum(summary["bytes"][link_direction] or 0.0 for link_direction in ("down", "up"))
-                row |= {"accuracy": result.accuracy, "virtual_s": summary["virtual_s"], "bytes": n_bytes}
-                row |= {"client_flops": summary["client_flops"]}
-            rows.append(row | {"folder": str(job.folder or ""), "reason": job.reason})
-        return pd.DataFrame(rows)
+                job_row |= {"accuracy": run_result.accuracy, "virtual_s": summary["virtual_s"], "bytes": n_bytes}
+                job_row |= {"client_flops": summary["client_flops"]}
+            job_rows.append(job_row | {"folder": str(job.folder or ""), "reason": job.reason})
+        return pd.DataFrame(job_rows)
 
     @cached_property
     def rounds(self) -> "pd.DataFrame":
         """The rounds of all runs, with the index (run, step); `run` is the name of its folder."""
-        return self._concatenate({path.name: RunResult(path).rounds for path in self.folders})
+        return self._concatenate_frames({run_folder.name: RunResult(run_folder).rounds for run_folder in self.folders})
 
     @cached_property
     def clients(self) -> "pd.DataFrame":
         """The clients' rows of all runs, with the run as first index."""
-        return self._concatenate({path.name: RunResult(path).clients for path in self.folders})
+        return self._concatenate_frames({run_folder.name: RunResult(run_folder).clients for run_folder in self.folders})
 
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return rows, columns and baseline of a comparison, and the value of each further option that varies."""
@@ -85,19 +85,19 @@ class SweepResult:
         return choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in finished_jobs])
 
     @staticmethod
-    def _concatenate(frames: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
+    def _concatenate_frames(frame_by_run: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
         import pandas as pd
 
-        return pd.concat(frames, names=["run"]) if frames else pd.DataFrame()
+        return pd.concat(frame_by_run, names=["run"]) if frame_by_run else pd.DataFrame()
 
     def __repr__(self) -> str:
         table = self.runs.drop(columns=["folder", "reason"], errors="ignore")
         return f"sweep {self.folder.name}: {len(self.jobs)} jobs\n{table.to_string()}\nfolder  {self.folder}"
 
     def _repr_html_(self) -> str:
-        formats = {"accuracy": ".3f", "virtual_s": ".0f", "bytes": ".3g", "client_flops": ".3g"}
-        titles = {str(name): str(name) for name in self.runs if name not in ("folder", "reason")}
-        return str(Table(self.runs, f"sweep {self.folder.name}", formats, titles).html())
+        column_formats = {"accuracy": ".3f", "virtual_s": ".0f", "bytes": ".3g", "client_flops": ".3g"}
+        column_titles = {str(name): str(name) for name in self.runs if name not in ("folder", "reason")}
+        return str(Table(self.runs, f"sweep {self.folder.name}", column_formats, column_titles).html())
 
 
 def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> SweepResult:

@@ -11,8 +11,8 @@ def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, 
     """Return the options in `arguments` by name. Raises `OptionError` for one that is not in `names`."""
     options = {}
     for argument in arguments:
-        name, equals, value = argument.partition("=")
-        if not equals:
+        name, equals_sign, value = argument.partition("=")
+        if not equals_sign:
             raise OptionError(f"can't read {argument!r}: type name=value, where name is one of {', '.join(names)}")
         if name not in names:
             raise unknown_option_error("", name, names)
@@ -20,7 +20,7 @@ def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, 
     return options
 
 
-def folders_and_options(arguments: Sequence[str], names: Collection[str]) -> tuple[list[Path], dict[str, str]]:
+def read_folders_and_options(arguments: Sequence[str], names: Collection[str]) -> tuple[list[Path], dict[str, str]]:
     """Return the folders of runs, and the options by name; a folder's name may hold a =.
 
     Raises:

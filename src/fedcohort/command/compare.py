@@ -41,16 +41,18 @@ from fedcohort.report.comparison import page
 from fedcohort.startup.comparison import publish, read_answer
 
 
-def compare(options: Options) -> tuple[str, list[Path]]:
+def compare_runs(options: Options) -> tuple[str, list[Path]]:
     """Return the tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
     comparison_result = read_answer(options.query, options.question, float(options.wait_s))
-    text, paths = page.write(comparison_result, Path(options.out).absolute(), curves=options.curves == "true")
+    text, written_paths = page.write_files(
+        comparison_result, Path(options.out).absolute(), curves=options.curves == "true"
+    )
     if options.report == "true":
-        text += f"\nMLflow: {publish(comparison_result, options.query, paths, float(options.wait_s))}\n"
-    return text, paths
+        text += f"\nMLflow: {publish(comparison_result, options.query, written_paths, float(options.wait_s))}\n"
+    return text, written_paths
 
 
-def parse(arguments: Sequence[str]) -> Options:
+def parse_options(arguments: Sequence[str]) -> Options:
     """Return the options that were typed. Raises `OptionError`."""
     typed_options = read_options(arguments, [field.name for field in fields(Options)])
     return make_options({name: None if value == "null" else value for name, value in typed_options.items()})
@@ -61,6 +63,6 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises `OptionError` for an invalid option, and `TrackingError` if MLflow does not answer.
     """
-    text, (report, *files) = compare(parse(arguments))
-    sys.stdout.write(f"{report}\n\n{text}\n" + "".join(f"{file}\n" for file in files))
+    tables_text, (page_path, *other_paths) = compare_runs(parse_options(arguments))
+    sys.stdout.write(f"{page_path}\n\n{tables_text}\n" + "".join(f"{other_path}\n" for other_path in other_paths))
     return 0

@@ -23,26 +23,26 @@ COMMANDS_WITH_RUN_OPTIONS = (
 )  # they take those of train.py
 
 
-def candidates(ctx: typer.Context, typed_start: str) -> list[str]:
+def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     """Return the possible completions of the last argument of a command line.
 
     bash passes `selector=fl` as three arguments: the argument to complete is the part after the =.
     """
-    command, typed_before, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
+    command_name, earlier_arguments, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
     groups = sorted(path.name for path in configs.glob("*") if path.is_dir())
-    if command == "new" and not typed_before:
-        from fedcohort.command.new import KINDS  # noqa: PLC0415
+    if command_name == "new" and not earlier_arguments:
+        from fedcohort.command.new import GROUPS  # noqa: PLC0415
 
-        return [template_kind for template_kind in KINDS if template_kind.startswith(typed_start)]
-    if command == "methods":
+        return [template_kind for template_kind in GROUPS if template_kind.startswith(typed_start)]
+    if command_name == "methods":
         return [group for group in groups if group.startswith(typed_start)]
-    if command not in COMMANDS_WITH_RUN_OPTIONS:
+    if command_name not in COMMANDS_WITH_RUN_OPTIONS:
         return []
-    group, equals, start = typed_start.partition("=")
-    last_arguments = typed_before[-2:] if typed_before[-1:] == ["="] else typed_before[-1:]
-    if not equals and last_arguments and last_arguments[0] in groups:
+    group, equals_sign, start = typed_start.partition("=")
+    last_arguments = earlier_arguments[-2:] if earlier_arguments[-1:] == ["="] else earlier_arguments[-1:]
+    if not equals_sign and last_arguments and last_arguments[0] in groups:
         return [choice for choice in _choices(configs, last_arguments[0]) if choice.startswith(typed_start)]
-    matching_groups = [name for name in groups if (name == group if equals else name.startswith(group))]
+    matching_groups = [name for name in groups if (name == group if equals_sign else name.startswith(group))]
     if len(matching_groups) > 1:
         return [f"{name}=" for name in matching_groups]
     return [
@@ -56,7 +56,7 @@ def _choices(configs: Path, group: str) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the lines for a shell. Raises `OptionError`."""
-    # Here, as the help of every command imports this module for `candidates`.
+    # Here, as the help of every command imports this module for `list_completions`.
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415
 
     from fedcohort import ranges  # noqa: PLC0415
@@ -65,6 +65,6 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) != 1:
         raise OptionError(f"type fedcohort completion SHELL, where SHELL is one of {', '.join(SHELLS)}")
     ranges.choice("the shell", arguments[0], *SHELLS)
-    script = get_completion_script(prog_name="fedcohort", complete_var="_FEDCOHORT_COMPLETE", shell=arguments[0])
-    sys.stdout.write(f"{script}\n")
+    shell_script = get_completion_script(prog_name="fedcohort", complete_var="_FEDCOHORT_COMPLETE", shell=arguments[0])
+    sys.stdout.write(f"{shell_script}\n")
     return 0

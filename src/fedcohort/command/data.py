@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fedcohort.command import scenario
-from fedcohort.console.terminal import console
+from fedcohort.console.terminal import make_console
 from fedcohort.data.federation import Federation
 from fedcohort.errors import OptionError
 from fedcohort.host import disk, messages
@@ -44,9 +44,9 @@ if TYPE_CHECKING:
 
 OUT_KEY = "out="
 LABEL_WIDTH = 12  # of the labels at the left
-MAX_CLIENTS = 20  # in the table
-MAX_CLASSES = 3  # of a client that are named
-GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
+MAX_SHOWN_CLIENTS = 20  # in the table
+MAX_NAMED_CLASSES = 3  # of a client that are named
+SHOWN_GROUPS = ("dataset", "heterogeneity", *DATA_GROUPS)
 FACT_LABELS = ("clients", "classes", "labels", "skewed", "imbalance", "hub", "inputs")
 
 log = logging.getLogger("fedcohort")
@@ -57,26 +57,26 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments or "=" in arguments[0]:
         raise OptionError("name a dataset, a file or a folder: fedcohort data digits")
     messages.log_to_terminal()
-    choices = [argument for argument in arguments[1:] if not argument.startswith(OUT_KEY)]
+    typed_choices = [argument for argument in arguments[1:] if not argument.startswith(OUT_KEY)]
     out_folder = next((argument.removeprefix(OUT_KEY) for argument in arguments if argument.startswith(OUT_KEY)), None)
     if out_folder is not None:
         options.check_writable_folder("out", out_folder)
     configs = Path.cwd() / "configs"
     if not is_path(arguments[0]):
-        _show([f"dataset={arguments[0]}", *choices], out_folder, arguments[0], configs)
+        _show_data([f"dataset={arguments[0]}", *typed_choices], out_folder, arguments[0], configs)
         return 0
-    command_line.check_arguments(choices, configs)
-    proposal, typed_options = propose_options(arguments[0], choices)
-    width = min(30, max(len(name) for name, _, _ in proposal.columns)) + 2
-    text = render("proposal.txt.j2", proposal=proposal, width=width, spell=spell_value)
-    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in text.splitlines()) + "\n")
+    command_line.check_arguments(typed_choices, configs)
+    proposal, typed_options = propose_options(arguments[0], typed_choices)
+    name_width = min(30, max(len(name) for name, _, _ in proposal.columns)) + 2
+    proposal_text = render("proposal.txt.j2", proposal=proposal, width=name_width, spell=spell_value)
+    sys.stdout.write("".join(f"{line.rstrip()}\n" for line in proposal_text.splitlines()) + "\n")
     sys.stdout.flush()
-    _show(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
-    sys.stdout.write(f"\nRun it with\n{training_command(typed_options)}\n")
+    _show_data(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
+    sys.stdout.write(f"\nRun it with\n{spell_training_command(typed_options)}\n")
     return 0
 
 
-def _show(typed_options: Sequence[str], out_folder: str | None, name: str, configs: Path) -> None:
+def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, configs: Path) -> None:
     """Load the data and print their description.
 
     Args:
@@ -92,27 +92,27 @@ def _show(typed_options: Sequence[str], out_folder: str | None, name: str, confi
     from rich.table import Table  # only once there is something to show
     from rich.text import Text
 
-    terminal = console()
-    for line in federation.notices():
-        log.warning("%s", line)
-    lines = list(list_facts(federation, info))
-    for label, value in lines:
+    terminal = make_console()
+    for notice in federation.notices():
+        log.warning("%s", notice)
+    labelled_facts = list(list_facts(federation, info))
+    for label, value in labelled_facts:
         terminal.print(f"{label:<{LABEL_WIDTH}}{value}", markup=False, soft_wrap=True)
-    table = Table("client", "samples", "training samples", "classes", "most frequent classes", box=None)
-    for row in list_client_rows(federation, MAX_CLIENTS):
-        table.add_row(*map(Text, row))
-    terminal.print(table)
-    if (hidden_clients := federation.n_clients - MAX_CLIENTS) > 0:
+    client_table = Table("client", "samples", "training samples", "classes", "most frequent classes", box=None)
+    for client_row in list_client_rows(federation, MAX_SHOWN_CLIENTS):
+        client_table.add_row(*map(Text, client_row))
+    terminal.print(client_table)
+    if (hidden_clients := federation.n_clients - MAX_SHOWN_CLIENTS) > 0:
         terminal.print(f"... and {hidden_clients:,} more", markup=False)
     page_folder = info.folder if out_folder is None else Path(out_folder)
     with disk.disk_errors_in_one_line(page_folder):
         if out_folder is not None:
-            clients, page_path = list_client_rows(federation, scenario.MAX_CLIENTS), page_folder / "README.md"
-            scenario.write_page(page_folder, federation, info, lines, clients, configs)
+            client_rows, page_path = list_client_rows(federation, scenario.MAX_TABLE_CLIENTS), page_folder / "README.md"
+            scenario.write_page(page_folder, federation, info, labelled_facts, client_rows, configs)
         else:
             page_folder.mkdir(parents=True, exist_ok=True)
             page_path = page_folder / f"{name}.png"
-            style.save(partition.draw(info), page_path)
+            style.save(partition.draw_partition(info), page_path)
     sys.stdout.write(f"{page_path}\n")
 
 
@@ -125,7 +125,7 @@ def describe_split(composition: compose.Composed, typed_options: Sequence[str]) 
     return federation, RunInfo(
         folder=Path(composition.config["paths"]["logs"]).absolute() / "data",
         name=" ".join(typed_options),
-        choices={group: choice for group, choice in composition.choices.items() if group in GROUPS},
+        choices={group: choice for group, choice in composition.choices.items() if group in SHOWN_GROUPS},
         config=composition.config,
         config_hash="",
         seed=data_seed(composition.config),
@@ -143,41 +143,41 @@ def describe_split(composition: compose.Composed, typed_options: Sequence[str]) 
 
 def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
     """Yield label and text of each fact about the dataset that is shown above the table of clients."""
-    rows = dict(list_run_facts(info))
-    train, val = len(federation.train.y), len(federation.val.y)
+    run_facts = dict(list_run_facts(info))
+    n_train, n_val = len(federation.train.y), len(federation.val.y)
     clients_own_samples = f"{len(federation.test.y):,} of them in clients' test sets"
     yield "data", f"{info.name}  (checksum {federation.checksum}, seed {info.seed})"
     yield (
         "samples",
-        f"{train:,} for training, {val:,} for clients' validation, {len(federation.server_val.y):,} on the server",
+        f"{n_train:,} for training, {n_val:,} for clients' validation, {len(federation.server_val.y):,} on the server",
     )
     yield "test", f"{len(federation.server_test.y):,} samples, {clients_own_samples}"
-    shape = " x ".join(str(length) for length in federation.server_test.x.shape[1:])
-    yield "sample", f"{shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
-    labels, n_classes = federation.targets.strata(federation.server_test.y.numpy(), federation.n_classes)
+    sample_shape = " x ".join(str(axis_length) for axis_length in federation.server_test.x.shape[1:])
+    yield "sample", f"{sample_shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
+    test_labels, n_classes = federation.targets.strata(federation.server_test.y.numpy(), federation.n_classes)
     if n_classes > 1:
-        yield "per class", _spread(np.bincount(labels, minlength=n_classes), "test samples")
+        yield "per class", _format_spread(np.bincount(test_labels, minlength=n_classes), "test samples")
     else:
         yield "target", f"one of {federation.n_classes:,}, at each position of a sample"
     for label in FACT_LABELS:
-        if label in rows:
-            yield label, rows[label]
+        if label in run_facts:
+            yield label, run_facts[label]
 
 
 def list_client_rows(federation: Federation, max_clients: int) -> Iterator[tuple[str, ...]]:
     """Yield a row of the table for each of the `max_clients` clients."""
     class_names = federation.class_names or range(federation.class_counts.shape[1])
     for k, counts in enumerate(federation.class_counts[:max_clients]):
-        class_order = np.argsort(-counts, kind="stable")[: min(MAX_CLASSES, np.count_nonzero(counts))]
+        class_order = np.argsort(-counts, kind="stable")[: min(MAX_NAMED_CLASSES, np.count_nonzero(counts))]
         largest_classes = ", ".join(f"{class_names[c]} {100 * counts[c] / counts.sum():.0f} %" for c in class_order)
-        sizes = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
+        size_texts = (f"{counts.sum():,}", f"{federation.n_train[k]:,}", str(np.count_nonzero(counts)))
         client_name = "" if federation.client_names is None else f" {federation.client_names[k]}"
-        yield (f"{k}{client_name}", *sizes, largest_classes)
+        yield (f"{k}{client_name}", *size_texts, largest_classes)
 
 
-def _spread(counts: np.ndarray, noun: str) -> str:
+def _format_spread(counts: np.ndarray, counted_noun: str) -> str:
     smallest, median, largest = counts.min(), np.median(counts), counts.max()
-    return f"{smallest:,} / {median:,.0f} / {largest:,} {noun} (min / median / max)"
+    return f"{smallest:,} / {median:,.0f} / {largest:,} {counted_noun} (min / median / max)"
 
 
 def is_path(argument: str) -> bool:
@@ -196,14 +196,14 @@ def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, lis
 
     typed_options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     proposal = propose_options(path, {name: value.strip("'\"") for name, value in typed_options.items()})
-    values = {"dataset": "folder", "dataset.path": path, **proposal.options}
+    option_values = {"dataset": "folder", "dataset.path": path, **proposal.options}
     return proposal, [
-        *(f"{name}={spell_value(name, value)}" for name, value in values.items() if name not in typed_options),
+        *(f"{name}={spell_value(name, value)}" for name, value in option_values.items() if name not in typed_options),
         *arguments,
     ]
 
 
-def training_command(arguments: Sequence[str]) -> str:
+def spell_training_command(arguments: Sequence[str]) -> str:
     """Return the command that trains with these options, as a shell reads it."""
     quoted = [f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text) for text in arguments]
     return " ".join(["python train.py", *quoted])

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from fedcohort import units
 from fedcohort.api.comparison import Comparison, compare
 from fedcohort.api.run import INTERRUPTED_CODE, run_overrides
-from fedcohort.console.terminal import console
+from fedcohort.console.terminal import make_console
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command, program_command
 from fedcohort.report.comparison.tables import COST_FORMATS, COST_NAMES
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SETTING_TEXT = "35 of 50 clients have 90 % wrong labels"
-SELECTOR, BASELINE, BEST_SELECTOR = "flash", "random", "flash_answered"
-REPORT = Path("logs/demo")
+DEFAULT_SELECTOR, BASELINE, BEST_SELECTOR = "flash", "random", "flash_answered"
+REPORT_FOLDER = Path("logs/demo")
 COSTS = ("virtual_s", "bytes", "client_flops")
 
 
@@ -36,14 +36,14 @@ def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
     Options `selector.*` of `arguments` are for the selector that `selector=` names. Raises `OptionError` for options
     that change the folder of the runs.
     """
-    if refused := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
-        raise OptionError(f"leave out {refused[0]!r}: fedcohort demo makes single runs, in the folder logs")
+    if refused_options := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
+        raise OptionError(f"leave out {refused_options[0]!r}: fedcohort demo makes single runs, in the folder logs")
     typed = {argument.split("=", 1)[0].lstrip("+~"): argument for argument in arguments}
-    selector = typed.get("selector", f"selector={SELECTOR}").split("=", 1)[1]
+    selector = typed.get("selector", f"selector={DEFAULT_SELECTOR}").split("=", 1)[1]
     setting = [argument for argument in SETTING if not {"heterogeneity", argument.split("=", 1)[0]} & typed.keys()]
     common = [*setting, *(argument for name, argument in typed.items() if not f"{name}.".startswith("selector."))]
-    options = [argument for name, argument in typed.items() if name.startswith("selector.")]
-    runs = {selector: [f"selector={selector}", *options, *common]}
+    selector_options = [argument for name, argument in typed.items() if name.startswith("selector.")]
+    runs = {selector: [f"selector={selector}", *selector_options, *common]}
     return runs | {name: [f"selector={name}", *common] for name in (BASELINE, BEST_SELECTOR) if name != selector}
 
 
@@ -54,40 +54,40 @@ def tabulate(comparison: Comparison, title: str) -> "Table":
     table = Table(
         "selector", "test accuracy", f"against {BASELINE}", *(COST_NAMES[cost] for cost in COSTS), title=title
     )
-    for row in comparison.table.to_dict("records"):
-        difference = "" if math.isnan(row["difference"]) else f"{100 * row['difference']:+.1f} points"
+    for result_row in comparison.table.to_dict("records"):
+        difference = "" if math.isnan(result_row["difference"]) else f"{100 * result_row['difference']:+.1f} points"
         cost_texts = [
-            COST_FORMATS[cost](row[cost])
-            + ("" if math.isnan(row[f"{cost}_times"]) else f" ({row[f'{cost}_times']:.1f} ×)")
+            COST_FORMATS[cost](result_row[cost])
+            + ("" if math.isnan(result_row[f"{cost}_times"]) else f" ({result_row[f'{cost}_times']:.1f} ×)")
             for cost in COSTS
         ]
-        table.add_row(str(row["selector"]), units.percent(row["mean"]), difference, *cost_texts)
+        table.add_row(str(result_row["selector"]), units.percent(result_row["mean"]), difference, *cost_texts)
     return table
 
 
 def main(arguments: Sequence[str] = ()) -> int:
     """Run the demo with options that differ from its defaults, and return the exit code. Raises `OptionError`."""
-    terminal, runs, results = console(), list_runs(arguments), []
+    terminal, runs, run_results = make_console(), list_runs(arguments), []
     for run_number, overrides in enumerate(runs.values(), 1):
         command_text = f"{program_command('python')} train.py {' '.join(overrides)}"
         terminal.print(f"\nrun {run_number} of {len(runs)}: {command_text}", soft_wrap=True, markup=False)
-        results.append(run_overrides(overrides))
-        if results[-1].status != "finished":
+        run_results.append(run_overrides(overrides))
+        if run_results[-1].status != "finished":
             return INTERRUPTED_CODE
-    comparison = compare(results, baseline=BASELINE)
-    page, *_ = comparison.write(REPORT)
+    comparison = compare(run_results, baseline=BASELINE)
+    page_path, *_ = comparison.write(REPORT_FOLDER)
     common = runs[BASELINE][1:]
     common_text = " ".join(common)
     terminal.print()
     # any other option may change the clients, or how many there are
     terminal.print(tabulate(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""))
-    for line in (
+    for hint in (
         "Test accuracy is the mean of the last sixth of the rounds: that of a single round varies more.",
-        f"Report: {page}",
+        f"Report: {page_path}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
         f"For more seeds: {program_command('python')} train.py -m selector={','.join(runs)} {common_text} seed=0,1,2",
         f"See them all: {fedcohort_command('ui')} sweep=null",
     ):
-        terminal.print(line, soft_wrap=True, markup=False)
+        terminal.print(hint, soft_wrap=True, markup=False)
     return 0

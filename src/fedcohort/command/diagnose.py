@@ -14,16 +14,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.console.terminal import console
+from fedcohort.console.terminal import make_console
 from fedcohort.diagnosis.noise_watch import rounds_between_probes
 from fedcohort.errors import OptionError
 from fedcohort.report import diagnosis as page
-from fedcohort.results.diagnosis import diagnose
+from fedcohort.results.diagnosis import diagnose_run
 from fedcohort.startup import components, compose
 from fedcohort.startup.load import DATA_GROUPS, load_federation
 
-PROBES = 2
-MAX_WIDTH = 100  # characters of a line of the page on the terminal
+N_PROBES = 2
+MAX_PAGE_WIDTH = 100  # characters of a line of the page on the terminal
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -35,34 +35,34 @@ def main(arguments: Sequence[str]) -> int:
     if len(arguments) == 1 and ("=" not in arguments[0] or Path(arguments[0]).is_dir()):
         folder = Path(arguments[0])
     else:
-        folder = _train(arguments)
-    diagnosis = diagnose(folder)
-    page_path = page.write(folder, diagnosis)
-    terminal = console()
-    text = page.describe(diagnosis, page.MAX_TERMINAL_ROWS)
+        folder = _train_randomly(arguments)
+    diagnosis = diagnose_run(folder)
+    page_path = page.write_page(folder, diagnosis)
+    terminal = make_console()
+    page_text = page.describe_diagnosis(diagnosis, page.MAX_TERMINAL_ROWS)
     if terminal.is_terminal:
-        terminal.print(Markdown(text), width=min(terminal.width, MAX_WIDTH))
+        terminal.print(Markdown(page_text), width=min(terminal.width, MAX_PAGE_WIDTH))
     else:
-        sys.stdout.write(text)
+        sys.stdout.write(page_text)
     terminal.print(f"\nReport: {page_path}", soft_wrap=True, markup=False)
     return 0
 
 
-def _train(arguments: Sequence[str]) -> Path:
+def _train_randomly(arguments: Sequence[str]) -> Path:
     """Train with random selection for as many rounds as two probes need, and return the run's folder."""
     from fedcohort.api.run import run_overrides  # noqa: PLC0415 - imports torch
 
     names = {argument.split("=", 1)[0].lstrip("+~") for argument in arguments}
     if "selector" in names:
         raise OptionError("fedcohort diagnose selects at random: leave selector= out, or name the folder of a run")
-    required_overrides = [f"selector.probes={PROBES}", "selector.act=false"]
+    required_overrides = [f"selector.probes={N_PROBES}", "selector.act=false"]
     overrides = ["selector=auto", *arguments, *(text for text in required_overrides if text.split("=")[0] not in names)]
     if "rounds" not in names:
-        overrides.append(f"rounds={_rounds_of_two_probes(overrides)}")
+        overrides.append(f"rounds={_count_probe_rounds(overrides)}")
     return run_overrides(overrides).folder
 
 
-def _rounds_of_two_probes(overrides: Sequence[str]) -> int:
+def _count_probe_rounds(overrides: Sequence[str]) -> int:
     """Return the number of rounds after which the second probe has been answered."""
     composition = compose.compose_run(overrides, Path.cwd() / "configs")
     config = composition.config
@@ -70,4 +70,4 @@ def _rounds_of_two_probes(overrides: Sequence[str]) -> int:
     if n_clients is None:
         n_clients = load_federation(composition, {g: components.make(composition, g) for g in DATA_GROUPS}).n_clients
     ranges.integer("cohort", config["cohort"], "[1, inf)")
-    return PROBES * rounds_between_probes(config["selector"]["first"], n_clients, config["cohort"]) + 1
+    return N_PROBES * rounds_between_probes(config["selector"]["first"], n_clients, config["cohort"]) + 1

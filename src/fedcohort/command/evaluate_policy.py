@@ -21,7 +21,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.command.arguments import folders_and_options
+from fedcohort.command.arguments import read_folders_and_options
 from fedcohort.command.replay import check_repeated, make_selectors
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.maths.successive import CohortLaw
@@ -29,12 +29,12 @@ from fedcohort.record import history
 from fedcohort.record.replayable import LoggedRound, RunLog, read_log
 from fedcohort.report.render import render
 from fedcohort.results import policy_evaluation
-from fedcohort.results.metric import sign_of
+from fedcohort.results.metric import sign_of_metric
 from fedcohort.results.policy_evaluation import ComparedRound, PolicyEvaluation, RunHistory
 from fedcohort.rng import new_generator
 
-OPTIONS = {"metric": "test/loss"}
-Laws = tuple[CohortLaw, CohortLaw]  # of the run's selector and of the other one
+DEFAULT_OPTIONS = {"metric": "test/loss"}
+CohortLaws = tuple[CohortLaw, CohortLaw]  # of the run's selector and of the other one
 
 
 def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: Path, metric: str) -> PolicyEvaluation:
@@ -50,50 +50,50 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
         CheckpointError: a run lacks the metric, or its own selector departs from the log.
         IncompatibleConfig: the other selector reads what a log does not hold.
     """
-    rounds, excluded = list[ComparedRound](), Counter[str]()
-    for run, folder in enumerate(folders):
-        log, metrics = read_log(folder.absolute()), history.read(folder.absolute()).metrics
+    compared_rounds, exclusion_counts = list[ComparedRound](), Counter[str]()
+    for run_number, folder in enumerate(folders):
+        run_log, metrics = read_log(folder.absolute()), history.read(folder.absolute()).metrics
         if metric not in metrics:
             raise CheckpointError(f"{folder} has no metric {metric}: it has {', '.join(sorted(map(str, metrics)))}")
-        past = RunHistory(run, log, metrics[metric].to_numpy(), sign_of(metric))
-        for round, laws in replay_laws(log, selector, configs):
-            if reason := find_exclusion(round, laws, past):
-                excluded[reason] += 1
+        run_history = RunHistory(run_number, run_log, metrics[metric].to_numpy(), sign_of_metric(metric))
+        for round, cohort_laws in replay_laws(run_log, selector, configs):
+            if reason := find_exclusion(round, cohort_laws, run_history):
+                exclusion_counts[reason] += 1
             else:
-                rng = new_generator(log.info.seed, "evaluate_policy", round.t)
-                rounds.append(policy_evaluation.compare_round(log, round, laws, past, rng))
-            past.add(round)
-    return policy_evaluation.estimate_gain(rounds, excluded)
+                rng = new_generator(run_log.info.seed, "evaluate_policy", round.t)
+                compared_rounds.append(policy_evaluation.compare_round(run_log, round, cohort_laws, run_history, rng))
+            run_history.add_round(round)
+    return policy_evaluation.estimate_gain(compared_rounds, exclusion_counts)
 
 
-def replay_laws(log: RunLog, selector: Sequence[str], configs: Path) -> Iterator[tuple[LoggedRound, Laws]]:
+def replay_laws(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iterator[tuple[LoggedRound, CohortLaws]]:
     """Yield each round with a cohort, and its distribution by the run's selector and by the other one.
 
     The other selector observes the run's rounds as if it had selected the run's cohorts.
     """
-    logged_selector, candidate = make_selectors(log, selector, configs)
+    logged_selector, candidate = make_selectors(run_log, selector, configs)
     for selector_of_log in (logged_selector, candidate):
         selector_of_log.start(logged_selector.selector.needs)
-    for round in log.rounds:
+    for round in run_log.rounds:
         if not len(round.chosen):
             continue
         if round.draw_log is None:
-            raise CheckpointError(f"{log.info.folder} has no log of its draws: run it again with this version")
+            raise CheckpointError(f"{run_log.info.folder} has no log of its draws: run it again with this version")
         probes, selection, _ = logged_selector.play(round)
-        check_repeated(log, round, selection)
+        check_repeated(run_log, round, selection)
         candidate_probes, choice, draw_log = candidate.choose(round, probes)
         yield round, (CohortLaw.from_log(round.draw_log, round.chosen), CohortLaw.from_log(draw_log, choice.clients))
         candidate.learn(round, selection, candidate_probes)
 
 
-def find_exclusion(round: LoggedRound, laws: Laws, past: RunHistory) -> str:
+def find_exclusion(round: LoggedRound, cohort_laws: CohortLaws, run_history: RunHistory) -> str:
     """Return why a round has no ratio of probabilities or no gain; "" if it has both."""
-    for owner, law in zip(("the run's selector", "the other selector"), laws, strict=True):
-        if law.is_deterministic:
-            return f"{owner} is deterministic"
-        if law.reason:
-            return f"the probability of {owner} is unknown, as {law.reason}"
-    if not np.isfinite(past.gains[round.t]):
+    for law_owner, cohort_law in zip(("the run's selector", "the other selector"), cohort_laws, strict=True):
+        if cohort_law.is_deterministic:
+            return f"{law_owner} is deterministic"
+        if cohort_law.reason:
+            return f"the probability of {law_owner} is unknown, as {cohort_law.reason}"
+    if not np.isfinite(run_history.gains[round.t]):
         return "the metric was not measured before and after the round"
     return ""
 
@@ -106,10 +106,10 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     selector = [word for word in arguments if word.startswith(("selector=", "selector."))]
     if not selector:
         raise OptionError("type run folders and a selector: fedcohort evaluate-policy logs/runs/NAME selector=random")
-    folders, options = folders_and_options([word for word in arguments if word not in selector], OPTIONS)
-    options = {**OPTIONS, **options}
-    result = evaluate_policy(folders, selector, configs or Path.cwd() / "configs", **options)
-    constants = {"difference": policy_evaluation.DIFFERENCE, "with_interval": policy_evaluation.WITH_INTERVAL}
-    facts = {"selector": " ".join(selector), "runs": len(folders), **constants, **options}
-    sys.stdout.write(render("policy_evaluation.md.j2", result=result, **facts))
-    return int(bool(result.reason))
+    folders, options = read_folders_and_options([word for word in arguments if word not in selector], DEFAULT_OPTIONS)
+    options = {**DEFAULT_OPTIONS, **options}
+    evaluation = evaluate_policy(folders, selector, configs or Path.cwd() / "configs", **options)
+    constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": policy_evaluation.WITH_INTERVAL}
+    page_facts = {"selector": " ".join(selector), "runs": len(folders), **constants, **options}
+    sys.stdout.write(render("policy_evaluation.md.j2", result=evaluation, **page_facts))
+    return int(bool(evaluation.reason))

@@ -9,16 +9,16 @@ default, also writes PDF or SVG files, which scale without loss in a paper.
 from collections.abc import Sequence
 
 from fedcohort import ranges
-from fedcohort.command.arguments import folders_and_options
+from fedcohort.command.arguments import read_folders_and_options
 from fedcohort.console.terminal import print_for_each
-from fedcohort.report.run_figures import check_formats, draw_round, redraw
+from fedcohort.report.run_figures import check_formats, draw_round, redraw_run
 
 
 def main(arguments: Sequence[str]) -> int:
     """Draw figures of runs again; return 0 if those of every folder were drawn. Raises `OptionError`."""
-    folders, options = folders_and_options(arguments, ("round", "formats"))
-    text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
-    if text is None:
-        return print_for_each(folders, lambda folder: "\n".join(map(str, redraw(folder, formats))))
-    ranges.integer("round", int(text) if text.isdecimal() else text, "[1, inf)")
-    return print_for_each(folders, lambda folder: "\n".join(map(str, draw_round(folder, int(text), formats))))
+    folders, options = read_folders_and_options(arguments, ("round", "formats"))
+    round_text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
+    if round_text is None:
+        return print_for_each(folders, lambda folder: "\n".join(map(str, redraw_run(folder, formats))))
+    ranges.integer("round", int(round_text) if round_text.isdecimal() else round_text, "[1, inf)")
+    return print_for_each(folders, lambda folder: "\n".join(map(str, draw_round(folder, int(round_text), formats))))

@@ -17,9 +17,9 @@ from fedcohort.host import interrupt
 if TYPE_CHECKING:
     import typer
 
-RUN = "run"  # train.py itself, so that both ways to start a run are one
+RUN_COMMAND = "run"  # train.py itself, so that both ways to start a run are one
 COMMANDS = {
-    RUN: "Train: the same as python train.py, in the folder that holds it.",
+    RUN_COMMAND: "Train: the same as python train.py, in the folder that holds it.",
     "demo": "Compare a selector with random selection and the best one on digits, in about a minute.",
     "diagnose": "Measure what a federation is like, and say which selection should pay.",
     "sweep": "Show the status of a sweep, or cancel it.",
@@ -37,11 +37,11 @@ COMMANDS = {
     "new": "Write the three files of a new selector, aggregator, signal, dataset or model.",
     "completion": "Print the lines that make a shell complete commands, groups and choices.",
 }
-READ_CONFIGS = ("data", "methods", "profile")  # commands that have no use in another folder than that of configs/
-HELP = {"-h", "--help", "help"}
+CONFIG_COMMANDS = ("data", "methods", "profile")  # commands that have no use in another folder than that of configs/
+HELP_ARGUMENTS = {"-h", "--help", "help"}
 
 
-def module_name(command: str) -> str:
+def spell_module_name(command: str) -> str:
     """Return the name of a command's module in this package."""
     return command.replace("-", "_")
 
@@ -53,17 +53,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     typed_arguments = list(sys.argv[1:] if arguments is None else arguments)
     name, *options = typed_arguments or [""]
-    if name == RUN:
-        return _train(options)
-    if name in COMMANDS and not HELP & set(options):
+    if name == RUN_COMMAND:
+        return _run_training(options)
+    if name in COMMANDS and not HELP_ARGUMENTS & set(options):
         return _run_command(name, options)
-    if name and not name.startswith("-") and name not in (*COMMANDS, *HELP):
+    if name and not name.startswith("-") and name not in (*COMMANDS, *HELP_ARGUMENTS):
         similar_command = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
         suggestion = f"did you mean {similar_command}? " if similar_command else ""
         sys.stderr.write(f"there is no command {name!r}: {suggestion}fedcohort --help lists the commands\n")
         return 2
     try:
-        _describe(name)(["--help"] if name in HELP else typed_arguments, prog_name="fedcohort")
+        _make_typer_app(name)(["--help"] if name in HELP_ARGUMENTS else typed_arguments, prog_name="fedcohort")
     except SystemExit as end:
         return int(end.code or 0)
     return 0
@@ -74,7 +74,7 @@ def console() -> None:
     raise SystemExit(interrupt.run_main(main, "stopped"))
 
 
-def _train(arguments: Sequence[str]) -> int:
+def _run_training(arguments: Sequence[str]) -> int:
     if not Path("train.py").exists():
         sys.stderr.write(f"fedcohort run is python train.py, and there is no train.py in {Path.cwd()}\n")
         return 2
@@ -84,41 +84,41 @@ def _train(arguments: Sequence[str]) -> int:
 def _run_command(name: str, arguments: Sequence[str]) -> int:
     from fedcohort.startup.command_line import run_with_one_line_errors  # noqa: PLC0415 - imports Hydra
 
-    if name in READ_CONFIGS and not Path("configs").is_dir():
+    if name in CONFIG_COMMANDS and not Path("configs").is_dir():
         sys.stderr.write(
             f"fedcohort {name} reads configs/, which is not in {Path.cwd()}: call it in the folder of train.py\n"
         )
         return 2
     results: list[int] = []
-    module = import_module(f"fedcohort.command.{module_name(name)}")
+    module = import_module(f"fedcohort.command.{spell_module_name(name)}")
     configs = Path.cwd() / "configs"
     return run_with_one_line_errors(lambda: results.append(module.main(arguments)), arguments, configs) or results[-1]
 
 
-def _describe(command_name: str) -> "typer.Typer":
-    """Return the typer application for help and completion; chosen: the command whose whole help is included."""
+def _make_typer_app(command_name: str) -> "typer.Typer":
+    """Return the typer application for help and completion, with the whole help of `command_name`."""
     import typer
 
-    from fedcohort.command.completion import candidates  # noqa: PLC0415
+    from fedcohort.command.completion import list_completions  # noqa: PLC0415
 
-    app = typer.Typer(
+    typer_app = typer.Typer(
         help="A bench for client selection in heterogeneous federated learning.",
         epilog="Options are typed as name=value. fedcohort COMMAND --help lists those of a command.",
         no_args_is_help=True,
         rich_markup_mode=None,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
-    argument = typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=candidates)
-    Arguments = Annotated[list[str] | None, argument]
+    hidden_argument = typer.Argument(metavar="NAME=VALUE", hidden=True, autocompletion=list_completions)
+    TypedArguments = Annotated[list[str] | None, hidden_argument]
 
-    def command(arguments: Arguments = None) -> None:
+    def represent_command(arguments: TypedArguments = None) -> None:
         """Represent a command in the help; `main` runs it."""
 
     for name, summary in COMMANDS.items():
         help_text = summary
         if name == command_name:  # the docstring of its module, without the import, which takes seconds
-            source = Path(__file__).with_name(f"{module_name(name)}.py")
-            help_text = ast.get_docstring(ast.parse(source.read_text(encoding="utf-8"))) or summary
-        kept_as_typed = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
-        app.command(name, help=kept_as_typed, short_help=summary)(command)
-    return app
+            module_path = Path(__file__).with_name(f"{spell_module_name(name)}.py")
+            help_text = ast.get_docstring(ast.parse(module_path.read_text(encoding="utf-8"))) or summary
+        preformatted_help = "\b\n" + help_text.replace("\n\n", "\n\n\b\n")  # \b keeps the lines of a paragraph
+        typer_app.command(name, help=preformatted_help, short_help=summary)(represent_command)
+    return typer_app

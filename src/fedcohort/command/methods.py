@@ -23,8 +23,8 @@ from fedcohort import ranges
 from fedcohort.signal import base
 from fedcohort.startup import components, compose
 
-CONFIGS = Path("configs")
-SIGNALS = "signals"
+CONFIGS_FOLDER = Path("configs")
+SIGNALS_TABLE = "signals"
 KIND_BY_SIGNAL_TYPE: dict[type, str] = {
     base.Static: "sent once, at registration",
     base.Measured: "queried in a round",
@@ -37,41 +37,41 @@ KIND_BY_SIGNAL_TYPE: dict[type, str] = {
 }
 
 
-def table_rows(group: str, configs: Path = CONFIGS) -> dict[str, str]:
+def make_table_rows(group: str, configs: Path = CONFIGS_FOLDER) -> dict[str, str]:
     """Return one line of the table for each choice of `group`."""
-    return {path.stem: _row(path, group) for path in sorted((configs / group).glob("*.yaml"))}
+    return {path.stem: _make_row(path, group) for path in sorted((configs / group).glob("*.yaml"))}
 
 
-def reads_single_updates(signals: Iterable[str]) -> bool:
+def reads_single_updates(signal_names: Iterable[str]) -> bool:
     """Return whether one of the signals is an update or a gradient of a single client, or is computed from one."""
-    kinds = [base.find_signal(name) for name in signals]
+    kinds = [base.find_signal(name) for name in signal_names]
     return any(isinstance(kind, base.RawUpdate | base.Derived) or getattr(kind, "is_gradient", False) for kind in kinds)
 
 
-def signal_rows() -> list[str]:
+def make_signal_rows() -> list[str]:
     """Return one line of the table for each signal of this package.
 
     Its cost is in bytes for each number and in forward passes over a client's samples, as `4 B, 1 forward pass`.
     """
-    lines = []
+    table_lines = []
     for name in base.list_signals():
-        signal, oracle = base.find_signal(name), " (oracle)" if name in base.unknowable_signals([name]) else ""
-        kind_name, passes = KIND_BY_SIGNAL_TYPE[type(signal)], getattr(signal, "passes", 0.0)
+        signal, oracle_mark = base.find_signal(name), " (oracle)" if name in base.unknowable_signals([name]) else ""
+        kind_name, n_passes = KIND_BY_SIGNAL_TYPE[type(signal)], getattr(signal, "passes", 0.0)
         if isinstance(signal, base.Static | base.Reported) and not signal.bytes_up:
             kind_name = "known to the server" if isinstance(signal, base.Static) else "read off the update"
         costs = [f"{signal.bytes_up} B"] if signal.bytes_up else []
-        if callable(passes):
+        if callable(n_passes):
             costs.append("forward passes by its options")
-        elif passes:
-            costs.append(f"{passes:g} forward pass{'es' if passes != 1 else ''}")
+        elif n_passes:
+            costs.append(f"{n_passes:g} forward pass{'es' if n_passes != 1 else ''}")
         costs += ["local training of some clients"] if getattr(signal, "jobs", None) else []
         costs += ["local training"] if getattr(signal, "trains", False) else []
-        lines.append(f"| `{name}`{oracle} | {kind_name} | {', '.join(costs) or 'none'} | {signal.reveals} |")
-    return lines
+        table_lines.append(f"| `{name}`{oracle_mark} | {kind_name} | {', '.join(costs) or 'none'} | {signal.reveals} |")
+    return table_lines
 
 
-def _row(path: Path, group: str) -> str:
-    node = _options(path, group)
+def _make_row(path: Path, group: str) -> str:
+    node = _read_options(path, group)
     if not str(node.get("_target_", "${")).startswith("${"):  # the data decide the class of partition=own
         module = import_module(str(node["_target_"]).rpartition(".")[0])
         summary = " ".join((module.__doc__ or "").split("\n\n")[0].split())
@@ -80,59 +80,59 @@ def _row(path: Path, group: str) -> str:
         signals_read = _list_signals_read(node, group, path.stem)
         return f"| `{path.stem}` | {summary} | {_format_signals(signals_read)} |{_secure_cell(signals_read, group)}"
     names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]
-    yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
-    base_yaml = next((yaml for yaml in yamls if "_target_" in _options(yaml, group)), None)
+    base_yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
+    base_yaml = next((yaml for yaml in base_yamls if "_target_" in _read_options(yaml, group)), None)
     if base_yaml is None:
         return f"| `{path.stem}` | {read_comment(path)} | |"
-    signals_read = _list_signals_read({**_options(base_yaml, group), **node}, group, path.stem)
-    is_equal = signals_read == _list_signals_read(_options(base_yaml, group), group, base_yaml.stem)
-    signals_text = f"as `{base_yaml.stem}`" if is_equal else _format_signals(signals_read)
+    signals_read = _list_signals_read({**_read_options(base_yaml, group), **node}, group, path.stem)
+    reads_equal_signals = signals_read == _list_signals_read(_read_options(base_yaml, group), group, base_yaml.stem)
+    signals_text = f"as `{base_yaml.stem}`" if reads_equal_signals else _format_signals(signals_read)
     return f"| `{path.stem}` | {read_comment(path)} | {signals_text} |{_secure_cell(signals_read, group)}"
 
 
-def _secure_cell(needs: Sequence[str], group: str) -> str:
+def _secure_cell(signal_names: Sequence[str], group: str) -> str:
     """Return the end of a selector's line: whether it works under secure aggregation."""
-    return f" {'no' if reads_single_updates(needs) else 'yes'} |" * (group == "selector")
+    return f" {'no' if reads_single_updates(signal_names) else 'yes'} |" * (group == "selector")
 
 
-def _options(path: Path, group: str) -> dict[str, Any]:
+def _read_options(path: Path, group: str) -> dict[str, Any]:
     """Return the options of the component in a yaml, uncomposed."""
     content = compose.read_yaml(path)
     return content if "_target_" in content else dict(content.get(group, {}))  # it chooses others as well
 
 
-def _list_signals_read(node: Mapping[str, Any], group: str, choice: str) -> list[str]:
+def _list_signals_read(component_options: Mapping[str, Any], group: str, choice: str) -> list[str]:
     """Return the signals that a component reads, sorted."""
-    module, _, name = str(node["_target_"]).rpartition(".")
+    module, _, name = str(component_options["_target_"]).rpartition(".")
     reads_signals = hasattr(getattr(import_module(module), name), "needs")
-    return sorted(components.build(node, group, choice).needs) if reads_signals else []
+    return sorted(components.build(component_options, group, choice).needs) if reads_signals else []
 
 
 def _format_signals(needs: Sequence[str]) -> str:
-    oracle = base.unknowable_signals(needs)
-    signals = [f"`{name}`{' (oracle: no server can know it)' if name in oracle else ''}" for name in needs]
-    return ", ".join(signals) or "nothing"
+    oracle_signals = base.unknowable_signals(needs)
+    signal_texts = [f"`{name}`{' (oracle: no server can know it)' if name in oracle_signals else ''}" for name in needs]
+    return ", ".join(signal_texts) or "nothing"
 
 
 def read_comment(path: Path) -> str:
     """Return the first paragraph of the comment at the top of a yaml; a bare # ends it."""
-    text = re.sub(r"^# @package .*\n", "", path.read_text())
-    lines = itertools.takewhile(lambda line: line.startswith("# "), text.splitlines())
-    return " ".join(" ".join(line[2:] for line in lines).split())
+    yaml_text = re.sub(r"^# @package .*\n", "", path.read_text())
+    comment_lines = itertools.takewhile(lambda comment_line: comment_line.startswith("# "), yaml_text.splitlines())
+    return " ".join(" ".join(comment_line[2:] for comment_line in comment_lines).split())
 
 
 def main(arguments: Sequence[str]) -> int:
     """Print the tables of the groups in `arguments`. Raises `OptionError` for a name that is no group."""
-    groups = sorted(path.name for path in CONFIGS.glob("*") if any(path.glob("*.yaml")))
+    groups = sorted(path.name for path in CONFIGS_FOLDER.glob("*") if any(path.glob("*.yaml")))
     for group in arguments:
-        ranges.choice("a group", group, *groups, SIGNALS)
+        ranges.choice("a group", group, *groups, SIGNALS_TABLE)
     for group in arguments or ["selector"]:
-        if group == SIGNALS:
-            lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *signal_rows()]
+        if group == SIGNALS_TABLE:
+            table_lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *make_signal_rows()]
         else:
             header_lines = ["| option | method | reads |", "|---|---|---|"]
             if group == "selector":
                 header_lines = ["| option | method | reads | secure aggregation |", "|---|---|---|---|"]
-            lines = [*header_lines, *table_rows(group).values()]
-        sys.stdout.write("\n".join(lines) + "\n")
+            table_lines = [*header_lines, *make_table_rows(group).values()]
+        sys.stdout.write("\n".join(table_lines) + "\n")
     return 0

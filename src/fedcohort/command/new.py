@@ -19,16 +19,16 @@ from fedcohort.errors import OptionError
 from fedcohort.host.commands import program_command
 
 # the group of each kind
-KINDS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
+GROUPS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
 
 
 def make_files(kind: str, name: str) -> dict[Path, str]:
     """Return the text of each file by its path. Raises `OptionError` for an unknown kind or an invalid name."""
-    ranges.choice("what is new", kind, *KINDS)
+    ranges.choice("what is new", kind, *GROUPS)
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():
         raise ranges.range_error("its name", "a lower-case Python name such as my_method", name)
-    group, title = KINDS[kind], "".join(name_part.capitalize() for name_part in name.split("_"))
+    group, title = GROUPS[kind], "".join(name_part.capitalize() for name_part in name.split("_"))
     paths = {
         f"{kind}.py.txt": f"src/fedcohort/{group}/{name}.py",
         f"{kind}.yaml.txt": f"configs/{group}/{name}.yaml",
@@ -44,17 +44,17 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
 def main(arguments: Sequence[str]) -> int:
     """Write the files into the working folder. Raises `OptionError` if one exists already."""
     if len(arguments) != 2:
-        raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(KINDS)}")
+        raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(GROUPS)}")
     kind, name = arguments
-    contents = make_files(kind, name)
-    if existing_file := next((path for path in contents if os.path.lexists(path)), None):  # follows no link
+    text_by_path = make_files(kind, name)
+    if existing_file := next((path for path in text_by_path if os.path.lexists(path)), None):  # follows no link
         raise OptionError(f"{existing_file} exists already: choose another name, or remove the file")
-    if missing_folder := next((path.parent for path in contents if not path.parent.is_dir()), None):
+    if missing_folder := next((path.parent for path in text_by_path if not path.parent.is_dir()), None):
         raise OptionError(f"there is no folder {missing_folder}: run this command in the folder of train.py")
-    for path, text in contents.items():
-        path.write_text(text)
+    for path, file_text in text_by_path.items():
+        path.write_text(file_text)
         sys.stdout.write(f"wrote {path}\n")
-    group = KINDS[kind]
+    group = GROUPS[kind]
     if kind != "signal":
         sys.stdout.write(f"try it: {program_command('python')} train.py {group}={name}\n")
     sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {name}"\n')

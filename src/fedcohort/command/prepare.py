@@ -33,32 +33,34 @@ PROGRESS_INTERVAL_S = 5.0  # seconds between lines
 
 def main(arguments: Sequence[str]) -> int:
     """Convert raw files to Parquet tables. Raises `OptionError` and `DataError`."""
-    positional = [argument for argument in arguments if "=" not in argument]
-    text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
-    if len(positional) != 3:
+    positional_arguments = [argument for argument in arguments if "=" not in argument]
+    size_text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
+    if len(positional_arguments) != 3:
         raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(RAW_FORMATS)}")
-    kind, source = positional[0], check_folder(positional[1], "SRC")
+    kind, source = positional_arguments[0], check_folder(positional_arguments[1], "SRC")
     ranges.choice("the kind", kind, *RAW_FORMATS)
-    destination = _destination(positional[2], source)
-    image_size = int(text) if text is not None and text.isdecimal() and len(text) < 9 else text
+    destination = _check_destination(positional_arguments[2], source)
+    image_size = int(size_text) if size_text is not None and size_text.isdecimal() and len(size_text) < 9 else size_text
     ranges.integer("size", image_size, "[1, 4096]", allow_null=True)
     preparer = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
     with disk.disk_errors_in_one_line(destination):
         try:
             table_pieces = preparer.plan_tables(source, image_size)
-            rows = write_tables(table_pieces, destination, progress_printer(), getattr(preparer, "UNIQUE_COLUMN", ""))
+            row_counts = write_tables(
+                table_pieces, destination, make_progress_printer(), getattr(preparer, "UNIQUE_COLUMN", "")
+            )
             if hasattr(preparer, "write_vocabulary"):
                 preparer.write_vocabulary(destination)
         except OSError as error:
             if disk.is_disk_refusal(error):
                 raise
             raise DataError(f"{error.filename or destination}: {error.strerror or error}") from error
-    row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in rows.items())
+    row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in row_counts.items())
     sys.stdout.write(f"{destination}: {row_texts}\n")
     return 0
 
 
-def _destination(path: str, source: Path) -> Path:
+def _check_destination(path: str, source: Path) -> Path:
     """Return the folder to make. Raises `OptionError` if it lies in the source, or its name can't be used."""
     try:
         destination = expand_home(path)
@@ -72,14 +74,14 @@ def _destination(path: str, source: Path) -> Path:
     return destination
 
 
-def progress_printer() -> Callable[[str, int, int], None]:
+def make_progress_printer() -> Callable[[str, int, int], None]:
     """Return a function that prints progress every few seconds, and at the end."""
     last_print_s = time.monotonic()
 
-    def report(split_name: str, n_done: int, n_pieces: int) -> None:
+    def print_progress(split_name: str, n_done: int, n_pieces: int) -> None:
         nonlocal last_print_s
         if n_done == n_pieces or time.monotonic() - last_print_s >= PROGRESS_INTERVAL_S:
             last_print_s = time.monotonic()
             sys.stderr.write(f"{split_name}: {n_done} of {n_pieces} pieces\n")
 
-    return report
+    return print_progress

@@ -44,17 +44,17 @@ class StageTimer(Observer):
         self._path.write_text(json.dumps(measured_times))
 
 
-def measure(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
+def measure_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
     """Return the times of a run of `arguments`, whose folder is removed. Raises `OptionError` for a single round."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "times.json"
-        timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={path}")
+        times_path = Path(folder) / "times.json"
+        timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={times_path}")
         composition = compose.compose_run(
             ["callback=none", "logger=none", *arguments], configs, f"paths.logs={folder}", *timer
         )
         ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
         run.run(composition)
-        return dict(json.loads(path.read_text()))
+        return dict(json.loads(times_path.read_text()))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -63,11 +63,11 @@ def main(arguments: Sequence[str]) -> int:
     from rich.table import Table
 
     messages.log_to_terminal()
-    measured_times = measure(arguments, Path.cwd() / "configs")
-    rounds, wall_s = measured_times["rounds"], measured_times["wall_s"]
+    measured_times = measure_run(arguments, Path.cwd() / "configs")
+    n_rounds, wall_s = measured_times["rounds"], measured_times["wall_s"]
     stage_s = {**measured_times["stage_s"], "rest": max(0.0, wall_s - sum(measured_times["stage_s"].values()))}
-    table = Table("stage", "ms a round", "share", title=f"{rounds} rounds, {1000 * wall_s / rounds:.1f} ms each")
-    for name, seconds in stage_s.items():
-        table.add_row(name, f"{1000 * seconds / rounds:.2f}", f"{100 * seconds / wall_s:.1f} %")
+    table = Table("stage", "ms a round", "share", title=f"{n_rounds} rounds, {1000 * wall_s / n_rounds:.1f} ms each")
+    for name, stage_seconds in stage_s.items():
+        table.add_row(name, f"{1000 * stage_seconds / n_rounds:.2f}", f"{100 * stage_seconds / wall_s:.1f} %")
     Console().print(table)
     return 0

@@ -29,7 +29,7 @@ USAGE = "fedcohort replay <run folder> [selector=<option>] [selector.<option>=<v
 
 
 @dataclass(frozen=True)
-class Replayed:
+class ReplayResult:
     """The result of a replay.
 
     Attributes:
@@ -45,11 +45,11 @@ class Replayed:
     chosen_by_candidate: Sequence[int] = ()
 
 
-def replay(log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelector) -> Replayed:
+def replay(run_log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelector) -> ReplayResult:
     """Replay `candidate` round by round, together with the run's selector, whose queries the log can answer.
 
     Args:
-        log: log of the run.
+        run_log: log of the run.
         logged_selector: the selector of the run.
         candidate: the selector that is compared with the run; may be the same object.
 
@@ -57,47 +57,47 @@ def replay(log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelect
         IncompatibleConfig: if `candidate` queries what the run did not query.
         CheckpointError: if `logged_selector` departs from the log.
     """
-    is_other = candidate is not logged_selector
-    for selector in (logged_selector, candidate) if is_other else (logged_selector,):
+    is_other_selector = candidate is not logged_selector
+    for selector in (logged_selector, candidate) if is_other_selector else (logged_selector,):
         selector.start(logged_selector.selector.needs)
-    for round in log.rounds:
-        logged_probes, selection, advice = logged_selector.play(round)
-        other_advice = advice
-        if is_other:
-            check_repeated(log, round, selection)
-            _, selection, other_advice = candidate.play(round, logged_probes)
+    for round in run_log.rounds:
+        logged_probes, selection, logged_override = logged_selector.play(round)
+        candidate_override = logged_override
+        if is_other_selector:
+            check_repeated(run_log, round, selection)
+            _, selection, candidate_override = candidate.play(round, logged_probes)
         if not np.array_equal(selection.clients, round.chosen):
-            return Replayed(len(log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
-        if not _equal(advice, other_advice):
+            return ReplayResult(len(run_log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
+        if not _are_equal(logged_override, candidate_override):
             raise IncompatibleConfig(
                 f"selector={candidate.name} selects the clients of the run up to round {round.t + 1}, but gives their "
                 "updates other weights there. The log does not hold the model that follows, so that later rounds can't "
                 f"be replayed: train with selector={candidate.name} to compare them"
             )
-    return Replayed(len(log.rounds))
+    return ReplayResult(len(run_log.rounds))
 
 
-def check_repeated(log: RunLog, round: LoggedRound, selection: Selection) -> None:
+def check_repeated(run_log: RunLog, round: LoggedRound, selection: Selection) -> None:
     """Raise `CheckpointError` if the run's own selector does not choose the logged cohort of a round."""
     if not np.array_equal(selection.clients, round.chosen):
         raise CheckpointError(
-            f"replaying {log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
+            f"replaying {run_log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
             "fedcohort or the selector has changed since the run, so that no other selector can be compared"
         )
 
 
-def _equal(a: AggregationOverride | None, b: AggregationOverride | None) -> bool:
+def _are_equal(a: AggregationOverride | None, b: AggregationOverride | None) -> bool:
     if a is None or b is None:
         return a is b
     return a.absolute == b.absolute and np.array_equal(a.keep, b.keep) and np.array_equal(a.weights, b.weights)  # type: ignore[arg-type]
 
 
-def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
+def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
     """Return the run's selector, and the one that `arguments` choose; twice the same object without arguments.
 
     Raises `OptionError` for a wrong option, `IncompatibleConfig` for a run with late updates, and Hydra's errors.
     """
-    info, name, options = log.info, log.info.choices["selector"], dict(log.info.config["selector"])
+    info, name, options = run_log.info, run_log.info.choices["selector"], dict(run_log.info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", name)
     deadline = components.make(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True)
     if deadline.carries:
@@ -106,11 +106,11 @@ def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tupl
             "rounds, and the log does not hold when the server expected them"
         )
 
-    def make(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
+    def make_logged_selector(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
         selector = components.build(options, "selector", f"selector={name}", foreign=foreign)
-        return LoggedSelector(selector, name, log, deadline.cohort_size(log.cohort))
+        return LoggedSelector(selector, name, run_log, deadline.cohort_size(run_log.cohort))
 
-    logged_selector = make(name, options, foreign=True)
+    logged_selector = make_logged_selector(name, options, foreign=True)
     if not arguments:
         return logged_selector, logged_selector
     typed_name = next((argument.partition("=")[2] for argument in arguments if argument.startswith("selector=")), None)
@@ -118,7 +118,7 @@ def make_selectors(log: RunLog, arguments: Sequence[str], configs: Path) -> tupl
     if typed_name is None:  # the options of the run, where they were not typed
         typed_names = {option.partition("=")[0].removeprefix("selector.") for option in arguments}
         chosen |= {option: value for option, value in options.items() if option not in typed_names}
-    return logged_selector, make(typed_name or name, chosen, foreign=typed_name is None)
+    return logged_selector, make_logged_selector(typed_name or name, chosen, foreign=typed_name is None)
 
 
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
@@ -128,16 +128,16 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     wrong_option = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong_option is not None:
         raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE}")
-    log = read_log(Path(folders[0]).absolute())
-    logged_selector, candidate = make_selectors(log, options, configs or Path.cwd() / "configs")
-    result = replay(log, logged_selector, candidate)
+    run_log = read_log(Path(folders[0]).absolute())
+    logged_selector, candidate = make_selectors(run_log, options, configs or Path.cwd() / "configs")
+    result = replay(run_log, logged_selector, candidate)
     if result.step is None:
-        text = f"chooses the same clients as the run in all of its {result.rounds} rounds"
+        outcome_text = f"chooses the same clients as the run in all of its {result.rounds} rounds"
     else:
         n_common = len(set(result.chosen) & set(result.chosen_by_candidate))
-        text = (
+        outcome_text = (
             f"differs from the run in round {result.step} of {result.rounds}: the run chose {list(result.chosen)}, "
             f"it chooses {list(result.chosen_by_candidate)} ({n_common} in common)"
         )
-    sys.stdout.write(f"selector={candidate.name} {text}\n")
+    sys.stdout.write(f"selector={candidate.name} {outcome_text}\n")
     return int(result.step is not None)

@@ -17,11 +17,11 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import partition, style
 from fedcohort.report.render import render
 
-PAGE, PICTURE = "README.md", "partition.png"
-METRICS = {"ci": "class imbalance", "ai": "attribute imbalance", "sc": "spurious correlation"}
+PAGE_FILE, PICTURE_FILE = "README.md", "partition.png"
+NAMES = {"ci": "class imbalance", "ai": "attribute imbalance", "sc": "spurious correlation"}
 MACHINE_OPTIONS = ("dataset.path", "paths.logs")  # options whose values other machines don't share
-MAX_CLIENTS = 200  # on a page
-MAX_PAIRS = 12  # of class and attribute, in a row of the clients' table
+MAX_TABLE_CLIENTS = 200  # on a page
+MAX_GROUP_PAIRS = 12  # of class and attribute, in a row of the clients' table
 
 
 def spell_scenario(typed_options: Sequence[str]) -> str:
@@ -37,7 +37,7 @@ def write_page(
     federation: Federation,
     info: RunInfo,
     label_and_text: Iterable[tuple[str, str]],
-    clients: Iterable[Sequence[str]],
+    client_rows: Iterable[Sequence[str]],
     configs: Path,
 ) -> None:
     """Write the page into `folder`, which is created if it does not exist.
@@ -47,39 +47,39 @@ def write_page(
         federation: the data.
         info: the data as a run describes them.
         label_and_text: label and text of each fact about the dataset.
-        clients: rows of the table of clients.
+        client_rows: rows of the table of clients.
         configs: the folder of the groups, whose presets are described by their comments.
     """
-    disk.check_outputs(folder, (PAGE, PICTURE), PAGE, "```bash\nfedcohort data ")
+    disk.check_outputs(folder, (PAGE_FILE, PICTURE_FILE), PAGE_FILE, "```bash\nfedcohort data ")
     folder.mkdir(parents=True, exist_ok=True)
     dataset, *options = info.name.split()
     column_heads: Sequence[str] = ("client", "samples", "training samples", "classes", "most frequent classes")
-    preset = configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"
+    preset_path = configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"
     counts = federation.group_counts
     if counts is not None:
-        column_heads, clients = _count_by_attribute(counts.reshape(federation.n_clients, federation.n_classes, -1))
-    text = render(
+        column_heads, client_rows = _count_by_attribute(counts.reshape(federation.n_clients, federation.n_classes, -1))
+    page_text = render(
         "scenario.md.j2",
         title=" ".join(argument for argument in (dataset, *options) if argument.split("=")[0] not in MACHINE_OPTIONS),
-        about=read_comment(preset) if preset.is_file() else "",
+        about=read_comment(preset_path) if preset_path.is_file() else "",
         command=f"fedcohort data {dataset.removeprefix('dataset=')} {' '.join(options)}".rstrip(),
         facts=[("client map", f"`{federation.client_map}`"), *label_and_text],
-        metrics=list(metrics(info.skew)),
-        picture=PICTURE,
+        metrics=list(list_metrics(info.skew)),
+        picture=PICTURE_FILE,
         by_attribute=counts is not None,
         heads=column_heads,
-        clients=list(clients),
-        more=federation.n_clients - MAX_CLIENTS,
+        clients=list(client_rows),
+        more=federation.n_clients - MAX_TABLE_CLIENTS,
     )
-    write_atomically(folder / PAGE, text)  # first: `check_outputs` recognises the picture by it
-    style.save(partition.draw(info), folder / PICTURE)
+    write_atomically(folder / PAGE_FILE, page_text)  # first: `check_outputs` recognises the picture by it
+    style.save(partition.draw_partition(info), folder / PICTURE_FILE)
 
 
-def metrics(values: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
+def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
     """Yield name, value of all data, and mean over clients of those FedDiverse metrics that the data have."""
-    for name, label in METRICS.items():
-        if f"global_{name}" in values:
-            yield label, f"{values[f'global_{name}']:.4f}", f"{values[f'client_{name}']:.4f}"
+    for name, label in NAMES.items():
+        if f"global_{name}" in metric_values:
+            yield label, f"{metric_values[f'global_{name}']:.4f}", f"{metric_values[f'client_{name}']:.4f}"
 
 
 def _count_by_attribute(counts: np.ndarray) -> tuple[Sequence[str], list[Sequence[str]]]:
@@ -87,10 +87,10 @@ def _count_by_attribute(counts: np.ndarray) -> tuple[Sequence[str], list[Sequenc
 
     counts: [n_clients, n_classes, n_attributes].
     """
-    pairs = [(y, a) for y in range(counts.shape[1]) for a in range(counts.shape[2])][:MAX_PAIRS]
+    pairs = [(y, a) for y in range(counts.shape[1]) for a in range(counts.shape[2])][:MAX_GROUP_PAIRS]
     triplets = skew.triplets(counts)
-    rows: list[Sequence[str]] = [
-        (str(k), *(str(counts[k, y, a]) for y, a in pairs), *(f"{value:.3f}" for value in triplets[k]))
-        for k in range(min(MAX_CLIENTS, len(counts)))
+    client_rows: list[Sequence[str]] = [
+        (str(k), *(str(counts[k, y, a]) for y, a in pairs), *(f"{metric_value:.3f}" for metric_value in triplets[k]))
+        for k in range(min(MAX_TABLE_CLIENTS, len(counts)))
     ]
-    return ("client", *(f"{y}, {a}" for y, a in pairs), "CI", "AI", "SC"), rows
+    return ("client", *(f"{y}, {a}" for y, a in pairs), "CI", "AI", "SC"), client_rows

@@ -59,7 +59,7 @@ VERBS: dict[str, Sequence[str]] = {  # the options of each
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
-def parse(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
+def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
     """Return the verb, the study's name, the options, and how jobs are started. Raises `OptionError`."""
     if len(arguments) < 2 or arguments[0] not in VERBS or "=" in arguments[1]:
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
@@ -79,48 +79,48 @@ def parse(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
     return verb, name, options, launch
 
 
-def _read_list(option: str, text: str) -> list[str] | None:
+def _read_list(option: str, list_text: str) -> list[str] | None:
     """Return the names in a list; None for all. Raises `OptionError` for an empty list."""
-    names = [name for name in text.strip("[]").split(",") if name]
+    names = [name for name in list_text.strip("[]").split(",") if name]
     if not names:
-        raise ranges.range_error(option, f"one name or more, as {option}=a,b, or null for all", text)
-    return None if text == "null" else names
+        raise ranges.range_error(option, f"one name or more, as {option}=a,b, or null for all", list_text)
+    return None if list_text == "null" else names
 
 
-def _read_seeds(study: Study, text: str) -> Sequence[int]:
+def _read_seeds(study: Study, list_text: str) -> Sequence[int]:
     """Return the seeds of the command. Raises `OptionError` for seeds on which the study is tuned."""
-    names = _read_list("seeds", text)
-    if names is None:
+    seed_texts = _read_list("seeds", list_text)
+    if seed_texts is None:
         return study.seeds
-    if not all(name.isdigit() for name in names):
-        raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", text)
-    seeds = read_seeds("seeds", [int(name) for name in names])
+    if not all(seed_text.isdigit() for seed_text in seed_texts):
+        raise ranges.range_error("seeds", "integers in [0, inf), as seeds=0,1,2", list_text)
+    seeds = read_seeds("seeds", [int(seed_text) for seed_text in seed_texts])
     if study.search_space is not None and (tuning_seeds := set(seeds) & set(study.search_space.seeds)):
-        raise ranges.range_error("seeds", f"seeds that the tuning did not use, unlike {min(tuning_seeds)}", text)
+        raise ranges.range_error("seeds", f"seeds that the tuning did not use, unlike {min(tuning_seeds)}", list_text)
     return seeds
 
 
 def main(arguments: Sequence[str]) -> int:
     """Run, check, tune, report or describe a study; return 1 if a run has failed, else 0. Raises `FedcohortError`."""
-    verb, name, options, launch = parse(arguments)
-    configs, logs = Path.cwd() / "configs", (LOGS / name).absolute()
-    methods = _read_list("selectors", options["selectors"])
+    verb, name, options, launch = parse_arguments(arguments)
+    configs, study_logs = Path.cwd() / "configs", (LOGS / name).absolute()
+    method_names = _read_list("selectors", options["selectors"])
     if leaderboard.is_leaderboard(STUDIES / name):
         return _report_leaderboard(verb, name, configs)
-    study = add_user_methods(load_study(STUDIES / name), methods, configs)
+    study = add_user_methods(load_study(STUDIES / name), method_names, configs)
     if verb == "tune":
-        return _tune(study, methods, configs, launch)
+        return _tune_study(study, method_names, configs, launch)
     if verb == "report":
-        return _report(study, configs)
+        return _report_study(study, configs)
     seeds = _read_seeds(study, options["seeds"])
-    requested_conditions = list_conditions(study, _read_list("cells", options["cells"]), methods)
+    requested_conditions = list_conditions(study, _read_list("cells", options["cells"]), method_names)
     may_write = verb != "status" or not is_locked(
-        logs / session.LOCK_FILE
+        study_logs / session.LOCK_FILE
     )  # else the running command stores the results
-    with session.lock_study(logs, _print_line) if may_write else session.print_warnings_once():
-        stored = results.load_results(study, logs)  # under the lock, so that no other process writes to it
+    with session.lock_study(study_logs, _print_line) if may_write else session.print_warnings_once():
+        stored = results.load_results(study, study_logs)  # under the lock, so that no other process writes to it
         keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
-        runner = StudyRunner(study, stored, configs, logs, keeps_runs, _print_line, rerun_rule, launch)
+        runner = StudyRunner(study, stored, configs, study_logs, keeps_runs, _print_line, rerun_rule, launch)
         if verb == "run":
             runner.run(requested_conditions, seeds)
         if verb == "check":
@@ -133,7 +133,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if verb == "run" and state.count(FAILED) else 0
 
 
-def _tune(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
+def _tune_study(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
     if study.search_space is None:
         raise OptionError(
             f"{study.folder / STUDY_FILE} has no option `tune`, which states the tuned options and their seeds"
@@ -142,15 +142,15 @@ def _tune(study: Study, methods: Sequence[str] | None, configs: Path, launch: La
 
     for method in methods or ():
         ranges.choice("selectors", method, *study.search_space.methods)
-    logs = (LOGS / study.name).absolute()
-    with session.lock_study(logs, _print_line):
-        tune.Tuning(study, study.search_space, configs, logs, _print_line, launch).run(
+    study_logs = (LOGS / study.name).absolute()
+    with session.lock_study(study_logs, _print_line):
+        tune.Tuning(study, study.search_space, configs, study_logs, _print_line, launch).run(
             methods or list(study.search_space.methods)
         )
     return 0
 
 
-def _report(study: Study, configs: Path) -> int:
+def _report_study(study: Study, configs: Path) -> int:
     """Write the page of a study, with a copy that has the user's own methods, and the page of all studies."""
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
@@ -172,11 +172,11 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
     board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read(study, None, configs))
-    files = leaderboard_page.write_page(board)
+    report_files = leaderboard_page.write_page(board)
     if any((LOGS / study / RESULTS_FILE).exists() for study in board.studies):
         merged = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read(study, LOGS / study.name, configs))
-        files += leaderboard_page.write_page(replace(merged, study=replace(merged.study, folder=LOGS / name)))
-    _print_line("\n".join(map(str, files)))
+        report_files += leaderboard_page.write_page(replace(merged, study=replace(merged.study, folder=LOGS / name)))
+    _print_line("\n".join(map(str, report_files)))
     return 0
 
 

@@ -36,16 +36,16 @@ ACTIONS = ("status", "cancel")
 POLL_INTERVAL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 
-def print_status(folder: Path, plan: Plan) -> str:
+def render_status(folder: Path, plan: Plan) -> str:
     """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well."""
     sweep_state = sweep_status.read_status(folder, plan)
-    jobs = plan.jobs or [record.words for record in sweep_state.records.values()]
+    job_overrides = plan.jobs or [record.words for record in sweep_state.records.values()]
     return render(
         "sweep_jobs.txt.j2",
-        line=sweep_status.describe(folder.name, sweep_state),
+        line=sweep_status.describe_sweep(folder.name, sweep_state),
         records=sweep_state.records.values(),
         how="cancelled by you" if sweep_status.is_cancelled(folder) else "stopped",
-        varying=partial(sweep_status.varying_overrides, jobs),
+        varying=partial(sweep_status.varying_overrides, job_overrides),
         status_of=status_of,
     ).rstrip()
 
@@ -58,18 +58,18 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
     is_alive = is_locked(folder / sweep_folder.LOCK_FILE)
     if is_alive and plan.host != socket.gethostname():
         raise OptionError(f"sweep {folder.name} was started on {plan.host}: cancel it there")
-    queued_jobs = cluster.list_queued(folder)
+    queued_jobs = cluster.list_queued_arrays(folder)
     if not is_alive and not queued_jobs:
-        return print_status(folder, plan)
+        return render_status(folder, plan)
     (folder / sweep_folder.CANCELLED_FILE).touch()  # before the process ends, which then says so
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
-    lines = _end_process(folder, plan.pid, wait_s) if is_alive else []
+    message_lines = _end_process(folder, plan.pid, wait_s) if is_alive else []
     if killed_jobs := slurm.cancel_jobs(queued_jobs, wait_s) if queued_jobs else []:
-        lines.append(f"  SLURM killed {' '.join(killed_jobs)}: not ended within {wait_s:g} s")
+        message_lines.append(f"  SLURM killed {' '.join(killed_jobs)}: not ended within {wait_s:g} s")
     for record in sweep_folder.read(folder).values():
-        lines += _mark_killed(record)
-    return "\n".join([print_status(folder, plan), *lines])
+        message_lines += _mark_killed(record)
+    return "\n".join([render_status(folder, plan), *message_lines])
 
 
 def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
@@ -91,7 +91,7 @@ def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
 def _mark_killed(record: JobRecord) -> list[str]:
     """Mark a job's MLflow run as KILLED if its process could not do so itself; return a line for a failure."""
     path = record.folder
-    tracked = identity.load(path) if path is not None and record.how in ("running", "stopped") else None
+    tracked = identity.load_tracked_run(path) if path is not None and record.how in ("running", "stopped") else None
     if path is None or tracked is None or identity.is_complete(path, tracked.place) or is_locked(path / "run.lock"):
         return []
     if status_of(path).get("status") == "finished":
@@ -105,19 +105,19 @@ def _mark_killed(record: JobRecord) -> list[str]:
 
 def main(arguments: Sequence[str]) -> int:
     """Print the status of a sweep, or cancel it. Raises `OptionError`."""
-    positional = [argument for argument in arguments if "=" not in argument]
+    positional_arguments = [argument for argument in arguments if "=" not in argument]
     options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
-    if len(positional) != 2 or positional[0] not in ACTIONS:
+    if len(positional_arguments) != 2 or positional_arguments[0] not in ACTIONS:
         raise OptionError(f"type fedcohort sweep status ID, or fedcohort sweep cancel ID, got {' '.join(arguments)!r}")
-    verb, name = positional
+    action, sweep_id = positional_arguments
     wait_s = ranges.parse_number("wait_s", options.get("wait_s", "120"), "[0, inf)")
-    sweeps = Path(options.get("logs", "logs")) / "sweeps"
-    sweep_ids = sorted(path.parent.name for path in sweeps.glob(f"*/{sweep_folder.PLAN_FILE}"))
-    folder = sweeps / (sweep_ids[-1] if name == "last" and sweep_ids else name)
+    sweeps_folder = Path(options.get("logs", "logs")) / "sweeps"
+    sweep_ids = sorted(plan_path.parent.name for plan_path in sweeps_folder.glob(f"*/{sweep_folder.PLAN_FILE}"))
+    folder = sweeps_folder / (sweep_ids[-1] if sweep_id == "last" and sweep_ids else sweep_id)
     plan = sweep_folder.read_plan(folder)
     if plan is None:
-        allowed_text = f"last, or one of those in {sweeps}: {', '.join(sweep_ids[-5:]) or 'there are none'}"
-        raise OptionError(f"{range_error('ID', allowed_text, name)}{did_you_mean(name, ['last', *sweep_ids])}")
-    text = print_status(folder, plan) if verb == "status" else cancel_sweep(folder, plan, wait_s)
-    sys.stdout.write(f"{text}\n")
+        allowed_text = f"last, or one of those in {sweeps_folder}: {', '.join(sweep_ids[-5:]) or 'there are none'}"
+        raise OptionError(f"{range_error('ID', allowed_text, sweep_id)}{did_you_mean(sweep_id, ['last', *sweep_ids])}")
+    status_text = render_status(folder, plan) if action == "status" else cancel_sweep(folder, plan, wait_s)
+    sys.stdout.write(f"{status_text}\n")
     return 0

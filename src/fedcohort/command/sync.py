@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.command.arguments import folders_and_options
+from fedcohort.command.arguments import read_folders_and_options
 from fedcohort.console.terminal import print_for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
@@ -23,12 +23,12 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server
 from fedcohort.tracking.upload import open_upload
 
-WAIT_S = 600.0
+DEFAULT_WAIT_S = 600.0
 SEND_INTERVAL_S = 1.0  # between two sends of a run that is followed
 
 
 def send_missing(
-    folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = WAIT_S
+    folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = DEFAULT_WAIT_S
 ) -> str:
     """Send the missing rounds and files of the run in `folder`, and return a line that describes what was sent.
 
@@ -57,20 +57,20 @@ def _load_info(folder: Path) -> RunInfo:
     return info
 
 
-def _send(info: RunInfo, server_place: server.Place) -> str:
+def _send(info: RunInfo, server_place: server.ServerPlace) -> str:
     is_running = is_locked(info.folder / "run.lock")
-    upload = open_upload(info, server_place, running=is_running)
-    rounds = upload.send()
+    run_upload = open_upload(info, server_place, is_running=is_running)
+    n_rounds = run_upload.send()
     n_files = 0
     if not is_running:  # a running process ends its run itself
-        n_files = upload.close(info, follow.status_at_end(info.folder))
+        n_files = run_upload.close(info, follow.read_end_status(info.folder))
         identity.mark_complete(info.folder, server_place)
     end_text = "still running" if is_running else f"{n_files} files"
-    return f"{info.folder}: sent {rounds} rounds, {end_text}, to {server_place.uri} (run {upload.run_id})"
+    return f"{info.folder}: sent {n_rounds} rounds, {end_text}, to {server_place.uri} (run {run_upload.run_id})"
 
 
-def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.Place:
-    tracked_run = identity.load(folder)
+def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.ServerPlace:
+    tracked_run = identity.load_tracked_run(folder)
     if (
         tracked_run is not None
         and tracking_uri in (None, tracked_run.tracking_uri)
@@ -79,24 +79,24 @@ def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None)
         return tracked_run.place
     if tracking_uri is None and tracked_run is None:
         raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
-    name = experiment or (tracked_run.experiment if tracked_run else server.EXPERIMENT)
-    return server.place(tracking_uri or (tracked_run.tracking_uri if tracked_run else None), name, folder.parent)
+    name = experiment or (tracked_run.experiment if tracked_run else server.DEFAULT_EXPERIMENT)
+    return server.locate(tracking_uri or (tracked_run.tracking_uri if tracked_run else None), name, folder.parent)
 
 
 def main(arguments: Sequence[str]) -> int:
     """Send runs to MLflow; return 0 if all of them were sent completely. Raises `OptionError`."""
-    folders, options = folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
-    ranges.choice("follow", options.get("follow", "false"), "true", "false")
-    wait_s = ranges.parse_number("wait_s", options.get("wait_s", str(WAIT_S)), "(0, inf)")
-    server_options = options.get("tracking_uri"), options.get("experiment")
+    folders, sync_options = read_folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
+    ranges.choice("follow", sync_options.get("follow", "false"), "true", "false")
+    wait_s = ranges.parse_number("wait_s", sync_options.get("wait_s", str(DEFAULT_WAIT_S)), "(0, inf)")
+    server_options = sync_options.get("tracking_uri"), sync_options.get("experiment")
     messages.log_to_terminal()
 
-    def send(folder: Path) -> str:
-        if options.get("follow") != "true":
+    def send_run(folder: Path) -> str:
+        if sync_options.get("follow") != "true":
             return send_missing(folder, *server_options, wait_s)
         _load_info(folder)
-        identity.register(folder, _find_server(folder, *server_options))
-        follow.follow(folder, SEND_INTERVAL_S, wait_s, time.sleep)
+        identity.register_place(folder, _find_server(folder, *server_options))
+        follow.follow_run(folder, SEND_INTERVAL_S, wait_s, time.sleep)
         return send_missing(folder, wait_s=wait_s)  # what an outage has left
 
-    return print_for_each(folders, send)
+    return print_for_each(folders, send_run)

@@ -26,7 +26,7 @@ DEFAULTS = {"sweep": "last", "experiment": "fedcohort", "tracking_uri": "sqlite:
 HOST = "127.0.0.1"
 
 
-def parse(arguments: Sequence[str]) -> dict[str, str]:
+def parse_options(arguments: Sequence[str]) -> dict[str, str]:
     """Return all options of the command, as typed or by default. Raises `OptionError`."""
     options = DEFAULTS | read_options(arguments, DEFAULTS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
@@ -34,27 +34,27 @@ def parse(arguments: Sequence[str]) -> dict[str, str]:
     return options
 
 
-def find_page(server_place: server.Place, sweep: str) -> str:
+def find_page(server_place: server.ServerPlace, sweep: str) -> str:
     """Return the part of the address after the server's that shows the runs of `sweep`.
 
     Raises `OptionError` for an experiment or a sweep that is not there, `TrackingError` for a server that is gone.
     """
-    query = runs.Query(server_place.uri, server_place.experiment)
+    run_query = runs.RunQuery(server_place.uri, server_place.experiment)
     try:
-        client = runs.connect(query)
-        experiment = client.get_experiment(runs.find_experiment(client, query))
+        client = runs.connect(run_query)
+        experiment = client.get_experiment(runs.find_experiment(client, run_query))
     except server.expected_errors() as error:
         raise TrackingError(f"MLflow at {server_place.uri} can't be read ({server.root_cause(error)})") from error
-    sweeps = view.list_sweeps(experiment.tags)
-    if sweep == "null" or (sweep == "last" and not sweeps):
-        return view.page_of_runs(experiment.experiment_id)
-    if sweep != "last" and sweep not in sweeps:
-        sweeps_text = f"one of {', '.join(sweeps)}" if sweeps else "null: no sweep has a report"
+    sweep_ids = view.list_sweeps(experiment.tags)
+    if sweep == "null" or (sweep == "last" and not sweep_ids):
+        return view.spell_runs_page(experiment.experiment_id)
+    if sweep != "last" and sweep not in sweep_ids:
+        sweeps_text = f"one of {', '.join(sweep_ids)}" if sweep_ids else "null: no sweep has a report"
         allowed_text = f"{sweeps_text} (`fedcohort compare sweep={sweep} report=true` makes one)"
         raise OptionError(
-            f"{ranges.range_error('sweep', allowed_text, sweep)}{ranges.did_you_mean(sweep, ['last', *sweeps])}"
+            f"{ranges.range_error('sweep', allowed_text, sweep)}{ranges.did_you_mean(sweep, ['last', *sweep_ids])}"
         )
-    return view.page_of_runs(experiment.experiment_id, sweeps[-1] if sweep == "last" else sweep)
+    return view.spell_runs_page(experiment.experiment_id, sweep_ids[-1] if sweep == "last" else sweep)
 
 
 def stop_server(process: "subprocess.Popen[bytes]") -> None:
@@ -66,29 +66,29 @@ def stop_server(process: "subprocess.Popen[bytes]") -> None:
 
 def main(arguments: Sequence[str]) -> int:
     """Serve MLflow's pages until Ctrl-C, or until the server ends. Raises `OptionError`, `TrackingError`."""
-    options = parse(arguments)
-    place = server.place(options["tracking_uri"], options["experiment"], Path("logs"))
-    page = find_page(place, options["sweep"])
+    options = parse_options(arguments)
+    place = server.locate(options["tracking_uri"], options["experiment"], Path("logs"))
+    page_path = find_page(place, options["sweep"])
     if place.uri.startswith("http"):
-        sys.stdout.write(f"{place.uri.rstrip('/')}/{page}\n")
+        sys.stdout.write(f"{place.uri.rstrip('/')}/{page_path}\n")
         return 0
     with socket.socket() as port_socket:
         if port_socket.connect_ex((HOST, int(options["port"]))) == 0:
             raise ranges.range_error("port", "a free port (another program listens there)", options["port"])
     command = ["server", "--backend-store-uri", place.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
     environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models
-    process = subprocess.Popen(
+    server_process = subprocess.Popen(
         [sys.executable, "-m", "mlflow", *command],
         stdout=subprocess.DEVNULL,  # a line for each request; errors go to stderr
         env=environment,
         start_new_session=True,  # so that `stop_server` ends the server's own processes, too
     )
     try:
-        sys.stdout.write(f"http://{HOST}:{options['port']}/{page}\n")
+        sys.stdout.write(f"http://{HOST}:{options['port']}/{page_path}\n")
         sys.stdout.write("The page opens when MLflow's server has started, within half a minute. Ctrl-C ends it.\n")
         sys.stdout.flush()
-        return process.wait()
+        return server_process.wait()
     except KeyboardInterrupt:
         return 0
     finally:
-        stop_server(process)
+        stop_server(server_process)

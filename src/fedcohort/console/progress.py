@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from fedcohort import ranges, units
-from fedcohort.console.terminal import console, is_brief
+from fedcohort.console.terminal import is_brief, make_console
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.types import RoundReport
@@ -40,11 +40,11 @@ class Progress(Observer):
     def start(self, info: RunInfo) -> None:
         """Print the table of facts and open the bar."""
         self._total_rounds, self._first_round, self._began_s = info.rounds, info.start, time.monotonic()
-        self._console = console()
+        self._console = make_console()
         if is_brief():
             self._lines_every = max(self._lines_every, math.ceil(info.rounds / BRIEF_LINES))
         else:
-            show_start(self._console, info)
+            print_start_table(self._console, info)
         if self._console.is_jupyter:
             self._progress_bar = NotebookBar(info.rounds, info.start)
         elif self._console.is_terminal:
@@ -81,10 +81,10 @@ class Progress(Observer):
             )
         return "  ".join(fact_texts)
 
-    def _print_line(self, text: str) -> None:
+    def _print_line(self, line_text: str) -> None:
         if self._console is None:
             raise RuntimeError("observe before start")
-        self._console.print(text, soft_wrap=True, markup=False)
+        self._console.print(line_text, soft_wrap=True, markup=False)
         self._console.file.flush()  # a log file is read while it grows
 
 
@@ -97,32 +97,32 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
         evaluated_round: the round that measured these values; the line names the round if it is an earlier one.
     """
     origin_text = "" if evaluated_round == report.step else f" of round {evaluated_round}"
-    texts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
-    texts += [f"{name} {metrics[name]:.3g}{origin_text}" for name in ("test/acc", "test/loss") if name in metrics]
+    fact_texts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
+    fact_texts += [f"{name} {metrics[name]:.3g}{origin_text}" for name in ("test/acc", "test/loss") if name in metrics]
     if "time/virtual_s" in metrics:
-        texts.append(f"virtual {units.seconds(metrics['time/virtual_s'])}")
-    return "  ".join(texts)
+        fact_texts.append(f"virtual {units.seconds(metrics['time/virtual_s'])}")
+    return "  ".join(fact_texts)
 
 
-def show_start(terminal: "Console", info: RunInfo) -> None:
+def print_start_table(terminal: "Console", info: RunInfo) -> None:
     """Print the composed choices, the partition, the number of parameters, and the run's folder."""
     label_value_pairs = list_run_facts(info)
     if not terminal.is_terminal:  # no padding, no folding: a log file's lines can be copied
-        for label, value in [("", info.name), *label_value_pairs]:
-            terminal.print(f"{label:<12}{value}".strip(), markup=False)
+        for label, fact_text in [("", info.name), *label_value_pairs]:
+            terminal.print(f"{label:<12}{fact_text}".strip(), markup=False)
         return
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
-    for label, value in label_value_pairs:
+    fact_table = Table(show_header=False, box=None, padding=(0, 2, 0, 0))
+    for label, fact_text in label_value_pairs:
         if label not in UNFOLDED_FACTS:
-            table.add_row(f"[bold]{label}[/bold]", value)
+            fact_table.add_row(f"[bold]{label}[/bold]", fact_text)
     terminal.print(info.name, style="italic", soft_wrap=True, markup=False)
-    terminal.print(table)
-    for label, value in label_value_pairs:
+    terminal.print(fact_table)
+    for label, fact_text in label_value_pairs:
         if label in UNFOLDED_FACTS:
-            terminal.print(Text.assemble((f"{label:<12}", "bold"), value), soft_wrap=True)
+            terminal.print(Text.assemble((f"{label:<12}", "bold"), fact_text), soft_wrap=True)
 
 
 class TerminalBar:

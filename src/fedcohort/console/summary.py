@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.console.terminal import console, is_brief
+from fedcohort.console.terminal import is_brief, make_console
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import read, require_journal
 from fedcohort.record.observer import Observer, RunInfo
-from fedcohort.results.summary import summarise
-from fedcohort.results.summary_rows import more_rows, rows
+from fedcohort.results.summary import summarise_run
+from fedcohort.results.summary_rows import list_further_rows, list_short_rows
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -44,11 +44,11 @@ class Summary(Observer):
         """Write `summary.json`, and print the table of a run with rounds."""
         if self._run_info is None or status == "dropped":
             return
-        summary = summarise(self._run_info, read(self._run_info.folder), status)
+        summary = summarise_run(self._run_info, read(self._run_info.folder), status)
         for warning in summary["warnings"]:
             log.warning("%s", warning)
         write_atomically(
-            self._run_info.folder / SUMMARY_FILE, json.dumps(_nan_to_none(summary), indent=1, default=str) + "\n"
+            self._run_info.folder / SUMMARY_FILE, json.dumps(_replace_nan(summary), indent=1, default=str) + "\n"
         )
         if summary["rounds"] and not is_brief():
             print_summary(summary, is_full=self._is_full)
@@ -59,26 +59,26 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
     from rich.table import Table
 
     rounds_done, total_rounds = summary["rounds"], summary["rounds_asked"]
-    table = Table()
-    table.add_column("result")
-    table.add_column("value", justify="right")
-    for label, value in rows(summary):
-        table.add_row(label, value)
-    table.add_section()
-    further_rows = more_rows(summary)
-    for label, value in further_rows if is_full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
-        table.add_row(label, value)
-    terminal = console()
+    result_table = Table()
+    result_table.add_column("result")
+    result_table.add_column("value", justify="right")
+    for label, value_text in list_short_rows(summary):
+        result_table.add_row(label, value_text)
+    result_table.add_section()
+    further_rows = list_further_rows(summary)
+    for label, value_text in further_rows if is_full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
+        result_table.add_row(label, value_text)
+    terminal = make_console()
     end_text = f"{summary['name']}: {summary['status']} after {rounds_done} of {total_rounds} rounds"
     terminal.print(f"{end_text}: {summary['end']}" if summary["end"] else end_text, soft_wrap=True, markup=False)
-    terminal.print(table)
+    terminal.print(result_table)
     terminal.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 
 
-def _nan_to_none(value: object) -> object:
+def _replace_nan(value: object) -> object:
     """Replace numbers that are not finite by None, since JSON cannot represent them."""
     if isinstance(value, Mapping):
-        return {key: _nan_to_none(entry) for key, entry in value.items()}
+        return {key: _replace_nan(inner_value) for key, inner_value in value.items()}
     if isinstance(value, list):
-        return [_nan_to_none(entry) for entry in value]
+        return [_replace_nan(inner_value) for inner_value in value]
     return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -20,11 +20,11 @@ _IS_BRIEF = ContextVar("brief", default=False)
 @contextmanager
 def print_progress_only() -> Iterator[None]:
     """Let runs print their progress only: no table of facts before it, and no table of results after it."""
-    token = _IS_BRIEF.set(True)
+    context_token = _IS_BRIEF.set(True)
     try:
         yield
     finally:
-        _IS_BRIEF.reset(token)
+        _IS_BRIEF.reset(context_token)
 
 
 def is_brief() -> bool:
@@ -32,7 +32,7 @@ def is_brief() -> bool:
     return _IS_BRIEF.get()
 
 
-def console() -> "Console":
+def make_console() -> "Console":
     """Return a Rich console on the standard output. A closed pipe (`| head`) ends the run as a signal does."""
     from rich.console import Console
 
@@ -41,17 +41,15 @@ def console() -> "Console":
             discard_output()
             interrupts.note_closed_pipe()
 
-    standard_output = StandardOutput(highlight=False)
-    return (
-        standard_output if standard_output.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)
-    )
+    output_console = StandardOutput(highlight=False)
+    return output_console if output_console.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)
 
 
 def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
     """Print the result of `describe` for each folder, or its error; return 1 if a folder had an error, else 0."""
     from rich.console import Console
 
-    standard_console, error_console = console(), Console(stderr=True, soft_wrap=True, highlight=False)
+    standard_console, error_console = make_console(), Console(stderr=True, soft_wrap=True, highlight=False)
     exit_code = 0
     for folder in folders:
         try:

@@ -27,7 +27,7 @@ def effective_classes(counts: Counts) -> Values:
     return np.asarray(np.where(concentration > 0, 1 / np.maximum(concentration, 1e-300), 0.0), np.float64)
 
 
-def effective_classes_of_cohorts(
+def compute_cohort_classes(
     counts: Counts, in_pool: Bool[np.ndarray, "_n"], cohort: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean effective classes of random cohorts of a pool, and those of the pool.
@@ -44,8 +44,8 @@ def effective_classes_of_cohorts(
     return float(effective_classes(np.stack(cohort_sums)).mean()), float(effective_classes(pool_counts.sum(0)[None])[0])
 
 
-def balanced_cohort(
-    counts: Counts, n_selections: Ids, candidate_ids: Ids, cohort: int, rng: np.random.Generator
+def balance_cohort(
+    counts: Counts, n_selections: Ids, candidate_ids: Ids, cohort_size: int, rng: np.random.Generator
 ) -> Ids:
     """Return a cohort out of the candidates with even classes, sorted ids.
 
@@ -53,7 +53,7 @@ def balanced_cohort(
         counts: samples by client and class, [n, C].
         n_selections: number of times that each client was selected, [n].
         candidate_ids: sorted ids of the clients that may be chosen.
-        cohort: number of clients to choose; all candidates are chosen if there are fewer.
+        cohort_size: number of clients to choose; all candidates are chosen if there are fewer.
         rng: random generator that breaks ties.
     """
     if not len(candidate_ids):
@@ -62,7 +62,7 @@ def balanced_cohort(
     penalty = USE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
     chosen_ids: list[int] = []
     other_ids, cohort_counts = candidate_ids, np.zeros(counts.shape[1])
-    while len(chosen_ids) < min(cohort, len(candidate_ids)):
+    while len(chosen_ids) < min(cohort_size, len(candidate_ids)):
         imbalances = class_imbalances(counts[other_ids], cohort_counts) if chosen_ids else np.zeros(len(other_ids))
         best_position = int(np.argmin(imbalances + penalty[other_ids]))
         chosen_ids.append(int(other_ids[best_position]))

@@ -87,7 +87,7 @@ class ExcessLoss:
 def fit_by_class(losses: ClassLosses) -> ExcessLoss:
     """Fit the mixed model of class effects and clients' excess losses to reports with at least one sample."""
     counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
-    v = _sample_variances(losses)
+    v = _estimate_sample_variances(losses)
     has_samples = counts.sum(0) > 0
     G, loss_by_class, loss_by_client = counts / v[:, None], (loss_sums / v[:, None]).sum(0), loss_sums.sum(1) / v
     spread_squared = np.median(v) / 10
@@ -101,7 +101,7 @@ def fit_by_class(losses: ClassLosses) -> ExcessLoss:
         previous_spread_squared, spread_squared = spread_squared, max(float((b**2 + variance).mean()), MIN_SPREAD)
         if abs(spread_squared - previous_spread_squared) < TOLERANCE * previous_spread_squared:
             break
-    return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _nats_of_a_wrong_label(losses, b))
+    return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _estimate_wrong_label_nats(losses, b))
 
 
 def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
@@ -122,10 +122,10 @@ def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
             spread_squared = max(spread_squared, MIN_SPREAD)
         b = np.where(n_samples > 0, residuals * spread_squared / (spread_squared + v / n), 0.0)
         variance = 1 / (1 / spread_squared + n_samples / v)
-    return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _nats_of_a_wrong_label(losses, b))
+    return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _estimate_wrong_label_nats(losses, b))
 
 
-def _sample_variances(losses: ClassLosses) -> Values:
+def _estimate_sample_variances(losses: ClassLosses) -> Values:
     """Return the variance of each client's sample losses about their class means, shrunk to the common variance, [n].
 
     The common variance counts as `PRIOR_DEGREES` further degrees of freedom.
@@ -137,7 +137,7 @@ def _sample_variances(losses: ClassLosses) -> Values:
     return np.asarray((squares + PRIOR_DEGREES * common_variance) / (degrees_of_freedom + PRIOR_DEGREES), np.float64)
 
 
-def _nats_of_a_wrong_label(losses: ClassLosses, excess: Values) -> float:
+def _estimate_wrong_label_nats(losses: ClassLosses, excess: Values) -> float:
     """Return the mean loss of labels of other classes minus that of right labels without excess loss, in nats."""
     n_samples = losses.n_samples
     n_samples_total = max(float(n_samples.sum()), 1.0)

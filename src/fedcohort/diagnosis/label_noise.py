@@ -44,16 +44,16 @@ class NoiseEstimate:
 
 def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
     """Return the label noise that the clients' reports show; at least one client has samples."""
-    fit, secure_fit = fit_by_class(losses), fit_by_sums(losses)
-    is_noisier, difference = split_in_two(fit.excess)
+    loss_fit, secure_fit = fit_by_class(losses), fit_by_sums(losses)
+    is_noisier, loss_difference = split_in_two(loss_fit.excess)
     _, secure_difference = split_in_two(secure_fit.excess)
-    is_known = fit.nats_per_wrong_label > 0 and secure_fit.nats_per_wrong_label > 0
+    is_known = loss_fit.nats_per_wrong_label > 0 and secure_fit.nats_per_wrong_label > 0
     gap = (
-        min(difference / fit.nats_per_wrong_label, secure_difference / secure_fit.nats_per_wrong_label)
+        min(loss_difference / loss_fit.nats_per_wrong_label, secure_difference / secure_fit.nats_per_wrong_label)
         if is_known
         else float("nan")
     )
-    return NoiseEstimate(fit, is_noisier, gap)
+    return NoiseEstimate(loss_fit, is_noisier, gap)
 
 
 def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
@@ -72,13 +72,13 @@ def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
 
 
 def choose_pool(
-    estimate: NoiseEstimate, counts: Float64[np.ndarray, "_n _c"], min_share: float, cover: float
+    estimate: NoiseEstimate, class_counts: Float64[np.ndarray, "_n _c"], min_share: float, cover: float
 ) -> Bool[np.ndarray, "_n"]:
     """Return whether each client is in the pool from which cohorts are drawn, bool [n].
 
     Args:
         estimate: label noise of these clients.
-        counts: samples by client and class, [n, C].
+        class_counts: samples by client and class, [n, C].
         min_share: least share of the clients in the pool; those with the least excess loss join if it is too small.
         cover: for each class, the least ratio of the pool's share of its samples to the pool's share of all samples.
             Noisier clients that hold much of a class join, those with the least excess loss first.
@@ -90,32 +90,32 @@ def choose_pool(
         in_pool = np.zeros(len(excess), dtype=bool)
         in_pool[ranking[:min_pool_size]] = True
     upper_mean = float(excess[~in_pool].mean()) if not in_pool.all() else np.inf
-    n_samples, class_totals = counts.sum(1), counts.sum(0)
-    class_shares = counts / np.maximum(n_samples, 1.0)[:, None]
+    n_samples, class_totals = class_counts.sum(1), class_counts.sum(0)
+    class_shares = class_counts / np.maximum(n_samples, 1.0)[:, None]
     may_join = excess < upper_mean
-    for c in range(counts.shape[1]):
-        holders = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / counts.shape[1])]
+    for c in range(class_counts.shape[1]):
+        holders = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
         for client in holders[~in_pool[holders]].tolist():
-            if _is_covered(in_pool, counts[:, c], n_samples, class_totals[c], cover):
+            if _is_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], cover):
                 break
             in_pool[client] = True
     return in_pool
 
 
 def _is_covered(
-    in_pool: Bool[np.ndarray, "_n"], class_counts: Values, n_samples: Values, class_total: float, cover: float
+    in_pool: Bool[np.ndarray, "_n"], class_counts: Values, n_samples: Values, class_total: float, class_cover: float
 ) -> bool:
-    """Return whether the pool holds at least `cover` times its share of a class.
+    """Return whether the pool holds at least `class_cover` times its share of a class.
 
     Args:
         in_pool: whether each client is in the pool.
         class_counts: samples of the class at each client, [n].
         n_samples: samples of all classes at each client, [n].
         class_total: samples of the class at all clients.
-        cover: least ratio of the pool's share of the class to its share of all samples.
+        class_cover: least ratio of the pool's share of the class to its share of all samples.
     """
     pool_share = float(n_samples[in_pool].sum()) / float(n_samples.sum())
-    return float(class_counts[in_pool].sum()) >= cover * class_total * pool_share
+    return float(class_counts[in_pool].sum()) >= class_cover * class_total * pool_share
 
 
 def covers_all_classes(in_pool: Bool[np.ndarray, "_n"], counts: Float64[np.ndarray, "_n _c"], cover: float) -> bool:

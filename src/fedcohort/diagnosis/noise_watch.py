@@ -49,14 +49,14 @@ class NoiseWatch:
             persistence: least ratio of the gap to that of the previous probe for which clients are excluded.
         """
         is_first_probe, previous_gap = self.n_looks == 0, self.last_gap
-        watch = replace(self, n_looks=self.n_looks + 1, last_gap=gap)
+        updated_watch = replace(self, n_looks=self.n_looks + 1, last_gap=gap)
         if self.is_acting:
             if gap < persistence * self.largest_gap:
-                return replace(watch, is_acting=False, is_released=True, is_done=True)
-            return replace(watch, largest_gap=max(gap, self.largest_gap))
+                return replace(updated_watch, is_acting=False, is_released=True, is_done=True)
+            return replace(updated_watch, largest_gap=max(gap, self.largest_gap))
         gap_persists = not is_first_probe and gap >= threshold and gap >= persistence * previous_gap
         return replace(
-            watch,
+            updated_watch,
             is_acting=gap_persists,
             largest_gap=gap if gap_persists else 0.0,
             is_suspected=gap >= threshold and not gap_persists,
@@ -73,6 +73,6 @@ class NoiseWatch:
         return "a further probe shows whether it persists" if self.is_suspected else "no clients are left out"
 
 
-def rounds_between_probes(first: int, n_clients: int, cohort: int) -> int:
+def rounds_between_probes(first: int, n_clients: int, cohort_size: int) -> int:
     """Return the number of rounds between probes: `first`, or more until clients have had 1.2 jobs on average."""
-    return max(first, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort))
+    return max(first, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort_size))

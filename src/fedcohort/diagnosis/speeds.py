@@ -88,8 +88,8 @@ def estimate_speeds(durations: Durations, n_samples: Values) -> Speeds:
     n_0 = (n_jobs - float((n**2).sum()) / n_jobs) / between_df
     persistent_variance = max((mean_square_between - variance_within) / n_0, 0.0)
     rho_bounds = []
-    for probability in ((1 + CONFIDENCE_LEVEL) / 2, (1 - CONFIDENCE_LEVEL) / 2):
-        f_ratio = mean_square_between / variance_within / float(stats.f.ppf(probability, between_df, within_df))
+    for tail_probability in ((1 + CONFIDENCE_LEVEL) / 2, (1 - CONFIDENCE_LEVEL) / 2):
+        f_ratio = mean_square_between / variance_within / float(stats.f.ppf(tail_probability, between_df, within_df))
         rho_bounds.append(max((f_ratio - 1) / (f_ratio + n_0 - 1), 0.0))
     log_seconds = np.full(len(n_samples), grand_mean)
     shrinkage = n / (n + variance_within / persistent_variance) if persistent_variance > 0 else np.zeros(n_clients)
@@ -103,28 +103,28 @@ def estimate_speeds(durations: Durations, n_samples: Values) -> Speeds:
     )
 
 
-def slowest_seconds(log_seconds: Values, variance_within: float, cohort: int) -> float:
-    """Return the expected seconds of the slowest one of `cohort` jobs of random clients.
+def predict_slowest_seconds(log_seconds: Values, variance_within: float, cohort_size: int) -> float:
+    """Return the expected seconds of the slowest one of `cohort_size` jobs of random clients.
 
     Args:
         log_seconds: mean log seconds of a job of each client, [n].
         variance_within: variance of a job's log seconds about the client's mean, of a normal distribution.
-        cohort: number of jobs.
+        cohort_size: number of jobs.
     """
     from scipy import special
 
     deviations = np.sqrt(variance_within) * special.ndtri(QUANTILE_NODES)
     seconds = np.sort(np.exp(log_seconds[:, None] + deviations).ravel())
-    probability_below = (np.arange(1, len(seconds) + 1) / len(seconds)) ** cohort
+    probability_below = (np.arange(1, len(seconds) + 1) / len(seconds)) ** cohort_size
     return float((seconds * np.diff(probability_below, prepend=0.0)).sum())
 
 
-def fast_clients(
+def choose_fast_clients(
     speeds: Speeds,
-    counts: Float64[np.ndarray, "_k _c"],
+    class_counts: Float64[np.ndarray, "_k _c"],
     in_pool: Bool[np.ndarray, "_k"],
-    cohort: int,
-    cover: float,
+    cohort_size: int,
+    class_cover: float,
     least_gain: float,
 ) -> tuple[Bool[np.ndarray, "_k"], float]:
     """Return the pool without its slowest clients, and the predicted factor by which rounds become shorter.
@@ -133,22 +133,22 @@ def fast_clients(
 
     Args:
         speeds: estimated speeds.
-        counts: samples by client and class, [K, C].
+        class_counts: samples by client and class, [K, C].
         in_pool: whether cohorts are drawn from a client, [K].
-        cohort: number of clients of a round.
-        cover: least ratio of the fast clients' share of each class to their share of all samples.
+        cohort_size: number of clients of a round.
+        class_cover: least ratio of the fast clients' share of each class to their share of all samples.
         least_gain: least predicted factor for which clients are left out.
     """
-    job_seconds = speeds.log_seconds + np.log(np.maximum(counts.sum(1), 1.0))
+    job_seconds = speeds.log_seconds + np.log(np.maximum(class_counts.sum(1), 1.0))
     speed_order = np.flatnonzero(in_pool)[np.argsort(speeds.log_seconds[in_pool], kind="stable")]
-    pool_seconds = slowest_seconds(job_seconds[speed_order], speeds.variance_within, cohort)
+    pool_seconds = predict_slowest_seconds(job_seconds[speed_order], speeds.variance_within, cohort_size)
     for dropped_share in DROPPED_SHARES:
         fast_ids = speed_order[: len(speed_order) - int(dropped_share * len(speed_order))]
         is_fast = np.zeros(len(in_pool), dtype=bool)
         is_fast[fast_ids] = True
-        if not cohort <= len(fast_ids) < len(speed_order):
+        if not cohort_size <= len(fast_ids) < len(speed_order):
             continue
-        gain = pool_seconds / slowest_seconds(job_seconds[fast_ids], speeds.variance_within, cohort)
-        if gain >= least_gain and covers_all_classes(is_fast, counts, cover):
-            return is_fast, gain
+        speed_gain = pool_seconds / predict_slowest_seconds(job_seconds[fast_ids], speeds.variance_within, cohort_size)
+        if speed_gain >= least_gain and covers_all_classes(is_fast, class_counts, class_cover):
+            return is_fast, speed_gain
     return in_pool, 1.0

@@ -13,11 +13,11 @@ def fedcohort_command(subcommand: str) -> str:
     return f"{program} {subcommand}"
 
 
-def program_command(name: str) -> str:
+def program_command(program_name: str) -> str:
     """Return a program of this environment for a shell: its name if the shell finds it by that, else its path."""
-    path = Path(sys.executable).with_name(name)
-    on_path = shutil.which(name)
-    if not path.exists() or (on_path is not None and Path(on_path).absolute() == path):
-        return name
-    folder = Path.cwd()
-    return shlex.quote(str(path.relative_to(folder) if path.is_relative_to(folder) else path))
+    path = Path(sys.executable).with_name(program_name)
+    found_program = shutil.which(program_name)
+    if not path.exists() or (found_program is not None and Path(found_program).absolute() == path):
+        return program_name
+    working_folder = Path.cwd()
+    return shlex.quote(str(path.relative_to(working_folder) if path.is_relative_to(working_folder) else path))

@@ -93,6 +93,6 @@ def is_file(path: Path) -> bool:
     except OSError as error:
         raise DamagedFile(f"{path} is damaged: it can't be read ({error.strerror})") from error
     if not stat.S_ISREG(file_mode):
-        kind_of_path = "a folder" if stat.S_ISDIR(file_mode) else "a named pipe, a socket or a device"
-        raise DamagedFile(f"{path} is damaged: it is {kind_of_path} and no file. Restore the file from a copy")
+        kind_text = "a folder" if stat.S_ISDIR(file_mode) else "a named pipe, a socket or a device"
+        raise DamagedFile(f"{path} is damaged: it is {kind_text} and no file. Restore the file from a copy")
     return True

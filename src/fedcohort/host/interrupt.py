@@ -33,9 +33,9 @@ STOPPED_BEFORE_TRAINING = "stopped before a round was trained"
 class StopSignal(KeyboardInterrupt):
     """An exception that ends the process at once; code: its exit code."""
 
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
+    def __init__(self, exit_code: int) -> None:
+        super().__init__(exit_code)
+        self.code = exit_code
 
 
 class StoppedRun(SystemExit):
@@ -45,8 +45,8 @@ class StoppedRun(SystemExit):
         folder: folder of the run.
     """
 
-    def __init__(self, code: int, folder: Path) -> None:
-        super().__init__(code)
+    def __init__(self, exit_code: int, folder: Path) -> None:
+        super().__init__(exit_code)
         self.folder = folder
 
     def __reduce__(self) -> tuple[type["StoppedRun"], tuple[Any, Path]]:
@@ -87,7 +87,7 @@ class InterruptHandler:
 
     @property
     def has_pending_signal(self) -> bool:
-        """Whether a signal has no effect before the next call of `check`."""
+        """Whether a signal has no effect before the next call of `raise_if_interrupted`."""
         return self._phase is RunPhase.DEAF
 
     def enter_phase(self, phase: RunPhase) -> None:
@@ -99,9 +99,9 @@ class InterruptHandler:
         if self.exit_code and self._phase is RunPhase.START:
             self._phase = RunPhase.DEAF
 
-    def record_exit_code(self, code: int) -> None:
+    def record_exit_code(self, exit_code: int) -> None:
         """Share the exit code of a signal with all processes, unless there was one before."""
-        self._shared_flags[0] = self._shared_flags[0] or code
+        self._shared_flags[0] = self._shared_flags[0] or exit_code
 
     def install_handlers(self) -> None:
         """Install the signal handlers of this module. A signal that is ignored (`nohup`) stays ignored."""
@@ -109,7 +109,7 @@ class InterruptHandler:
         self._phase, self._owner_pid, self._own_exit_code, self._has_seen_signal = RunPhase.START, os.getpid(), 0, False
         for signal_number in CLUSTER_SIGNALS:
             if callable(handler := signal.getsignal(signal_number)):
-                signal.signal(signal_number, self._for_owner(handler))
+                signal.signal(signal_number, self._limit_to_owner(handler))
         handlers = {signal_number: signal.getsignal(signal_number) for signal_number in STOP_SIGNALS}
         self._previous_handlers = {
             signal_number: previous for signal_number, previous in handlers.items() if previous is not signal.SIG_IGN
@@ -141,7 +141,7 @@ class InterruptHandler:
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
-        """Delay signals in the block until the next call of `check`."""
+        """Delay signals in the block until the next call of `raise_if_interrupted`."""
         previous_phase, self._phase = self._phase, RunPhase.DEAF
         try:
             yield
@@ -170,25 +170,25 @@ class InterruptHandler:
         """Whether the handlers of this module are installed."""
         return self._previous_handlers is not None
 
-    def _for_owner(self, handler: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
+    def _limit_to_owner(self, handler: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
         """Return `handler` for this process only, as SLURM also signals the training processes that it forks."""
         owner_pid = os.getpid()
 
-        def handle(signal_number: int, frame: FrameType | None = None) -> None:
+        def handle_signal(signal_number: int, frame: FrameType | None = None) -> None:
             if os.getpid() == owner_pid:
                 handler(signal_number, frame)
 
-        return handle
+        return handle_signal
 
     def _receive_signal(self, signal_number: int, frame: FrameType | None = None) -> None:
         is_repeated, self._has_seen_signal = self._has_seen_signal or bool(self._shared_flags[1]), True
         self._own_exit_code = self._own_exit_code or 128 + signal_number
-        if owner_pid := os.getpid() == self._owner_pid:
+        if is_owner := os.getpid() == self._owner_pid:
             self.record_exit_code(128 + signal_number)
         if self._phase is RunPhase.DEAF:
             return
         if not is_repeated and self._phase is not RunPhase.START:
-            if owner_pid:
+            if is_owner:
                 log.warning("%s: %s", signal.Signals(signal_number).name, self._phase.value)
             return
         if self._phase is RunPhase.FORKED and (child_processes := multiprocessing.active_children()):
@@ -215,9 +215,9 @@ def run_main(run_program: Callable[[], int], message: str = STOPPED_BEFORE_TRAIN
     """
     interrupts.install_handlers()
     try:
-        code = run_program()
+        exit_code = run_program()
         sys.stdout.flush()
-        return code
+        return exit_code
     except BaseException as error:
         if isinstance(error, BrokenPipeError) and is_output_closed():
             discard_output()

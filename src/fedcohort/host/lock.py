@@ -12,32 +12,32 @@ from typing import IO
 def exclusive_lock(path: Path) -> Iterator[None]:
     """Allow only one process at a time in the block; without effect on a file system without locks."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as lock:
+    with path.open("a") as lock_file:
         with suppress(OSError):  # ENOLCK or ENOSYS on file systems of some clusters
-            fcntl.flock(lock, fcntl.LOCK_EX)
+            fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
 
 
 def try_to_lock(path: Path) -> IO[str] | None:
     """Return the lock, held until it is closed or the process ends; None if another process holds it."""
-    lock = path.open("a")  # an existing file keeps its content
+    lock_file = path.open("a")  # an existing file keeps its content
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        lock.close()
+        lock_file.close()
         return None
-    return lock
+    return lock_file
 
 
 def is_locked(path: Path) -> bool:
     """Return whether a process holds the lock now."""
     if not path.exists():
         return False
-    descriptor = os.open(path, os.O_RDWR)
+    file_descriptor = os.open(path, os.O_RDWR)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
         return isinstance(error, BlockingIOError)
     finally:
-        os.close(descriptor)
+        os.close(file_descriptor)
     return False

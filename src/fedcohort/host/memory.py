@@ -85,8 +85,8 @@ def available_bytes() -> float:
     """
     byte_limits = [math.inf]
     with suppress(OSError, LookupError, ValueError):
-        lines = Path("/proc/meminfo").read_text().splitlines()
-        byte_limits += [1024.0 * int(line.split()[1]) for line in lines if line.startswith("MemAvailable:")]
+        memory_lines = Path("/proc/meminfo").read_text().splitlines()
+        byte_limits += [1024.0 * int(line.split()[1]) for line in memory_lines if line.startswith("MemAvailable:")]
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space != resource.RLIM_INFINITY:
         with suppress(OSError, LookupError):

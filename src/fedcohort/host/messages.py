@@ -38,11 +38,11 @@ def log_to_terminal() -> logging.Handler:
     return terminal_handler
 
 
-def quiet_lightning() -> None:
+def silence_lightning() -> None:
     """Hide Lightning's warnings and hints, which do not apply to federated runs; errors remain."""
     warnings.filterwarnings("ignore", module="lightning")
-    for name in ("lightning.pytorch", "lightning.fabric", "lightning", "torch.multiprocessing.spawn"):
-        logging.getLogger(name).setLevel(logging.ERROR)
+    for logger_name in ("lightning.pytorch", "lightning.fabric", "lightning", "torch.multiprocessing.spawn"):
+        logging.getLogger(logger_name).setLevel(logging.ERROR)
 
 
 class _LogFileHandler(logging.FileHandler):

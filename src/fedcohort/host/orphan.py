@@ -36,8 +36,8 @@ def end_when_forking_thread_ends() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _end_after(sentinel: int) -> None:
-    wait([sentinel])
+def _end_after(parent_sentinel: int) -> None:
+    wait([parent_sentinel])
     _end_process()
 
 

@@ -1,7 +1,7 @@
 """Parquet files whose pages have checksums, which are verified when the pages are read.
 
 A page that has another checksum than was written is an error and no other value. Pages of older files have none, and
-are read as they are. The footer has no checksum: a manifest's digest covers the whole file (`host/manifest.py`).
+are read as they are. The footer has no checksum: a manifest's digest covers the whole file (`record/manifest.py`).
 pyarrow is imported where a file is written or read.
 """
 

@@ -15,7 +15,7 @@ def count_training_processes(accelerator: str, devices: int | str) -> int:
     """Return the number of training processes on this machine; "auto" is one per available core, or per GPU."""
     if devices != "auto":
         return int(devices)
-    return cores.available_cores() if accelerator == "cpu" else max(1, torch.cuda.device_count())
+    return cores.count_available_cores() if accelerator == "cpu" else max(1, torch.cuda.device_count())
 
 
 def make_repeatable(accelerator: str) -> None:

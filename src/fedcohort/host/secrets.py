@@ -31,7 +31,7 @@ def has_password(address: str) -> bool:
     return has_user_secret or any(secret_name in name for name in argument_names for secret_name in SECRET_NAMES)
 
 
-def password_error(option: str, address: str) -> OptionError:
+def make_password_error(option: str, address: str) -> OptionError:
     """Return the error for an option whose value is an address with a password."""
     masked_address = re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
     return OptionError(f"{option} must be an address without a password, got {masked_address}: {PASSWORD_INSTRUCTIONS}")
@@ -40,7 +40,7 @@ def password_error(option: str, address: str) -> OptionError:
 def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:
     """Search options and config files; raise `OptionError` for the first address with a password."""
     named_texts = [(argument.partition("=")[0], argument) for argument in arguments]
-    for source, text in [*named_texts, *((str(path), path.read_text(errors="replace")) for path in files)]:
-        for address in ADDRESS_PATTERN.findall(text):
+    for source, searched_text in [*named_texts, *((str(path), path.read_text(errors="replace")) for path in files)]:
+        for address in ADDRESS_PATTERN.findall(searched_text):
             if has_password(address):
-                raise password_error(source, address)
+                raise make_password_error(source, address)

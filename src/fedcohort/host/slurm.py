@@ -40,22 +40,22 @@ def requeue_if_preempted() -> None:
         return
     if job_id is None or shutil.which("scontrol") is None:
         return
-    job_facts = dict(re.findall(r"(\w+)=(\S+)", _command_output("scontrol", "show", "job", job_id)))
+    job_facts = dict(re.findall(r"(\w+)=(\S+)", _read_output("scontrol", "show", "job", job_id)))
     was_preempted = job_facts.get("PreemptTime", "None") not in ("None", "N/A", "Unknown")
     if was_preempted and job_facts.get("Requeue") == "1" and job_facts.get("JobState") in ACTIVE_STATES:
-        _command_output("scontrol", "requeue", job_id)
+        _read_output("scontrol", "requeue", job_id)
         log.warning("SLURM preempts job %s: it is in the queue again, and will resume from its checkpoint", job_id)
 
 
 def list_tasks() -> set[str] | None:
     """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None if SLURM does not answer."""
-    table_header, *task_ids = _command_output("squeue", "--array", "--format=%i").split() or [""]
+    table_header, *task_ids = _read_output("squeue", "--array", "--format=%i").split() or [""]
     return set(task_ids) if table_header else None
 
 
-def list_queued(job_ids: Sequence[str]) -> list[str]:
+def list_queued_jobs(job_ids: Sequence[str]) -> list[str]:
     """Return the ids of `job_ids`, without array tasks, that SLURM runs or has in its queue."""
-    listed_ids = {line.partition("_")[0] for line in _command_output("squeue", "--noheader", "--format=%i").split()}
+    listed_ids = {line.partition("_")[0] for line in _read_output("squeue", "--noheader", "--format=%i").split()}
     return [job_id for job_id in job_ids if job_id in listed_ids]
 
 
@@ -65,23 +65,23 @@ def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
     Jobs in the queue are removed first. SIGTERM is sent to the training processes of the others, but not to their batch
     script, because SLURM kills the processes of a batch script that ends.
     """
-    _command_output("scancel", "--state=PENDING", *job_ids)
-    _command_output("scancel", "--state=RUNNING", "--signal=TERM", *job_ids)
-    if remaining_jobs := _wait_for(job_ids, wait_s):
-        _command_output("scancel", *remaining_jobs)
-        _wait_for(remaining_jobs, KILL_TIMEOUT_S)
+    _read_output("scancel", "--state=PENDING", *job_ids)
+    _read_output("scancel", "--state=RUNNING", "--signal=TERM", *job_ids)
+    if remaining_jobs := _wait_for_jobs(job_ids, wait_s):
+        _read_output("scancel", *remaining_jobs)
+        _wait_for_jobs(remaining_jobs, KILL_TIMEOUT_S)
     return remaining_jobs
 
 
-def _wait_for(job_ids: Sequence[str], seconds: float) -> list[str]:
-    """Wait for at most `seconds` until the jobs have left SLURM's queue; return the jobs that are still in it."""
-    deadline_s = time.monotonic() + seconds
-    while (remaining_jobs := list_queued(job_ids)) and time.monotonic() < deadline_s:
+def _wait_for_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
+    """Wait for at most `wait_s` until the jobs have left SLURM's queue; return the jobs that are still in it."""
+    deadline_s = time.monotonic() + wait_s
+    while (remaining_jobs := list_queued_jobs(job_ids)) and time.monotonic() < deadline_s:
         time.sleep(QUERY_INTERVAL_S)
     return remaining_jobs
 
 
-def _command_output(*command: str) -> str:
+def _read_output(*command: str) -> str:
     """Return the output of a SLURM command; "" if it fails, as when the controller is unavailable."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout

@@ -12,6 +12,6 @@ def discard_output() -> None:
 
 def is_output_closed() -> bool:
     """Return whether nothing reads the standard output any more."""
-    poll = select.poll()
-    poll.register(sys.stdout.fileno(), 0)
-    return any(event & select.POLLERR for _, event in poll.poll(0))
+    output_poll = select.poll()
+    output_poll.register(sys.stdout.fileno(), 0)
+    return any(poll_event & select.POLLERR for _, poll_event in output_poll.poll(0))

@@ -16,7 +16,7 @@ class Stopwatch:
         self._since_s = 0.0
 
     @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
+    def measure_stage(self, name: str) -> Iterator[None]:
         self._count_since()
         self._running_stages.append(name)
         try:

@@ -14,7 +14,7 @@ from fedcohort.jobs.job import JobContext, handle_job_signals
 from fedcohort.record import sweep_folder
 
 FOLDER = ".submitit"  # in the sweep's: scripts and logs
-POLL_INTERVAL_S, QUEUE_S = 1.0, 10.0  # seconds between two looks at the records, and at SLURM's queue
+POLL_INTERVAL_S, QUEUE_INTERVAL_S = 1.0, 10.0  # seconds between two looks at the records, and at SLURM's queue
 GENERAL = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
 MAX_TASKS = 1000  # tasks of an array; SLURM's MaxArraySize is 1001 unless its administrator changed it
 LOST_JOB_MESSAGE = "SLURM no longer has the job, and its record does not say how it ended"
@@ -26,19 +26,19 @@ class ArrayTask:
 
     context: JobContext
 
-    def __call__(self, number: int, words: Sequence[str]) -> None:
+    def __call__(self, job_number: int, overrides: Sequence[str]) -> None:
         messages.log_to_terminal()
         with handle_job_signals():
-            self.context.run(number, words)
+            self.context.run(job_number, overrides)
 
-    def checkpoint(self, number: int, words: Sequence[str]) -> Any:  # noqa: ANN401 - submitit has no types
+    def checkpoint(self, job_number: int, overrides: Sequence[str]) -> Any:  # noqa: ANN401 - submitit has no types
         """Return the task that SLURM restarts after a preemption or at the job's time limit."""
         from submitit.helpers import DelayedSubmission
 
-        return DelayedSubmission(self, number, words)
+        return DelayedSubmission(self, job_number, overrides)
 
 
-def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapping[str, Any]) -> dict[int, str]:
+def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapping[str, Any]) -> dict[int, str]:
     """Submit jobs to SLURM as an array, and return the id of each job's task. options: those of `hydra.launcher`."""
     import submitit
 
@@ -50,34 +50,34 @@ def submit(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapp
     executor.update_parameters(stderr_to_stdout=merges_stderr, **named)
     job_numbers, tasks = list(jobs), list[Any]()
     array_numbers = [job_numbers[start : start + MAX_TASKS] for start in range(0, len(job_numbers), MAX_TASKS)]
-    if limit := named.get("slurm_array_parallelism"):  # of all arrays together
-        executor.update_parameters(slurm_array_parallelism=max(1, limit // len(array_numbers)))
+    if parallel_limit := named.get("slurm_array_parallelism"):  # of all arrays together
+        executor.update_parameters(slurm_array_parallelism=max(1, parallel_limit // len(array_numbers)))
     for array in array_numbers:
         tasks += executor.map_array(ArrayTask(context), array, [tuple(jobs[job_number]) for job_number in array])
     return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, tasks, strict=True)}
 
 
-def run(
-    context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapping[str, Any], *, wait: bool
+def run_jobs(
+    context: JobContext, jobs: Mapping[int, Sequence[str]], launcher_options: Mapping[str, Any], *, wait: bool
 ) -> Generator[int, None, None]:
-    """Submit jobs to SLURM, and yield the number of each as it ends; nothing without `wait`. options: of `submit`."""
-    tasks = submit(context, jobs, options)
+    """Submit jobs to SLURM, and yield the number of each as it ends; with wait=False yield nothing."""
+    task_ids = submit_jobs(context, jobs, launcher_options)
     if wait:
-        yield from follow(context.folder, tasks)
+        yield from follow_jobs(context.folder, task_ids)
 
 
-def follow(sweep: Path, tasks: Mapping[int, str]) -> Generator[int, None, None]:
+def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None, None]:
     """Yield the number of each SLURM job as it ends; a lost job counts as ended. tasks: SLURM's ids by number."""
-    open_tasks, queue_time = dict(tasks), 0.0
+    open_tasks, last_query_s = dict(task_ids), 0.0
     while open_tasks:
         queued_tasks = None
-        if time.monotonic() - queue_time > QUEUE_S:
-            queued_tasks, queue_time = slurm.list_tasks(), time.monotonic()
+        if time.monotonic() - last_query_s > QUEUE_INTERVAL_S:
+            queued_tasks, last_query_s = slurm.list_tasks(), time.monotonic()
         records = sweep_folder.read(sweep)  # after the queue: a job that has just ended is not lost
-        for job_number, task in list(open_tasks.items()):
+        for job_number, task_id in list(open_tasks.items()):
             record = records.get(job_number)
             has_ended = record is not None and record.how != "running"
-            if not has_ended and queued_tasks is not None and task not in queued_tasks:
+            if not has_ended and queued_tasks is not None and task_id not in queued_tasks:
                 overrides, folder = (record.words, record.folder) if record else ((), None)
                 sweep_folder.SweepJob(sweep, job_number, overrides, folder).note("failed", reason=LOST_JOB_MESSAGE)
                 has_ended = True
@@ -89,10 +89,10 @@ def follow(sweep: Path, tasks: Mapping[int, str]) -> Generator[int, None, None]:
 
 def list_arrays(sweep: Path) -> list[str]:
     """Return the ids of the sweep's arrays, without their tasks."""
-    return sorted({path.name.partition("_")[0] for path in sweep.glob(f"{FOLDER}/[0-9]*")})
+    return sorted({log_path.name.partition("_")[0] for log_path in sweep.glob(f"{FOLDER}/[0-9]*")})
 
 
-def list_queued(sweep: Path) -> list[str]:
+def list_queued_arrays(sweep: Path) -> list[str]:
     """Return the arrays of the sweep that SLURM runs or has in its queue."""
-    arrays = list_arrays(sweep)
-    return slurm.list_queued(arrays) if arrays else []
+    array_ids = list_arrays(sweep)
+    return slurm.list_queued_jobs(array_ids) if array_ids else []

@@ -17,7 +17,7 @@ from fedcohort.startup.compose import Composed
 
 ALL_DEVICES = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
 VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
-_LOCKS: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this process, None for a share in one
+_LOCK_BY_SWEEP: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this process, None for a share in one
 
 
 def list_gpus() -> list[str]:
@@ -25,16 +25,16 @@ def list_gpus() -> list[str]:
     if VISIBLE_VARIABLE in os.environ:
         return [name.strip() for name in os.environ[VISIBLE_VARIABLE].split(",") if name.strip()]
     try:
-        listing = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
+        gpu_lines = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return []
-    return [str(i) for i in range(sum(line.startswith("GPU ") for line in listing.splitlines()))]
+    return [str(i) for i in range(sum(line.startswith("GPU ") for line in gpu_lines.splitlines()))]
 
 
 def assign_gpu(job: SweepJob, composition: Composed) -> None:
     """Make one GPU visible to this process if its job trains on a single GPU."""
-    trainer = composition.config["trainer"]
-    if (trainer["accelerator"], trainer["devices"]) == ("gpu", 1) and job.sweep not in _LOCKS:
+    trainer_config = composition.config["trainer"]
+    if (trainer_config["accelerator"], trainer_config["devices"]) == ("gpu", 1) and job.sweep not in _LOCK_BY_SWEEP:
         take_gpu(job.sweep, list_gpus(), job.number)
 
 
@@ -52,10 +52,10 @@ def take_gpu(sweep: Path, gpus: list[str], job_number: int) -> str | None:
     if not gpus:
         return None
     for gpu in gpus:
-        if (lock := try_to_lock(sweep / f"gpu-{gpu}.lock")) is not None:
+        if (gpu_lock := try_to_lock(sweep / f"gpu-{gpu}.lock")) is not None:
             break
     else:
         gpu = gpus[job_number % len(gpus)]
-    _LOCKS[sweep] = lock
+    _LOCK_BY_SWEEP[sweep] = gpu_lock
     os.environ[VISIBLE_VARIABLE] = gpu
     return gpu

@@ -24,7 +24,7 @@ from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import gpus, status, sweep
 from fedcohort.jobs.job import check_objective
 from fedcohort.jobs.launch import LOCAL, SLURM, Launch, Local, Slurm
-from fedcohort.jobs.sweep import GRID, combine, split_jobs
+from fedcohort.jobs.sweep import GRID_TARGET, combine_values, split_jobs
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, options
@@ -53,23 +53,23 @@ class Rejection:
     error_class: str = ""
 
 
-def list_rejected(
+def list_rejected_jobs(
     jobs: Sequence[Sequence[str]], compose: Callable[[tuple[str, ...]], Composed], configs: Path
 ) -> Iterator[Rejection]:
     """Compose each job, check its components against each other, and yield those that would be rejected.
 
     Errors that depend on the data are found when the job runs.
     """
-    for number, words in enumerate(jobs):
+    for job_number, overrides in enumerate(jobs):
         try:
-            composition = compose(tuple(words))
+            composition = compose(tuple(overrides))
             check_before_data(composition)
             check_objective(composition.config, by_search=False)
         except Exception as error:
-            reason = explain(error, words, configs)
+            reason = explain(error, overrides, configs)
             if reason is None:
                 raise
-            yield Rejection(number, words, reason, type(error).__name__)
+            yield Rejection(job_number, overrides, reason, type(error).__name__)
 
 
 def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, may_skip: bool) -> Plan:
@@ -92,7 +92,7 @@ def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], lau
     if rejected:
         log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *lines]))
     rejected_numbers = {job.number for job in rejected}
-    started_jobs = [words for number, words in enumerate(jobs) if number not in rejected_numbers]
+    started_jobs = [overrides for job_number, overrides in enumerate(jobs) if job_number not in rejected_numbers]
     return Plan(started_jobs, [(job.words, job.reason) for job in rejected], launcher)
 
 
@@ -116,18 +116,18 @@ class Grid(Sweeper):
     def sweep(self, arguments: list[str]) -> list[Any]:
         """Launch the jobs that are not rejected, and return their results. Raises `FedcohortError` and jobs' errors."""
         skip, wait = self.typed.sweep.skip_refused, self.typed.sweep.wait
-        for name, value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
-            options.OPTION_CHECKS[f"sweep.{name}"](f"sweep.{name}", value)
+        for name, option_value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
+            options.OPTION_CHECKS[f"sweep.{name}"](f"sweep.{name}", option_value)
         if not wait and not isinstance(self.launcher, Slurm):
             raise OptionError("sweep.wait=false needs hydra/launcher=slurm: other launchers end with this process")
         jobs = split_jobs(self.typed)
         if not jobs:
-            raise OptionError("the sweep has no jobs: a range such as range(0) is empty")
+            raise OptionError("the sweep has no jobs, as a range such as range(0) is empty: give each option a value")
         plan = plan_sweep(self.list_rejected(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=skip)
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()
-        sweep.SWEEP.begin(folder, plan)
+        sweep.CURRENT_SWEEP.begin(folder, plan)
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         results: list[Any] = []
         batch_size = self.max_batch_size or len(plan.jobs)
@@ -139,19 +139,19 @@ class Grid(Sweeper):
     def list_rejected(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
         """Return the jobs that would be rejected, in their order."""
         configs = find_configs(self.typed.hydra)
-        composer = JobComposer(lambda words: self._loader.load_sweep_config(self.typed, list(words)), configs)
+        composer = JobComposer(lambda overrides: self._loader.load_sweep_config(self.typed, list(overrides)), configs)
 
-        def compose(words: tuple[str, ...]) -> Composed:
-            composition = composer.compose(words)
+        def compose_checked(overrides: tuple[str, ...]) -> Composed:
+            composition = composer.compose(overrides)
             self.on_gpus |= composition.config["trainer"]["accelerator"] == "gpu"
             return composition
 
-        return list(list_rejected(jobs, compose, configs))
+        return list(list_rejected_jobs(jobs, compose_checked, configs))
 
 
-def register() -> None:
+def register_plugins() -> None:
     """Register the sweeper and the launchers with Hydra, by their names in configs/hydra."""
-    for name, plugin in ((GRID, Grid), (LOCAL, Local), (SLURM, Slurm)):
+    for name, plugin in ((GRID_TARGET, Grid), (LOCAL, Local), (SLURM, Slurm)):
         compat.register(name, plugin)
 
 
@@ -161,11 +161,11 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
     Raises `IncompatibleConfig` if jobs would be rejected and `sweep.skip_refused` is false.
     """
     with initialised_hydra(configs):
-        jobs = combine(overrides)
+        jobs = combine_values(overrides)
     config = compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
-    rejected_jobs = list(list_rejected(jobs, lambda job: compose_job(job, configs), configs))
+    rejected_jobs = list(list_rejected_jobs(jobs, lambda job: compose_job(job, configs), configs))
     plan = plan_sweep(rejected_jobs, jobs, launcher, may_skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
     save_plan(folder, plan)
@@ -178,20 +178,20 @@ def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
     if plan is None:
         raise FileNotFoundError(f"{folder} holds no {sweep_folder.PLAN_FILE}")
     in_process = launch.launcher == "local" and launch.n_jobs == 1
-    lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
+    sweep_lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
 
-    def announce(job_number: int) -> None:
+    def announce_job(job_number: int) -> None:
         if in_process and job_number < len(plan.jobs):
-            line = status.describe_next_job(folder, plan, job_number)
-            log.info("%s: %s", line, status.varying_overrides(plan.jobs, plan.jobs[job_number]))
+            job_line = status.describe_next_job(folder, plan, job_number)
+            log.info("%s: %s", job_line, status.varying_overrides(plan.jobs, plan.jobs[job_number]))
 
     try:
-        announce(0)
+        announce_job(0)
         live_line = nullcontext() if in_process else status.show_live_line(folder)
         with live_line, closing(launch.run(folder, dict(enumerate(plan.jobs)), configs)) as ended_jobs:
             for job_number in ended_jobs:
-                announce(job_number + 1)
+                announce_job(job_number + 1)
     finally:
-        if lock is not None:
-            lock.close()
+        if sweep_lock is not None:
+            sweep_lock.close()
         status.log_failed(sweep_folder.read(folder).values())

@@ -32,8 +32,8 @@ class JobContext:
     Attributes:
         folder: folder of the sweep.
         configs: folder of the config groups.
-        hydra: options of Hydra that were typed, such as `hydra.searchpath`.
-        env: environment variables of `hydra.job.env_set`.
+        hydra_options: options of Hydra that were typed, such as `hydra.searchpath`.
+        environment: environment variables of `hydra.job.env_set`.
         search: whether the sweeper is search-based, so that a failed job has to raise its error.
         share_gpus: whether each process takes one GPU of this machine.
         prints_errors: whether the error of a failed job is printed; its record has it in any case.
@@ -41,34 +41,34 @@ class JobContext:
 
     folder: Path
     configs: Path
-    hydra: tuple[str, ...] = ()
-    env: Mapping[str, str] = field(default_factory=dict)
+    hydra_options: tuple[str, ...] = ()
+    environment: Mapping[str, str] = field(default_factory=dict)
     search: bool = False
     share_gpus: bool = False
     prints_errors: bool = True
 
-    def run(self, number: int, words: Sequence[str]) -> float | None:
+    def run(self, job_number: int, overrides: Sequence[str]) -> float | None:
         """Run the job with this number and these overrides; return its objective metric."""
-        os.environ.update(self.env)
-        job = SweepJob(self.folder, number, tuple(words))
-        return run_job(job, lambda: compose_job(job.words, self.configs, self.hydra), self)
+        os.environ.update(self.environment)
+        job = SweepJob(self.folder, job_number, tuple(overrides))
+        return run_job(job, lambda: compose_job(job.words, self.configs, self.hydra_options), self)
 
 
-def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobContext) -> float | None:
+def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobContext) -> float | None:
     """Run `job`, record how it ended, and return its objective metric.
 
     Args:
         job: the job, whose record this writes.
-        composition_of: composes the config. Its errors are failures of the job.
+        compose_config: composes the config. Its errors are failures of the job.
         context: what the jobs of the sweep share.
     """
     job.note("running")
     metric = None
     try:
-        composition = composition_of()
+        composition = compose_config()
         metric = composition.config["objective_metric"]
         folder = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
-        value = read_objective(folder, metric)
+        objective = read_objective(folder, metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.note("stopped")
         raise
@@ -82,8 +82,8 @@ def run_job(job: SweepJob, composition_of: Callable[[], Composed], context: JobC
         if context.search or metric is not None:
             raise
         return None
-    job.note(job.end, value=value)
-    return value
+    job.note(job.end, value=objective)
+    return objective
 
 
 def run_checked(
@@ -126,22 +126,22 @@ def read_objective(folder: Path, metric: str | None) -> float | None:
     """
     if metric is None:
         return None
-    value = last_value(folder, metric)
-    if value is None:
+    objective = read_last_value(folder, metric)
+    if objective is None:
         raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")
-    if not math.isfinite(value):
+    if not math.isfinite(objective):
         raise FedcohortError(
-            f"objective_metric={metric} is {value} at the end of {folder}: the job has no result to search by; "
+            f"objective_metric={metric} is {objective} at the end of {folder}: the job has no result to search by; "
             "narrow the search, or choose another metric"
         )
-    return value
+    return objective
 
 
-def last_value(folder: Path, metric: str) -> float | None:
+def read_last_value(folder: Path, metric: str) -> float | None:
     """Return the last value of a metric in the run's journal; None if no trained model was measured."""
-    lines, _ = history.read_lines(folder / history.JOURNAL_FILE)
-    values = [line.metrics[metric] for line in lines if line.step > 0 and metric in line.metrics]
-    return values[-1] if values else None
+    journal_lines, _ = history.read_lines(folder / history.JOURNAL_FILE)
+    metric_values = [line.metrics[metric] for line in journal_lines if line.step > 0 and metric in line.metrics]
+    return metric_values[-1] if metric_values else None
 
 
 @contextmanager

@@ -33,7 +33,8 @@ from fedcohort.startup import command_line, compat
 from fedcohort.startup.compose import find_configs, initialised_hydra
 
 POLL_INTERVAL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
-LIMITS = {"slurm": "array_parallelism", "submitit_slurm": "array_parallelism"}  # the option that `n_jobs` stands for
+# the option that `n_jobs` stands for
+LIMIT_OPTIONS = {"slurm": "array_parallelism", "submitit_slurm": "array_parallelism"}
 LOCAL, SLURM = "hydra_plugins.fedcohort.Local", "hydra_plugins.fedcohort.Slurm"
 
 
@@ -71,13 +72,13 @@ class Launch:
         if is_local:
             yield from run_local(context, jobs, self.n_jobs, in_process=True)
             return
-        limit = f"hydra.launcher.{LIMITS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
-        words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", limit]
+        limit_override = f"hydra.launcher.{LIMIT_OPTIONS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
+        words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", limit_override]
         with initialised_hydra(configs):
             config = compose("train", overrides=[*words, *self.options], return_hydra_config=True)
         if self.launcher == "slurm":
-            options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
-            yield from cluster.run(context, jobs, options, wait=self.wait)
+            launcher_options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
+            yield from cluster.run_jobs(context, jobs, launcher_options, wait=self.wait)
         else:
             yield from _run_by_hydra(config, sweep, jobs)
 
@@ -87,28 +88,28 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
     with initialised_hydra(find_configs(config.hydra)):
         context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=compat.no_callbacks())
         launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=start, config=config)
-        errors = list[BaseException]()
+        launch_errors = list[BaseException]()
 
-        def launch() -> None:
+        def launch_jobs() -> None:
             try:
                 launcher.launch([list(overrides) for overrides in jobs.values()], initial_job_idx=min(jobs))
             except BaseException as error:
-                errors.append(error)
+                launch_errors.append(error)
 
-        thread = threading.Thread(target=launch, name="launcher", daemon=True)
-        thread.start()
+        launcher_thread = threading.Thread(target=launch_jobs, name="launcher", daemon=True)
+        launcher_thread.start()
         unfinished_jobs = set(jobs)
         while unfinished_jobs:
-            is_alive = thread.is_alive()
+            is_launching = launcher_thread.is_alive()
             records = sweep_folder.read(sweep)
             for job_number in sorted(unfinished_jobs):
-                if not is_alive or (job_number in records and records[job_number].how != "running"):
+                if not is_launching or (job_number in records and records[job_number].how != "running"):
                     unfinished_jobs.discard(job_number)
                     yield job_number
             time.sleep(POLL_INTERVAL_S if unfinished_jobs else 0)
-        thread.join()
-        if errors and not sweep_folder.read(sweep):
-            raise errors[0]
+        launcher_thread.join()
+        if launch_errors and not sweep_folder.read(sweep):
+            raise launch_errors[0]
 
 
 class JobFailed(FedcohortError):
@@ -139,12 +140,12 @@ class _Launcher(Launcher):
             return [JobReturn(overrides, status=JobStatus.COMPLETED) for overrides in job_overrides]
         records, results = sweep_folder.read(sweep), []
         for number, overrides in jobs.items():
-            record, has_metric = records.get(number), any(word.startswith("objective_metric=") for word in overrides)
-            if record is not None and (record.how in ("done", "skipped") or not (context.search or has_metric)):
+            record, has_objective = records.get(number), any(word.startswith("objective_metric=") for word in overrides)
+            if record is not None and (record.how in ("done", "skipped") or not (context.search or has_objective)):
                 results.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=record.value))
             else:
-                reason = record.reason if record is not None else "it was never started"
-                results.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=JobFailed(reason)))
+                failure_reason = record.reason if record is not None else "it was never started"
+                results.append(JobReturn(overrides, status=JobStatus.FAILED, _return_value=JobFailed(failure_reason)))
         return results
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
@@ -160,7 +161,7 @@ class Local(_Launcher):
         self.n_jobs, self.threads = n_jobs, inner_max_num_threads
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
-        n_jobs = cores.available_cores() if self.n_jobs == ALL_DEVICES else self.n_jobs
+        n_jobs = cores.count_available_cores() if self.n_jobs == ALL_DEVICES else self.n_jobs
         return run_local(context, jobs, n_jobs, self.threads)
 
 
@@ -173,5 +174,5 @@ class Slurm(_Launcher):
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
         if context.search and not self.config.sweep.wait:
             raise OptionError("sweep.wait must be true for a search, which chooses its jobs one by one")
-        options: Any = OmegaConf.to_container(OmegaConf.create(self.options), resolve=True)
-        yield from cluster.run(context, jobs, options, wait=self.config.sweep.wait)
+        launcher_options: Any = OmegaConf.to_container(OmegaConf.create(self.options), resolve=True)
+        yield from cluster.run_jobs(context, jobs, launcher_options, wait=self.config.sweep.wait)

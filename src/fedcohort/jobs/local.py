@@ -27,15 +27,17 @@ from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 
 WORKER_DIED = "WorkerDied"  # the kind of failure in the record of a job whose process died
-LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")  # which limit threads
-QUIET = "ignore:resource_tracker:UserWarning"  # a sweep that a signal ends leaves semaphores, which that cleans up
-IMPORTED = ("fedcohort.jobs.fork_server", "fedcohort.jobs.job", "fedcohort.startup.fit", "pandas", "pyarrow.parquet")
-HAS_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
-WORKER_CONTEXT: Any = multiprocessing.get_context("forkserver" if HAS_SERVER else "spawn")
+# which limit threads
+THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
+# a sweep that a signal ends leaves semaphores, which that cleans up
+WARNING_FILTER = "ignore:resource_tracker:UserWarning"
+PRELOADS = ("fedcohort.jobs.fork_server", "fedcohort.jobs.job", "fedcohort.startup.fit", "pandas", "pyarrow.parquet")
+HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
+WORKER_CONTEXT: Any = multiprocessing.get_context("forkserver" if HAS_FORK_SERVER else "spawn")
 
 
 def run_local(
-    context: JobContext, jobs: Mapping[int, Sequence[str]], n_jobs: int, threads: int = 1, *, in_process: bool = False
+    context: JobContext, jobs: Mapping[int, Sequence[str]], n_jobs: int, n_threads: int = 1, *, in_process: bool = False
 ) -> Generator[int, None, None]:
     """Run `jobs`, at most `n_jobs` at a time, and yield the number of each as it ends.
 
@@ -43,7 +45,7 @@ def run_local(
         context: what the jobs share.
         jobs: the overrides of each, by number.
         n_jobs: jobs at the same time.
-        threads: threads of a worker's libraries.
+        n_threads: threads of a worker's libraries.
         in_process: whether a single job at a time runs in this process, whose terminal then has its messages.
     """
     if in_process and n_jobs == 1:
@@ -51,7 +53,7 @@ def run_local(
             context.run(job_number, overrides)
             yield job_number
         return
-    start_fork_server(threads)
+    start_fork_server(n_threads)
     with closing(run_in_workers(context, jobs, min(n_jobs, len(jobs)))) as ended_jobs:
         for job_number, death_text in ended_jobs:
             record = sweep_folder.read_record(context.folder, job_number)
@@ -62,24 +64,24 @@ def run_local(
             yield job_number
 
 
-def start_fork_server(threads: int) -> None:
+def start_fork_server(n_threads: int) -> None:
     """Start the process from which workers are forked, where the platform can fork.
 
-    threads: number of threads of a job's libraries, which read it at import.
+    n_threads: number of threads of a job's libraries, which read it at import.
     """
-    if not HAS_SERVER:
+    if not HAS_FORK_SERVER:
         return
-    previous_values = {name: os.environ.get(name) for name in LIBRARIES}
-    os.environ.update({name: previous_values[name] or str(threads) for name in LIBRARIES})
-    sys.warnoptions.append(QUIET)
+    previous_values = {variable: os.environ.get(variable) for variable in THREAD_VARIABLES}
+    os.environ.update({variable: previous_values[variable] or str(n_threads) for variable in THREAD_VARIABLES})
+    sys.warnoptions.append(WARNING_FILTER)
     try:
-        forkserver.set_forkserver_preload(list(IMPORTED))
+        forkserver.set_forkserver_preload(list(PRELOADS))
         forkserver.ensure_running()
     finally:
-        sys.warnoptions.remove(QUIET)
-        for name, value in previous_values.items():
+        sys.warnoptions.remove(WARNING_FILTER)
+        for variable, value in previous_values.items():
             if value is None:
-                del os.environ[name]
+                del os.environ[variable]
 
 
 def run_in_workers(
@@ -108,21 +110,21 @@ def run_in_workers(
                     try:
                         connection.recv()
                     except (EOFError, ConnectionError):
-                        process = workers.pop(connection)
-                        process.join()
-                        yield job_number, describe_exit(process.exitcode or 0)
+                        worker = workers.pop(connection)
+                        worker.join()
+                        yield job_number, describe_exit(worker.exitcode or 0)
                     else:
                         yield job_number, ""
     finally:
         for connection in job_by_worker:
             workers[connection].terminate()
         try:
-            for connection, process in workers.items():
+            for connection, worker in workers.items():
                 connection.close()
-                process.join()
+                worker.join()
         except KeyboardInterrupt:  # a second signal does not wait for the round
-            for process in workers.values():
-                process.kill()
+            for worker in workers.values():
+                worker.kill()
             raise
 
 
@@ -130,25 +132,25 @@ def describe_exit(exit_code: int) -> str:
     """Describe how a process ended. exit_code: as `multiprocessing` reports it, minus the number of a signal."""
     signal_number = -exit_code if exit_code < 0 else exit_code - 128
     try:
-        cause = f"by {signal.Signals(signal_number).name}"
+        exit_cause = f"by {signal.Signals(signal_number).name}"
     except ValueError:
-        cause = f"with exit code {exit_code}"
+        exit_cause = f"with exit code {exit_code}"
     memory_hint = " (kill -9, or the kernel for lack of memory)" if signal_number == signal.SIGKILL else ""
-    return f"its process was ended {cause}{memory_hint}"
+    return f"its process was ended {exit_cause}{memory_hint}"
 
 
-def log_path(sweep: Path, job_number: int) -> Path:
+def find_log_path(sweep: Path, job_number: int) -> Path:
     """Return the file with the output of a job that ran in a worker."""
     return sweep / sweep_folder.JOBS_FOLDER / f"{job_number}.log"
 
 
-def _start_worker(context: JobContext, workers: dict[Connection, BaseProcess]) -> Connection:
-    """Add a process to `workers`, and return this process's end of the pipe to it."""
+def _start_worker(context: JobContext, worker_by_connection: dict[Connection, BaseProcess]) -> Connection:
+    """Add a process to `worker_by_connection`, and return this process's end of the pipe to it."""
     parent_end, worker_end = WORKER_CONTEXT.Pipe()
-    process = WORKER_CONTEXT.Process(target=_run_worker, args=(worker_end, context))
-    process.start()
+    worker = WORKER_CONTEXT.Process(target=_run_worker, args=(worker_end, context))
+    worker.start()
     worker_end.close()
-    workers[parent_end] = process
+    worker_by_connection[parent_end] = worker
     return parent_end  # type: ignore[no-any-return]
 
 
@@ -159,11 +161,11 @@ def _run_worker(connection: Connection, context: JobContext) -> None:
     with suppress(EOFError, ConnectionError, KeyboardInterrupt):
         while True:
             job_number, overrides = connection.recv()
-            path = log_path(context.folder, job_number)
-            path.parent.mkdir(parents=True, exist_ok=True)
-            with path.open("ab") as output:
+            log_file = find_log_path(context.folder, job_number)
+            log_file.parent.mkdir(parents=True, exist_ok=True)
+            with log_file.open("ab") as log_output:
                 for descriptor in (1, 2):
-                    os.dup2(output.fileno(), descriptor)
+                    os.dup2(log_output.fileno(), descriptor)
             messages.log_to_terminal()
             with handle_job_signals(), suppress(Exception):  # the record has its error
                 context.run(job_number, overrides)

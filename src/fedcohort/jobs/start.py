@@ -12,7 +12,7 @@ from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.jobs.job import JobContext, handle_job_signals, read_objective, run_checked, run_job
-from fedcohort.jobs.sweep import SWEEP, is_search
+from fedcohort.jobs.sweep import CURRENT_SWEEP, is_search
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import command_line, compose
 
@@ -26,12 +26,13 @@ def start(cfg: DictConfig) -> float | None:
     that searches sees the error.
     """
     hydra = HydraConfig.get()
-    task: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)  # seed=${cohort} is for our config
-    overrides = tuple(task)
+    # seed=${cohort} is for our config
+    task_overrides: Any = OmegaConf.to_container(hydra.overrides.task, resolve=False)
+    overrides = tuple(task_overrides)
     messages.log_to_terminal()
     end_when_parent_ends()
 
-    def composition() -> compose.Composed:
+    def compose_run() -> compose.Composed:
         return compose.compose_config(cfg, hydra.runtime.choices, overrides)
 
     with handle_job_signals():
@@ -40,11 +41,11 @@ def start(cfg: DictConfig) -> float | None:
             share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
             context = JobContext(sweep, compose.find_configs(hydra), search=is_search(hydra), share_gpus=share_gpus)
             job = SweepJob(sweep, hydra.job.num, overrides)
-            if line := SWEEP.opening_line(job.number):
-                log.info("%s", line)
-            return run_job(job, composition, context)
+            if opening_line := CURRENT_SWEEP.describe_opening(job.number):
+                log.info("%s", opening_line)
+            return run_job(job, compose_run, context)
         try:
-            composed_run = composition()
+            composed_run = compose_run()
             return read_objective(run_checked(composed_run, None, last=True), composed_run.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)

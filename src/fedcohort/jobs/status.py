@@ -13,7 +13,7 @@ from pathlib import Path
 from fedcohort import units
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
-from fedcohort.jobs.job import last_value
+from fedcohort.jobs.job import read_last_value
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log, status_of
@@ -22,8 +22,9 @@ from fedcohort.report.render import render
 
 log = logging.getLogger("fedcohort")
 KILLED_MESSAGE = "its process was killed (kill -9, or the kernel for lack of memory)"
-METRIC = "server_val/acc"  # nothing is chosen by the test set
-POLL_S, MAX_SHARE = 1.0, 0.02  # seconds between two looks of the live line, and the share of time that they may take
+BEST_METRIC = "server_val/acc"  # nothing is chosen by the test set
+# seconds between two looks of the live line, and the share of time that they may take
+POLL_INTERVAL_S, MAX_POLL_SHARE = (1.0, 0.02)
 CLEAR_LINE = "\r\x1b[K"  # back to the start of the line, which is cleared
 
 
@@ -50,7 +51,7 @@ class SweepStatus:
         """Number of jobs that have not begun."""
         return max(0, len(self.plan.jobs) - len(self.records))
 
-    def seconds_left(self, now: float) -> float | None:
+    def seconds_left(self, now_s: float) -> float | None:
         """Return the estimated seconds until all jobs are done; None without a done or running job.
 
         The time of a job is estimated from done jobs of its condition, else of its selector, else from all. Without a
@@ -62,33 +63,33 @@ class SweepStatus:
         done_records = [record for record in self.records.values() if record.how == "done" and record.began is not None]
         for record in done_records or running_jobs:
             if record.began is not None and (share := completed_shares.get(record.words, 1.0)) > 0:
-                time_left.add(record.words, ((record.ended or now) - record.began) / share)
+                time_left.add(record.words, ((record.ended or now_s) - record.began) / share)
         if not time_left.is_known:
             return None
         waiting = [tuple(words) for job_number, words in enumerate(self.plan.jobs) if job_number not in self.records]
         waiting_s = time_left.seconds(waiting)
         for record in running_jobs:
             expected_s, share = time_left.seconds([record.words]), completed_shares[record.words]
-            waiting_s += max(0.0, expected_s * (1 - share) if share else expected_s - (now - (record.began or now)))
+            waiting_s += max(0.0, expected_s * (1 - share) if share else expected_s - (now_s - (record.began or now_s)))
         return waiting_s / max(1, len(running_jobs))
 
     def best(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job."""
-        values = {
+        value_by_job = {
             job_number: value
             for job_number, record in self.records.items()
             if record.how in ("done", "skipped")
             and record.folder is not None
-            and (value := last_value(record.folder, METRIC)) is not None
+            and (value := read_last_value(record.folder, BEST_METRIC)) is not None
             and math.isfinite(value)
         }
-        best_number = max(values, key=lambda job_number: (values[job_number], -job_number), default=None)
-        return (values[best_number], self.records[best_number]) if best_number is not None else None
+        best_number = max(value_by_job, key=lambda job_number: (value_by_job[job_number], -job_number), default=None)
+        return (value_by_job[best_number], self.records[best_number]) if best_number is not None else None
 
 
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
-    waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued(sweep))
+    waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_arrays(sweep))
     records = dict(sweep_folder.read(sweep))
     for job_number, record in records.items() if not waits else ():
         is_running = record.folder is not None and is_locked(record.folder / "run.lock")
@@ -103,13 +104,13 @@ def describe_counts(sweep_status: SweepStatus) -> str:
     return render("sweep_counts.txt.j2", status=sweep_status).strip()
 
 
-def describe(name: str, sweep_status: SweepStatus) -> str:
+def describe_sweep(name: str, sweep_status: SweepStatus) -> str:
     """Return the status of a sweep in one line: its name, numbers of jobs, time left, best job."""
     jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
     if (value_and_job := sweep_status.best()) is not None:
-        best = f"{METRIC} {units.percent(value_and_job[0])} ({varying_overrides(jobs, value_and_job[1].words)})"
-    seconds = sweep_status.seconds_left(time.time()) if sweep_status.waits else None
-    return render("sweep_status.txt.j2", name=name, status=sweep_status, seconds=seconds, best=best).strip()
+        best = f"{BEST_METRIC} {units.percent(value_and_job[0])} ({varying_overrides(jobs, value_and_job[1].words)})"
+    seconds_left = sweep_status.seconds_left(time.time()) if sweep_status.waits else None
+    return render("sweep_status.txt.j2", name=name, status=sweep_status, seconds=seconds_left, best=best).strip()
 
 
 def is_cancelled(sweep: Path) -> bool:
@@ -119,8 +120,8 @@ def is_cancelled(sweep: Path) -> bool:
 
 def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
     """Return `job 7 of 18, about 40 min left` for the job `job_number`, from 0 on, that begins."""
-    seconds = SweepStatus(plan, sweep_folder.read(sweep), waits=True).seconds_left(time.time())
-    time_left = "" if seconds is None else f", about {units.rough_seconds(seconds)} left"
+    seconds_left = SweepStatus(plan, sweep_folder.read(sweep), waits=True).seconds_left(time.time())
+    time_left = "" if seconds_left is None else f", about {units.rough_seconds(seconds_left)} left"
     return f"job {job_number + 1} of {len(plan.jobs)}{time_left}"
 
 
@@ -131,9 +132,9 @@ def log_failed(records: Iterable[JobRecord]) -> None:
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
-def varying_overrides(jobs: Sequence[Sequence[str]], overrides: Sequence[str]) -> str:
+def varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides: Sequence[str]) -> str:
     """Return those of `overrides` that not all jobs have; all of them where there is one job."""
-    common_overrides = set.intersection(*(set(job) for job in jobs)) if len(jobs) > 1 else set()
+    common_overrides = set.intersection(*(set(job) for job in overrides_by_job)) if len(overrides_by_job) > 1 else set()
     return " ".join(override for override in overrides if override not in common_overrides)
 
 
@@ -158,7 +159,7 @@ def _completed_share(record: JobRecord) -> float:
 def show_live_line(sweep: Path) -> Iterator[None]:
     """Show the status of a sweep in one line while it runs: rewritten on a terminal, else printed when it changes."""
     stop_event = threading.Event()
-    thread = threading.Thread(target=_watch, args=(sweep, stop_event), name="live line", daemon=True)
+    thread = threading.Thread(target=_watch_sweep, args=(sweep, stop_event), name="live line", daemon=True)
     thread.start()
     try:
         yield
@@ -167,17 +168,17 @@ def show_live_line(sweep: Path) -> Iterator[None]:
         thread.join()
 
 
-def _watch(sweep: Path, stop_event: threading.Event) -> None:
-    plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_S
+def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
+    plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_INTERVAL_S
     while plan is not None and not stop_event.wait(pause_s):
         start_s = time.monotonic()
         sweep_status = read_status(sweep, plan, waits=True)
-        counts = describe_counts(sweep_status)
+        counts_text = describe_counts(sweep_status)
         if is_terminal:
-            sys.stderr.write(f"{CLEAR_LINE}{describe(sweep.name, sweep_status)[:200]}")
+            sys.stderr.write(f"{CLEAR_LINE}{describe_sweep(sweep.name, sweep_status)[:200]}")
             sys.stderr.flush()
-        elif counts != last_counts and sweep_status.count("done", "failed", "skipped"):
-            log.info("%s", describe(sweep.name, sweep_status))
-        last_counts, pause_s = counts, max(POLL_S, (time.monotonic() - start_s) / MAX_SHARE)
+        elif counts_text != last_counts and sweep_status.count("done", "failed", "skipped"):
+            log.info("%s", describe_sweep(sweep.name, sweep_status))
+        last_counts, pause_s = counts_text, max(POLL_INTERVAL_S, (time.monotonic() - start_s) / MAX_POLL_SHARE)
     if is_terminal and last_counts:
         sys.stderr.write(CLEAR_LINE)

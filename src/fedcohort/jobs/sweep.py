@@ -30,12 +30,12 @@ from fedcohort.results.matching.question import Question
 from fedcohort.startup import compat
 from fedcohort.startup.comparison import publish, read_answer
 from fedcohort.tracking import identity, sweeps
-from fedcohort.tracking.runs import Query
+from fedcohort.tracking.runs import RunQuery
 
 log = logging.getLogger("fedcohort")
-GRID = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
+GRID_TARGET = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
 NEVER = "it was never started"
-REPORT = "report"  # folder of the comparison, in the sweep's
+REPORT_FOLDER = "report"  # folder of the comparison, in the sweep's
 
 
 @dataclass
@@ -61,7 +61,7 @@ class Sweep:
         save_plan(folder, plan)
         self._lock = try_to_lock(folder / LOCK_FILE)
 
-    def results(self) -> list[JobRecord]:
+    def read_jobs(self) -> list[JobRecord]:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
         if self.folder is None:
             return []
@@ -75,61 +75,61 @@ class Sweep:
         if self.folder is None:
             return 0
         if not self.waits:
-            arrays = cluster.list_arrays(self.folder)
+            array_ids = cluster.list_arrays(self.folder)
             status_command = f"{fedcohort_command('sweep')} status {self.folder.name}"
-            log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(arrays), status_command)
+            log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(array_ids), status_command)
             return 0
         if not sweep_folder.read(self.folder):
             return 0
-        results = self.results()
-        log_failed(results)
-        sweeps.send_sweeps([info for info, _ in _list_tracked(r for r in results if r.how == "skipped")])
-        log.info("%s", self.overview(results))
-        runs = _list_tracked(results)
-        if self.report and len(runs) > 1:
-            report_sweep(self.folder, runs)
-        return 0 if all(record.how in ("done", "skipped") for record in results) else 1
+        job_records = self.read_jobs()
+        log_failed(job_records)
+        sweeps.send_sweeps([info for info, _ in _list_tracked_runs(r for r in job_records if r.how == "skipped")])
+        log.info("%s", self.describe_results(job_records))
+        tracked_runs = _list_tracked_runs(job_records)
+        if self.report and len(tracked_runs) > 1:
+            report_sweep(self.folder, tracked_runs)
+        return 0 if all(record.how in ("done", "skipped") for record in job_records) else 1
 
-    def overview(self, results: Sequence[JobRecord]) -> str:
+    def describe_results(self, job_records: Sequence[JobRecord]) -> str:
         """Return the counts, and the command that compares the runs, where MLflow has any."""
-        counts = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(results)), waits=False))
-        name, runs = self.folder.name if self.folder else "", _list_tracked(results)
-        command = f" {sweeps.command_of(name, runs)}" if runs else ""
-        return f"sweep {name}: {counts}.{command}"
+        counts_text = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(job_records)), waits=False))
+        name, tracked_runs = self.folder.name if self.folder else "", _list_tracked_runs(job_records)
+        compare_command = f" {sweeps.spell_compare_command(name, tracked_runs)}" if tracked_runs else ""
+        return f"sweep {name}: {counts_text}.{compare_command}"
 
     def has_recorded(self, error: BaseException) -> bool:
         """Return whether the record of a job has `error` already."""
         texts = (f"{type(error).__name__}: {error}", str(error))
-        return any(record.how == "failed" and record.reason.startswith(texts) for record in self.results())
+        return any(record.how == "failed" and record.reason.startswith(texts) for record in self.read_jobs())
 
-    def stop(self, code: int) -> bool:
+    def stop(self, exit_code: int) -> bool:
         """Print the failed jobs after a signal ended this process or a job, and whether other jobs continue.
 
-        code: 128 + the signal's number, 0 if only a job received it.
+        exit_code: 128 + the signal's number, 0 if only a job received it.
 
         Returns:
             Whether all messages have been printed.
         """
         if self.folder is None:
             return False
-        log_failed(record for record in self.results() if not record.reason.startswith((KILLED_MESSAGE, NEVER)))
+        log_failed(record for record in self.read_jobs() if not record.reason.startswith((KILLED_MESSAGE, NEVER)))
         if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
-        if not is_cancelled(self.folder) and (arrays := cluster.list_queued(self.folder)):
-            log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(arrays))
-            return code > 0
+        if not is_cancelled(self.folder) and (array_ids := cluster.list_queued_arrays(self.folder)):
+            log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(array_ids))
+            return exit_code > 0
         for job_number, record in sweep_folder.read(self.folder).items():  # their processes have ended
             if record.how == "running":
                 SweepJob(self.folder, job_number, record.words, record.folder, began=record.began).note("stopped")
         log.warning("stopped; resume with the same sweep and resume=true")
-        return code > 0
+        return exit_code > 0
 
-    def opening_line(self, job_number: int) -> str:
+    def describe_opening(self, job_number: int) -> str:
         """Return the line for the job `job_number`, from 0 on, that begins; "" if the number of jobs is not known."""
         return status.describe_next_job(self.folder, self.plan, job_number) if self.folder and self.plan.jobs else ""
 
 
-SWEEP = Sweep()
+CURRENT_SWEEP = Sweep()
 
 
 class SweepCallback(Callback):
@@ -141,28 +141,28 @@ class SweepCallback(Callback):
         launcher = config.hydra.launcher
         if str(launcher._target_).endswith(".Local"):
             local.start_fork_server(launcher.inner_max_num_threads)
-        SWEEP.report = config.sweep.report is True
-        SWEEP.waits = config.sweep.wait is not False
-        if config.hydra.sweeper._target_ != GRID:  # which begins once it has checked the jobs
+        CURRENT_SWEEP.report = config.sweep.report is True
+        CURRENT_SWEEP.waits = config.sweep.wait is not False
+        if config.hydra.sweeper._target_ != GRID_TARGET:  # which begins once it has checked the jobs
             plan = Plan(split_jobs(config), launcher=str(launcher._target_))
-            SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), plan)
+            CURRENT_SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), plan)
 
 
 def is_search(config: DictConfig | HydraConf) -> bool:
     """Return whether Hydra's sweeper chooses its jobs by what earlier ones returned. config: the node `hydra`."""
-    return not str(config.sweeper._target_).endswith((GRID, "BasicSweeper"))
+    return not str(config.sweeper._target_).endswith((GRID_TARGET, "BasicSweeper"))
 
 
 def split_jobs(config: DictConfig) -> list[list[str]]:
     """Return the overrides of each job of a sweep over all combinations; [] if the sweeper searches."""
-    params = [f"{key}={value}" for key, value in (config.hydra.sweeper.params or {}).items()]
-    return [] if is_search(config.hydra) else combine([*params, *config.hydra.overrides.task])
+    param_overrides = [f"{option}={value}" for option, value in (config.hydra.sweeper.params or {}).items()]
+    return [] if is_search(config.hydra) else combine_values([*param_overrides, *config.hydra.overrides.task])
 
 
-def combine(overrides: Sequence[str]) -> list[list[str]]:
+def combine_values(overrides: Sequence[str]) -> list[list[str]]:
     """Return all combinations of the values that overrides hold, separated by commas: the overrides of each job."""
-    parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    return compat.list_combinations(parser.parse_overrides(list(overrides)))
+    override_parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
+    return compat.list_combinations(override_parser.parse_overrides(list(overrides)))
 
 
 def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
@@ -174,32 +174,32 @@ def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
         sweep: folder of the sweep.
         runs: two or more runs of the sweep that MLflow has.
     """
-    options = sweeps.options_of(sweep.name, runs)
+    options = sweeps.list_compare_options(sweep.name, runs)
     try:
-        tracked_run = identity.load(runs[0][0].folder)
+        tracked_run = identity.load_tracked_run(runs[0][0].folder)
         if tracked_run is None:
             return
-        query = Query(tracked_run.tracking_uri, tracked_run.experiment, sweep.name, options.get("filter"))
+        run_query = RunQuery(tracked_run.tracking_uri, tracked_run.experiment, sweep.name, options.get("filter"))
         rows, columns, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
-        comparison = read_answer(query, Question(rows, columns, baseline=baseline))
-        _, paths = page.write(comparison, sweep / REPORT)
-        log.info("report: %s", sweep / REPORT / page.PAGE)
-        for line in page.list_verdicts(comparison):
-            log.info("%s", line)
-        publish(comparison, query, paths)
+        comparison = read_answer(run_query, Question(rows, columns, baseline=baseline))
+        _, report_files = page.write_files(comparison, sweep / REPORT_FOLDER)
+        log.info("report: %s", sweep / REPORT_FOLDER / page.PAGE_FILE)
+        for verdict_line in page.list_verdicts(comparison):
+            log.info("%s", verdict_line)
+        publish(comparison, run_query, report_files)
     except Exception as error:  # whatever a server answers, or a figure: the runs are done
-        reason = str(error) if isinstance(error, FedcohortError) else f"{type(error).__name__}: {error}"
+        failure_reason = str(error) if isinstance(error, FedcohortError) else f"{type(error).__name__}: {error}"
         report_command = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])
-        command = f"{fedcohort_command('compare')} {report_command}"
-        log.warning("the sweep has no report in MLflow (%s); `%s` creates it", reason, command)
+        compare_command = f"{fedcohort_command('compare')} {report_command}"
+        log.warning("the sweep has no report in MLflow (%s); `%s` creates it", failure_reason, compare_command)
 
 
-def _list_tracked(records: Iterable[JobRecord]) -> list[sweeps.SweptRun]:
+def _list_tracked_runs(records: Iterable[JobRecord]) -> list[sweeps.SweptRun]:
     """Return the runs of jobs that are done, with the overrides of the job, if MLflow has them."""
-    runs = list[sweeps.SweptRun]()
+    tracked_runs = list[sweeps.SweptRun]()
     for record in records:
         if record.how in ("done", "skipped") and record.folder is not None:
             with suppress(CheckpointError):  # a run without a journal
-                if identity.load(record.folder) is not None:
-                    runs.append((metadata.load_info(record.folder), record.words))
-    return runs
+                if identity.load_tracked_run(record.folder) is not None:
+                    tracked_runs.append((metadata.load_info(record.folder), record.words))
+    return tracked_runs

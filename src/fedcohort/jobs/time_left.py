@@ -11,9 +11,9 @@ T = TypeVar("T")
 class TimeLeft(Generic[T]):
     """Estimates of the wall seconds of runs: the median of the most similar group with runs that are done."""
 
-    def __init__(self, groups_of: Callable[[T], Sequence[Hashable]]) -> None:
-        """Store `groups_of`, which returns the groups of a run, the group with the most similar runs first."""
-        self._groups_of = groups_of
+    def __init__(self, list_groups: Callable[[T], Sequence[Hashable]]) -> None:
+        """Store `list_groups`, which returns the groups of a run, the group with the most similar runs first."""
+        self._groups_of = list_groups
         self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
 
     @property

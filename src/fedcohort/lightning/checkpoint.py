@@ -75,7 +75,7 @@ class RoundCheckpoint(Checkpoint):
         rounds_done = trainer.current_epoch + 1
         is_due = rounds_done % self.every_rounds == 0 and time.monotonic() - self.last_saved_s >= self.every_s
         if int(reduce_max(torch.tensor(int(is_due)))) or rounds_done == trainer.max_epochs or trainer.should_stop:
-            with self.stopwatch.stage("checkpoint"):
+            with self.stopwatch.measure_stage("checkpoint"):
                 self.save(trainer)
             self.on_saved()
             self.last_saved_s = time.monotonic()

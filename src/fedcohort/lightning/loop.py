@@ -131,7 +131,7 @@ class FederatedLoop(pl.Callback):
         self.last_reported = step
         self.spending = self.spending.after_round(step, report.metrics)
         if trainer.is_global_zero:
-            with self.stopwatch.stage("log"):
+            with self.stopwatch.measure_stage("log"):
                 for observer in self.observers:
                     observer.observe(report)
 

@@ -60,7 +60,7 @@ class ClientModule(pl.LightningModule):
         """Return nothing: clients and the server have their own optimizers."""
 
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
-        with self.stopwatch.stage("train"):
+        with self.stopwatch.measure_stage("train"):
             for sent_round, tasks in itertools.groupby(batch, key=lambda task: task.round):
                 with self.sent_models.load_model(sent_round) as vectors:
                     for update in self.engine.train_clients(list(tasks), vectors):
@@ -76,7 +76,7 @@ class ClientModule(pl.LightningModule):
         parts_by_loader = [list(loader_batches) for loader_batches in batch]
         for ending, collections in self._evaluated_metrics.items():
             model = nullcontext() if ending == UNAVERAGED else self.average.load_average()
-            with self.stopwatch.stage("evaluate"), model:
+            with self.stopwatch.measure_stage("evaluate"), model:
                 for metrics, parts in zip(collections, parts_by_loader, strict=True):
                     part_results = [accuracy_and_loss(self.targets, self.network(x), y) for x, y in parts if len(y)]
                     for name, values in zip(("acc", "loss"), zip(*part_results, strict=True), strict=False):
@@ -92,7 +92,7 @@ class ClientModule(pl.LightningModule):
 
         Callbacks can only read `MONITORED_METRICS`, so that none of them selects a model by `test/*`.
         """
-        with self.stopwatch.stage("evaluate"):
+        with self.stopwatch.measure_stage("evaluate"):
             collections = [*itertools.chain(*self._evaluated_metrics.values())]
             sum_metrics_over_ranks([metric for collection in collections for metric in collection.values()])
             metric_values = {

@@ -12,27 +12,27 @@ import yaml
 from fedcohort.diagnosis.label_noise import MIN_SCALE
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure import style
-from fedcohort.report.render import document, render
+from fedcohort.report.render import render, render_document
 from fedcohort.results.diagnosis import EVEN_SHARE, MIN_GAP, MIN_PERSISTENT_SPEED, Diagnosis
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAGE, DATA, PICTURE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
-MAX_ROWS = 60  # clients in the page's table, those with the largest rates
+PAGE_FILE, DATA_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
+MAX_PAGE_ROWS = 60  # clients in the page's table, those with the largest rates
 MAX_TERMINAL_ROWS = 10
 THRESHOLDS = {"scale": MIN_SCALE, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
-UNKNOWN = {
+UNKNOWN_ADVICE_TEXTS = {
     "not_measured": "Nothing was measured: see below.",
     "too_early": "The model does not tell right labels from wrong ones yet.",
     "one_look": "A second probe is needed.",
 }
 
 
-def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
+def describe_diagnosis(diagnosis: Diagnosis, max_rows: int = MAX_PAGE_ROWS) -> str:
     """Return the page in Markdown, with at most `max_rows` rows of clients."""
-    last_valid = diagnosis.valid_looks[-1] if diagnosis.valid_looks else None
-    rows = list_clients(diagnosis)
+    last_valid_probe = diagnosis.valid_probes[-1] if diagnosis.valid_probes else None
+    client_rows = list_clients(diagnosis)
     return render(
         "diagnosis.md.j2",
         info=diagnosis.info,
@@ -40,24 +40,24 @@ def describe(diagnosis: Diagnosis, max_rows: int = MAX_ROWS) -> str:
         n_clients=len(diagnosis.info.n_train),
         rounds=diagnosis.rounds,
         advice=diagnosis.advice,
-        sentence_unknown=UNKNOWN.get(diagnosis.noise_case, ""),
+        sentence_unknown=UNKNOWN_ADVICE_TEXTS.get(diagnosis.noise_case, ""),
         gains=load_gains().get(name_federation_kind(diagnosis), ()),
         noise_case=diagnosis.noise_case,
-        last=diagnosis.looks[-1] if diagnosis.looks else None,
-        valid=last_valid,
-        gaps=", ".join(f"{look.noise.gap:.2f}" for look in diagnosis.valid_looks),
-        n_noisier=0 if last_valid is None else int(last_valid.noise.is_noisier.sum()),
-        n_answered=0 if last_valid is None else len(last_valid.clients),
+        last=diagnosis.probe_results[-1] if diagnosis.probe_results else None,
+        valid=last_valid_probe,
+        gaps=", ".join(f"{probe_result.noise.gap:.2f}" for probe_result in diagnosis.valid_probes),
+        n_noisier=0 if last_valid_probe is None else int(last_valid_probe.noise.is_noisier.sum()),
+        n_answered=0 if last_valid_probe is None else len(last_valid_probe.clients),
         rate=diagnosis.rate_of_noisier,
-        rows=rows[:max_rows],
-        hidden=max(len(rows) - max_rows, 0),
+        rows=client_rows[:max_rows],
+        hidden=max(len(client_rows) - max_rows, 0),
         truth_known=bool(diagnosis.info.noise_rate.any()),
         skew=diagnosis.skew,
         quartiles=None if diagnosis.skew is None else np.quantile(diagnosis.skew.per_client, [0.25, 0.75]),
         speeds=diagnosis.speeds,
         speed_gain=diagnosis.speed_gain,
         availability=diagnosis.availability,
-        looks=len(diagnosis.looks),
+        looks=len(diagnosis.probe_results),
         probe_bytes=diagnosis.probe_bytes,
         passes=diagnosis.passes,
     )
@@ -80,18 +80,18 @@ def load_gains() -> Mapping[str, list[dict[str, str]]]:
 
 def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """Return client, rate, group and simulated rate of each client at the last valid probe, by falling rate."""
-    if not diagnosis.valid_looks:
+    if not diagnosis.valid_probes:
         return []
-    probe_result = diagnosis.valid_looks[-1]
-    group = "more wrong labels" if diagnosis.noise_case == "persists" else "fits worse"
-    rows = [
+    probe_result = diagnosis.valid_probes[-1]
+    noisier_group = "more wrong labels" if diagnosis.noise_case == "persists" else "fits worse"
+    client_rows = [
         {
             "client": int(client),
-            "rate": float(rate),
-            "group": group if is_noisier else "",
+            "rate": float(excess_rate),
+            "group": noisier_group if is_noisier else "",
             "truth": float(true_rate),
         }
-        for client, rate, is_noisier, true_rate in zip(
+        for client, excess_rate, is_noisier, true_rate in zip(
             probe_result.clients,
             probe_result.noise.fit.rate,
             probe_result.noise.is_noisier,
@@ -99,7 +99,7 @@ def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
             strict=True,
         )
     ]
-    return sorted(rows, key=lambda row: -row["rate"])
+    return sorted(client_rows, key=lambda client_row: -client_row["rate"])
 
 
 def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
@@ -111,12 +111,12 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
             "case": diagnosis.noise_case,
             "probes": [
                 {
-                    "round": look.round,
-                    "gap": look.noise.gap,
-                    "nats_of_a_wrong_label": look.noise.fit.nats_per_wrong_label,
-                    "valid": bool(look.noise.is_valid),
+                    "round": probe_result.round,
+                    "gap": probe_result.noise.gap,
+                    "nats_of_a_wrong_label": probe_result.noise.fit.nats_per_wrong_label,
+                    "valid": bool(probe_result.noise.is_valid),
                 }
-                for look in diagnosis.looks
+                for probe_result in diagnosis.probe_results
             ],
             "clients": list_clients(diagnosis),
         },
@@ -138,7 +138,7 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
     }
 
 
-def draw(diagnosis: Diagnosis) -> "Figure":
+def draw_rates(diagnosis: Diagnosis) -> "Figure":
     """Return the figure of the excess rates; the groups have other colours and markers."""
     rows = list_clients(diagnosis)[::-1]
     figure = style.new_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
@@ -147,8 +147,8 @@ def draw(diagnosis: Diagnosis) -> "Figure":
         group_rows = [(position, row) for position, row in enumerate(rows) if row["group"] == group]
         if not group_rows:
             continue
-        positions, values = [position for position, _ in group_rows], [row["rate"] for _, row in group_rows]
-        axes.plot(positions, values, marker, markersize=3, color=colour, label=group or "others")
+        row_positions, excess_rates = [position for position, _ in group_rows], [row["rate"] for _, row in group_rows]
+        axes.plot(row_positions, excess_rates, marker, markersize=3, color=colour, label=group or "others")
     if diagnosis.info.noise_rate.any():
         true_rates = [row["truth"] for row in rows]
         axes.plot(range(len(rows)), true_rates, "x", color=style.BLACK, markersize=3, label="simulated rate (not used)")
@@ -156,18 +156,18 @@ def draw(diagnosis: Diagnosis) -> "Figure":
     axes.set_ylabel("share of samples")
     axes.set_xticks([])
     style.format_axes(axes)
-    style.legend(figure)
+    style.add_legend(figure)
     return figure
 
 
-def write(folder: Path, diagnosis: Diagnosis) -> Path:
+def write_page(folder: Path, diagnosis: Diagnosis) -> Path:
     """Write figure, page and numbers into the run's folder, and return the page."""
-    text = describe(diagnosis)
-    if diagnosis.valid_looks:
-        (folder / PICTURE).parent.mkdir(exist_ok=True)
-        style.save(draw(diagnosis), folder / PICTURE)
+    text = describe_diagnosis(diagnosis)
+    if diagnosis.valid_probes:
+        (folder / PICTURE_FILE).parent.mkdir(exist_ok=True)
+        style.save(draw_rates(diagnosis), folder / PICTURE_FILE)
         heading = "## Classes and sizes"
-        text = text.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE})\n\n{heading}", 1)
-    write_atomically(folder / DATA, json.dumps(to_json(diagnosis), indent=1))
-    write_atomically(folder / PAGE, document("Diagnosis", text, folder))
-    return folder / PAGE
+        text = text.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE_FILE})\n\n{heading}", 1)
+    write_atomically(folder / DATA_FILE, json.dumps(to_json(diagnosis), indent=1))
+    write_atomically(folder / PAGE_FILE, render_document("Diagnosis", text, folder))
+    return folder / PAGE_FILE

@@ -1,6 +1,6 @@
 """Render pages from jinja2 templates, with one layout and one stylesheet.
 
-HTML templates escape every value. The filter `markdown` converts Markdown to HTML and shows raw HTML as text.
+HTML templates escape every value. The filter `render_markdown` converts Markdown to HTML and shows raw HTML as text.
 """
 
 import base64
@@ -61,15 +61,15 @@ def render(template: str, **data: object) -> str:
         template: a file of `report/templates`, such as `run.html.j2`. Values are escaped in HTML templates.
         data: values by name. A missing name raises `jinja2.UndefinedError`.
     """
-    return _environment().get_template(template).render(**data)
+    return _make_environment().get_template(template).render(**data)
 
 
-def markdown(text: str) -> Markup:
+def render_markdown(text: str) -> Markup:
     """Return Markdown as HTML; raw HTML in `text` is shown as text."""
-    return Markup(_parser().render(text))
+    return Markup(_make_parser().render(text))
 
 
-def document(title: str, text: str, folder: Path) -> str:
+def render_document(title: str, text: str, folder: Path) -> str:
     """Return a page in Markdown as one HTML file, with its figures inside.
 
     Args:
@@ -77,7 +77,7 @@ def document(title: str, text: str, folder: Path) -> str:
         text: the page in Markdown.
         folder: folder of the figures.
     """
-    return render("document.html.j2", title=title, body=Markup(_parser().render(text, {"folder": folder})))
+    return render("document.html.j2", title=title, body=Markup(_make_parser().render(text, {"folder": folder})))
 
 
 def escape_markdown(text: str) -> str:
@@ -86,7 +86,7 @@ def escape_markdown(text: str) -> str:
 
 
 @cache
-def _environment() -> "Environment":
+def _make_environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     environment = Environment(
@@ -97,7 +97,7 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
     )
     environment.filters |= {
-        "markdown": markdown,
+        "markdown": render_markdown,
         "plain": escape_markdown,
         "percent": units.percent,
         "seconds": units.seconds,
@@ -108,7 +108,7 @@ def _environment() -> "Environment":
 
 
 @cache
-def _parser() -> "MarkdownIt":
+def _make_parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -120,6 +120,6 @@ def _parser() -> "MarkdownIt":
 
 def _embed(_: object, tokens: "Sequence[Token]", index: int, __: object, folder_by_name: Mapping[str, Path]) -> str:
     """Return an image of Markdown as an embedded picture; folder_by_name: folder of the files."""
-    image = tokens[index]
-    picture = Picture(folder_by_name["folder"] / str(image.attrs["src"]), image.content)
-    return str(_environment().get_template("macros.html.j2").module.image(picture))  # type: ignore[attr-defined]
+    image_token = tokens[index]
+    picture = Picture(folder_by_name["folder"] / str(image_token.attrs["src"]), image_token.content)
+    return str(_make_environment().get_template("macros.html.j2").module.image(picture))  # type: ignore[attr-defined]

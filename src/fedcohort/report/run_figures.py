@@ -23,15 +23,15 @@ from fedcohort.report.figure import curves, one_round, partition, selection, sel
 from fedcohort.report.figure.timeline import list_timed_rounds
 from fedcohort.report.render import Picture, render
 from fedcohort.report.table import Table
-from fedcohort.results.summary import summarise
-from fedcohort.results.summary_rows import cost_rows, rows
+from fedcohort.results.summary import summarise_run
+from fedcohort.results.summary_rows import list_cost_rows, list_short_rows
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 log = logging.getLogger("fedcohort")
-PAGE, FOLDER = "report.html", "figures"
-PNG = ("png",)  # the format that the page shows
+PAGE_FILE, FIGURES_FOLDER = "report.html", "figures"
+PNG_FORMATS = ("png",)  # the format that the page shows
 
 
 class Figures(Observer):
@@ -63,27 +63,27 @@ class Figures(Observer):
         """Draw the figures, unless the run failed, has no rounds, or is not to be drawn (`always`)."""
         if self._info is None or status in ("failed", "dropped"):
             return
-        command = f"{fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
-        in_sweep, has_page = SWEEPS in self._info.tags, (self._info.folder / PAGE).exists()
-        if not (self._always or has_page or (sys.stdout.isatty() and not in_sweep)):
-            if not in_sweep:
-                log.info("figures and page: %s", command)
+        figures_command = f"{fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
+        is_in_sweep, has_page = SWEEPS in self._info.tags, (self._info.folder / PAGE_FILE).exists()
+        if not (self._always or has_page or (sys.stdout.isatty() and not is_in_sweep)):
+            if not is_in_sweep:
+                log.info("figures and page: %s", figures_command)
             return
         try:
-            draw(self._info, status, self._formats)
+            draw_run(self._info, status, self._formats)
         except (ValueError, LookupError, OSError) as error:  # a result without figures is better than none
-            log.warning("the figures could not be drawn (%s); draw them with: %s", error, command)
+            log.warning("the figures could not be drawn (%s); draw them with: %s", error, figures_command)
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
     """Return the formats of figures. Raises `OptionError` for an unknown one, and without `png`."""
-    allowed_text = f"a list of png and, if wanted, {' and '.join(style.FORMATS[1:])}"
-    if isinstance(formats, str) or "png" not in formats or not set(formats) <= set(style.FORMATS):
+    allowed_text = f"a list of png and, if wanted, {' and '.join(style.FILE_FORMATS[1:])}"
+    if isinstance(formats, str) or "png" not in formats or not set(formats) <= set(style.FILE_FORMATS):
         raise ranges.range_error("formats", allowed_text, formats)
     return tuple(formats)
 
 
-def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG) -> list[Path]:
+def draw_run(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG_FORMATS) -> list[Path]:
     """Draw the figures that there is data for, write the page, and return the files.
 
     Args:
@@ -92,26 +92,26 @@ def draw(info: RunInfo, status: str | None = None, formats: Sequence[str] = PNG)
         formats: suffixes of the figures' files.
     """
     history, folder = _read_run(info)
-    figures = {
-        "partition": partition.draw(info),
-        "accuracy": curves.draw(info, history),
-        "selection": selection.draw(info, history),
+    figure_by_name = {
+        "partition": partition.draw_partition(info),
+        "accuracy": curves.draw_accuracy(info, history),
+        "selection": selection.draw_selection(info, history),
         "round": one_round.draw(info, history),
-        "belief": selector_state.draw(info, history),
+        "belief": selector_state.draw_state(info, history),
         "following": selector_state.draw_correlations(info, history),
         "pace": curves.draw_pace(info, history),
-        "timeline": timeline.draw(info, history),
+        "timeline": timeline.draw_timeline(info, history),
     }
-    files = _save(figures, folder, formats)
-    return [*files, write_page(info, history, files, status)]
+    figure_files = _save_figures(figure_by_name, folder, formats)
+    return [*figure_files, write_page(info, history, figure_files, status)]
 
 
-def redraw(folder: Path, formats: Sequence[str] = PNG) -> list[Path]:
+def redraw_run(folder: Path, formats: Sequence[str] = PNG_FORMATS) -> list[Path]:
     """Draw the figures of the run in `folder` again. Raises `CheckpointError` if it holds no run."""
-    return draw(metadata.load_info(folder), formats=formats)
+    return draw_run(metadata.load_info(folder), formats=formats)
 
 
-def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Path]:
+def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) -> list[Path]:
     """Draw the selection and the timeline of round `step` of the run in `folder`, and return the files.
 
     Raises `OptionError` if the round has neither, and `CheckpointError` if the folder holds no run.
@@ -121,14 +121,14 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG) -> list[Pa
     scored_rounds, timed_rounds = one_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed_rounds and step not in (*scored_rounds, *timed_rounds):
         raise ranges.range_error(
-            "round", f"one of the rounds that trained clients, {one_round.list_steps(timed_rounds)}", step
+            "round", f"one of the rounds that trained clients, {one_round.format_steps(timed_rounds)}", step
         )
-    timeline_figure = timeline.draw(info, history, step)
+    timeline_figure = timeline.draw_timeline(info, history, step)
     selection_figure = one_round.draw(info, history, step) if step in scored_rounds or timeline_figure is None else None
-    return _save({f"round-{step}": selection_figure, f"timeline-{step}": timeline_figure}, figures, formats)
+    return _save_figures({f"round-{step}": selection_figure, f"timeline-{step}": timeline_figure}, figures, formats)
 
 
-def _save(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[str]) -> list[Path]:
+def _save_figures(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[str]) -> list[Path]:
     figures_and_paths = [(figure, folder / f"{name}.png") for name, figure in figures.items() if figure is not None]
     return [path for figure, file in figures_and_paths for path in style.save(figure, file, formats)]
 
@@ -136,7 +136,7 @@ def _save(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[s
 def _read_run(info: RunInfo) -> tuple[History, Path]:
     """Return the journal, and the folder of the figures, which is created."""
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it logs every font that it reads
-    history, folder = read(info.folder), info.folder / FOLDER
+    history, folder = read(info.folder), info.folder / FIGURES_FOLDER
     if folder.is_symlink():
         raise OptionError(f"{folder} is a link to another folder, where figures are not written: remove the link")
     folder.mkdir(exist_ok=True)
@@ -152,60 +152,60 @@ def write_page(info: RunInfo, history: History, figures: Sequence[Path], status:
         figures: the files of the figures; the page shows the PNG files.
         status: how the run ended; None for the status in its folder.
     """
-    summary = _summarise(info, history, status or str(status_of(info.folder).get("status", "finished")))
-    path = info.folder / PAGE
-    files = {figure.stem: figure for figure in figures if figure.suffix == ".png" and figure.exists()}
-    text = render(
+    summary = _summarise_run(info, history, status or str(status_of(info.folder).get("status", "finished")))
+    page_path = info.folder / PAGE_FILE
+    figure_files = {figure.stem: figure for figure in figures if figure.suffix == ".png" and figure.exists()}
+    page_text = render(
         "run.html.j2",
         title=style.describe_run(info),
         summary=summary,
         traffic=sum(summary["bytes"].get(direction) or 0.0 for direction in ("down", "up")),  # these include the probes
         facts=list_run_facts(info),
-        files=files,
+        files=figure_files,
         picture=Picture,
-        correlations=mean_correlations(info, history),
-        costs=cost_rows(summary),
-        metrics=_tabulate(summary),
+        correlations=average_correlations(info, history),
+        costs=list_cost_rows(summary),
+        metrics=_tabulate_metrics(summary),
     )
-    write_atomically(path, text)
-    return path
+    write_atomically(page_path, page_text)
+    return page_path
 
 
 def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
     """Return the result of a run as HTML for a notebook: the first lines of its summary, and the curve of accuracy."""
-    curve = info.folder / FOLDER / "accuracy.png"
+    curve_path = info.folder / FIGURES_FOLDER / "accuracy.png"
     return render(
         "run_notebook.html.j2",
         title=style.describe_run(info),
         summary=summary,
-        facts=rows(summary),
-        pictures=[Picture(curve, "accuracy and loss by round")] if curve.exists() else [],
-        page=info.folder / PAGE,
+        facts=list_short_rows(summary),
+        pictures=[Picture(curve_path, "accuracy and loss by round")] if curve_path.exists() else [],
+        page=info.folder / PAGE_FILE,
     )
 
 
-def mean_correlations(info: RunInfo, history: History) -> dict[str, float]:
+def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
     """Return the scores' mean rank correlation with each property in which clients differ, largest first."""
     mean_by_fact = {
         selector_state.STYLE_BY_FACT[trait][1]: float(np.nanmean(values))
-        for trait in selector_state.list_facts(info)
+        for trait in selector_state.list_varying_facts(info)
         if (values := history.metrics.get(f"{selector_state.PREFIX}score_{trait}")) is not None and values.notna().any()
     }
-    return dict(sorted(mean_by_fact.items(), key=lambda item: -abs(item[1])))
+    return dict(sorted(mean_by_fact.items(), key=lambda fact_and_mean: -abs(fact_and_mean[1])))
 
 
-def _summarise(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
+def _summarise_run(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
     """Return the summary, with the wall time of `summary.json` if that has the same rounds: it was written later."""
-    summary = summarise(info, history, status, now_ms=history.times[-1] if history.times else None)
+    summary = summarise_run(info, history, status, now_ms=history.times[-1] if history.times else None)
     stored_summary = read_summary(info.folder)
     is_same = stored_summary.get("rounds") == summary["rounds"]
     return {**summary, "wall_s": stored_summary["wall_s"]} if is_same and "wall_s" in stored_summary else summary
 
 
-def _tabulate(summary: Mapping[str, Any]) -> Table:
+def _tabulate_metrics(summary: Mapping[str, Any]) -> Table:
     import pandas as pd
 
     final, best = summary["final"], summary["best"]
     rows = [(name, final[name], *(best.get(name, {}).get(key) for key in ("value", "round"))) for name in sorted(final)]
-    frame = pd.DataFrame(rows, columns=["metric", "last", "best", "at round"])
-    return Table(frame, "", {"last": ".6g", "best": ".6g", "at round": ".0f"})
+    metric_frame = pd.DataFrame(rows, columns=["metric", "last", "best", "at round"])
+    return Table(metric_frame, "", {"last": ".6g", "best": ".6g", "at round": ".0f"})

@@ -17,7 +17,7 @@ EMPTY_CELL = "–"
 LONG_TEXT = 30  # characters above which a cell with letters is a text, which may wrap
 METHOD_COLUMNS = {"method", "selector", "agg"}
 LATEX_SYMBOLS = {"<": "$<$", ">": "$>$", "≥": r"$\geq$", "≤": r"$\leq$", "−": "$-$", "×": r"$\times$", "∞": r"$\infty$"}
-Format = str | Callable[[Any], str]
+CellFormat = str | Callable[[Any], str]
 
 
 @dataclass(frozen=True)
@@ -35,19 +35,19 @@ class Table:
 
     frame: "pd.DataFrame"
     caption: str
-    formats: Mapping[str, Format] = field(default_factory=dict)
+    formats: Mapping[str, CellFormat] = field(default_factory=dict)
     titles: Mapping[str, str] | None = None
     values: "pd.DataFrame | None" = None
 
     @cached_property
-    def heading(self) -> list[str]:
+    def headings(self) -> list[str]:
         """The headings of the shown columns."""
-        return list(self._titles.values())
+        return list(self._shown_titles.values())
 
     @cached_property
     def rows(self) -> list[list[str]]:
         """The shown cells as plain text, by row."""
-        columns = [[self._show(name, value) for value in self.frame[name]] for name in self._titles]
+        columns = [[self._format_cell(name, value) for value in self.frame[name]] for name in self._shown_titles]
         return [list(row) for row in zip(*columns, strict=True)]
 
     @cached_property
@@ -63,15 +63,15 @@ class Table:
     @cached_property
     def names(self) -> set[int]:
         """The positions of the columns whose cells are mostly names, which are left-aligned."""
-        starts_with_letter = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.heading))]
+        starts_with_letter = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.headings))]
         return {i for i, has_letter in enumerate(starts_with_letter) if i and 2 * sum(has_letter) > len(has_letter)}
 
     def markdown(self) -> str:
         """Return a Markdown table without the caption."""
-        separator_cells = ["---" if i in {0} | self.texts | self.names else "---:" for i in range(len(self.heading))]
-        heading, *cells = [list(map(escape_markdown, line)) for line in (self.heading, *self.rows)]
-        lines = [heading, separator_cells, *cells]
-        return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+        separator_cells = ["---" if i in {0} | self.texts | self.names else "---:" for i in range(len(self.headings))]
+        heading_cells, *body_rows = [list(map(escape_markdown, row_cells)) for row_cells in (self.headings, *self.rows)]
+        table_rows = [heading_cells, separator_cells, *body_rows]
+        return "\n".join("| " + " | ".join(row_cells) + " |" for row_cells in table_rows)
 
     def html(self) -> Markup:
         """Return an HTML table with the caption, for the stylesheet of `report/templates`."""
@@ -81,16 +81,16 @@ class Table:
         """Return a LaTeX `table` environment with the caption, for booktabs; methods have their published names."""
         import pandas as pd
 
-        text = pd.DataFrame(self.rows, columns=self.heading)
+        text = pd.DataFrame(self.rows, columns=self.headings)
         for name in METHOD_COLUMNS & set(text):
             text[name] = [re.sub(r"[a-z]\w*", lambda option: name_method(option[0]), cell) for cell in text[name]]
         style = text.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
-        columns = "l" + "r" * (len(self.heading) - 1)
+        columns = "l" + "r" * (len(self.headings) - 1)
         caption = re.sub(r"([&%$#_{}])", r"\\\1", self.caption.replace("\\", r"\textbackslash "))
         caption = caption.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
         written: str = style.to_latex(hrules=True, caption=caption, column_format=columns, position_float="centering")
-        for symbol, command in LATEX_SYMBOLS.items():
-            written = written.replace(symbol, command)
+        for symbol, latex_command in LATEX_SYMBOLS.items():
+            written = written.replace(symbol, latex_command)
         return written
 
     def csv(self) -> str:
@@ -100,10 +100,10 @@ class Table:
         return csv_text
 
     @property
-    def _titles(self) -> Mapping[str, str]:
+    def _shown_titles(self) -> Mapping[str, str]:
         return {str(name): str(name) for name in self.frame} if self.titles is None else self.titles
 
-    def _show(self, name: str, value: Any) -> str:  # noqa: ANN401 - a cell may hold anything
+    def _format_cell(self, name: str, value: Any) -> str:  # noqa: ANN401 - a cell may hold anything
         import pandas as pd
 
         if value is None or value is pd.NA or value != value or value == "":

@@ -13,8 +13,8 @@ from typing import TypeVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.results.difference import Difference, Mean, mean_of, paired_difference
-from fedcohort.results.frame import AXES, CLOCK_COLUMN, Frames
+from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
+from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames
 from fedcohort.results.power import Power, count_seeds, measure_power
 from fedcohort.results.run import RESULT_KINDS, Evaluations, Kind, late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
@@ -22,7 +22,7 @@ from fedcohort.results.verdict import Rules, adjust_families, judge_difference
 
 T = TypeVar("T")
 Cell = tuple[str, str]  # setting, condition
-Runs = Mapping[Cell, Mapping[int, Evaluations]]  # evaluations of each run, by cell and seed
+RunsByCell = Mapping[Cell, Mapping[int, Evaluations]]  # evaluations of each run, by cell and seed
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CellResult:
     """The results of one condition in one setting.
 
     Attributes:
@@ -62,7 +62,7 @@ class Entry:
         p: p-value after Holm's correction; NaN without a test.
         verdict: verdict on the difference; "" without one.
         seeds_needed: paired seeds that detect a difference of `rules.worth` with a power of 0.8; None if not known.
-        untested: whether Holm's correction ignores the p-value, as for an oracle.
+        is_untested: whether Holm's correction ignores the p-value, as for an oracle.
     """
 
     results: Mapping[int, float]
@@ -71,11 +71,11 @@ class Entry:
     p: float = math.nan
     verdict: str = ""
     seeds_needed: int | None = None
-    untested: bool = False
+    is_untested: bool = False
 
 
 @dataclass(frozen=True)
-class Setting:
+class SettingFacts:
     """Facts that hold for all conditions of a setting.
 
     Attributes:
@@ -100,85 +100,85 @@ class Comparison:
     """
 
     options: Options
-    entries: Mapping[Cell, Entry]
-    settings: Mapping[str, Setting]
+    entries: Mapping[Cell, CellResult]
+    settings: Mapping[str, SettingFacts]
     window: tuple[int, int]
 
-    def in_setting(self, setting: str) -> dict[str, Entry]:
+    def list_results(self, setting: str) -> dict[str, CellResult]:
         """Return the entries of a setting by condition: the best mean first, diverged conditions last."""
         entries = [(condition, entry) for (name, condition), entry in self.entries.items() if name == setting]
         means = {condition: self.options.sign * entry.mean.mean for condition, entry in entries}
         return dict(sorted(entries, key=lambda item: -means[item[0]] if math.isfinite(means[item[0]]) else math.inf))
 
 
-def compare(frames: Frames, options: Options, unpaired: Collection[Cell] = ()) -> Comparison:
+def compare_conditions(frames: RunFrames, options: Options, unpaired_cells: Collection[Cell] = ()) -> Comparison:
     """Compare the conditions of each setting with the baseline.
 
     Args:
         frames: finished runs, one for each setting, condition and seed, and their evaluations.
         options: what is compared.
-        unpaired: cells in which a seed gives other data than in the baseline's cell, so that runs form no pairs.
+        unpaired_cells: cells in which a seed gives other data than in the baseline's cell, so that runs form no pairs.
     """
-    runs = runs_by_cell(frames, options)
-    entries = compare_results(results_by_seed(runs, options), list_oracles(frames), options, unpaired)
+    runs = group_runs_by_cell(frames, options)
+    cell_results = compare_results(measure_results(runs, options), list_oracles(frames), options, unpaired_cells)
     settings = {}
-    for name in dict.fromkeys(setting for setting, _ in entries):
-        tested = [e.difference for c, e in entries.items() if c[0] == name and e.difference and not e.untested]
+    for name in dict.fromkeys(setting for setting, _ in cell_results):
+        tested = [e.difference for c, e in cell_results.items() if c[0] == name and e.difference and not e.is_untested]
         n_tests = sum(math.isfinite(difference.p) and difference.n >= options.rules.seeds for difference in tested)
-        base_runs = [run for run in runs.get((name, str(options.baseline)), {}).values() if len(run.steps)]
-        slopes = [late_slope(run.steps, run.values, options.horizon) for run in base_runs]
+        baseline_runs = [run for run in runs.get((name, str(options.baseline)), {}).values() if len(run.steps)]
+        slopes = [late_slope(run.steps, run.values, options.horizon) for run in baseline_runs]
         power = measure_power(tested, options.rules)
-        settings[name] = Setting(n_tests, power, float(np.mean(slopes)) if slopes else math.nan)
-    return Comparison(options, entries, settings, _find_window(runs, options))
+        settings[name] = SettingFacts(n_tests, power, float(np.mean(slopes)) if slopes else math.nan)
+    return Comparison(options, cell_results, settings, _find_window(runs, options))
 
 
 def compare_results(
     results: Mapping[Cell, Mapping[int, float]],
-    untested: Collection[Cell],
+    untested_cells: Collection[Cell],
     options: Options,
-    unpaired: Collection[Cell] = (),
-) -> dict[Cell, Entry]:
+    unpaired_cells: Collection[Cell] = (),
+) -> dict[Cell, CellResult]:
     """Compare results with the baseline's: the difference, its p-value after Holm in the setting, and the verdict.
 
     `fedcohort compare` and the reports of studies both call it.
 
     Args:
         results: result of each run, by cell and seed.
-        untested: cells, such as those of oracles, whose p-values Holm's correction ignores.
+        untested_cells: cells, such as those of oracles, whose p-values Holm's correction ignores.
         options: options of the comparison.
-        unpaired: cells in which a seed gives other data than in the baseline's cell.
+        unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
     rules = options.rules
     differences = {
         cell: paired_difference(values, baseline_values, options.sign)
         for cell, values in results.items()
-        if (baseline_values := baseline_value(results, cell, options.baseline, unpaired)) is not None
+        if (baseline_values := baseline_value(results, cell, options.baseline, unpaired_cells)) is not None
     }
-    p_values = correct_in_setting(differences, untested, rules)
-    entries = {}
+    p_values = correct_within_settings(differences, untested_cells, rules)
+    cell_results = {}
     for cell, values in results.items():
-        entry = Entry(values, mean_of(list(values.values())), untested=cell in untested)
+        entry = CellResult(values, estimate_mean(list(values.values())), is_untested=cell in untested_cells)
         if (difference := differences.get(cell)) is not None:
             verdict = judge_difference(difference, p_values[cell], rules)
             seeds_needed = count_seeds(difference.std, rules.worth, rules.alpha)
             entry = replace(entry, difference=difference, p=p_values[cell], verdict=verdict, seeds_needed=seeds_needed)
-        entries[cell] = entry
-    return entries
+        cell_results[cell] = entry
+    return cell_results
 
 
-def runs_by_cell(frames: Frames, options: Options) -> dict[Cell, dict[int, Evaluations]]:
+def group_runs_by_cell(frames: RunFrames, options: Options) -> dict[Cell, dict[int, Evaluations]]:
     """Return the evaluations of each run up to the horizon, by cell and seed; a run without a curve has none."""
     curves = frames.curves[frames.curves[options.metric].notna()].sort_values("round")
-    axes, by_run = [name for name in AXES if name in curves], dict(iter(curves.groupby("run")))
+    cost_columns, curve_by_run = [name for name in COST_COLUMNS if name in curves], dict(iter(curves.groupby("run")))
     runs_by_seed: dict[Cell, dict[int, Evaluations]] = {}
     for run in frames.runs.to_dict("records"):
-        curve = Evaluations.from_rows(by_run.get(run["run"], curves[:0]), options.metric, axes)
-        by_seed = runs_by_seed.setdefault((run["setting"], run["condition"]), {})
-        by_seed[run["seed"]] = curve.up_to(options.horizon, run.get(CLOCK_COLUMN, math.nan))
-    return {cell: dict(sorted(by_seed.items())) for cell, by_seed in runs_by_seed.items()}
+        curve = Evaluations.from_rows(curve_by_run.get(run["run"], curves[:0]), options.metric, cost_columns)
+        run_by_seed = runs_by_seed.setdefault((run["setting"], run["condition"]), {})
+        run_by_seed[run["seed"]] = curve.cut_at_horizon(options.horizon, run.get(CLOCK_COLUMN, math.nan))
+    return {cell: dict(sorted(run_by_seed.items())) for cell, run_by_seed in runs_by_seed.items()}
 
 
-def results_by_seed(runs: Runs, options: Options) -> dict[Cell, dict[int, float]]:
+def measure_results(runs: RunsByCell, options: Options) -> dict[Cell, dict[int, float]]:
     """Return the result of each run, by cell and seed; NaN where its metric was never evaluated after training."""
     return {
         cell: {seed: measure_run(run, options.result, options.horizon, options.sign) for seed, run in by_seed.items()}
@@ -186,7 +186,7 @@ def results_by_seed(runs: Runs, options: Options) -> dict[Cell, dict[int, float]
     }
 
 
-def list_oracles(frames: Frames) -> set[Cell]:
+def list_oracles(frames: RunFrames) -> set[Cell]:
     """Return the cells with a run that reads what no server can know."""
     runs = frames.runs[frames.runs["oracle"]]
     return set(zip(runs["setting"], runs["condition"], strict=True))
@@ -199,7 +199,7 @@ def baseline_value(values: Mapping[Cell, T], cell: Cell, baseline: str | None, u
     return values.get((cell[0], baseline))
 
 
-def correct_in_setting(
+def correct_within_settings(
     tests: Mapping[Cell, Difference | SpeedUp], untested: Collection[Cell], rules: Rules
 ) -> dict[Cell, float]:
     """Return the p-value of each test, corrected by Holm's method over the methods of its setting.
@@ -213,9 +213,9 @@ def correct_in_setting(
     return {cell: test.p for cell, test in tests.items()} | adjust_families(in_family, lambda cell: cell[0])
 
 
-def _find_window(runs: Runs, options: Options) -> tuple[int, int]:
+def _find_window(runs: RunsByCell, options: Options) -> tuple[int, int]:
     """Return the first and last round that a result averages, of the run with the latest evaluation; (0, 0) if none."""
-    round_lists = [run.steps for by_seed in runs.values() for run in by_seed.values() if len(run.steps)]
-    latest_steps = max(round_lists, key=lambda steps: steps[-1], default=np.empty(0))
+    step_lists = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
+    latest_steps = max(step_lists, key=lambda steps: steps[-1], default=np.empty(0))
     averaged_rounds = latest_steps[late_window(latest_steps, options.horizon)]
     return (int(averaged_rounds[0]), int(averaged_rounds[-1])) if len(averaged_rounds) else (0, 0)

@@ -1,8 +1,8 @@
 """Compare costs with the baseline's: to a target, and by the end of the runs.
 
 Costs are rounds, virtual seconds, bytes and client FLOPs. The target of a setting is a value, a share of the way to the
-baseline's mean result, or, on each seed, the best result of some conditions. The definitions are those of `target` and
-`speed_up`.
+baseline's mean result, or, on each seed, the best result of some conditions. The definitions are those of
+`target`.
 """
 
 import math
@@ -17,15 +17,15 @@ from fedcohort.errors import OptionError
 from fedcohort.results.compare import (
     Cell,
     Options,
-    Runs,
+    RunsByCell,
     baseline_value,
-    correct_in_setting,
+    correct_within_settings,
+    group_runs_by_cell,
     list_oracles,
-    results_by_seed,
-    runs_by_cell,
+    measure_results,
 )
-from fedcohort.results.frame import AXES as COSTS
-from fedcohort.results.frame import Frames
+from fedcohort.results.frame import COST_COLUMNS as COSTS
+from fedcohort.results.frame import RunFrames
 from fedcohort.results.metric import is_share
 from fedcohort.results.run import Evaluations, count_averaged, measure_run
 from fedcohort.results.target import (
@@ -35,19 +35,19 @@ from fedcohort.results.target import (
     MedianCost,
     SpeedUp,
     Target,
-    baseline_target,
+    compute_baseline_target,
     costs_to_target,
+    find_median_cost,
     judge_speed,
-    median_cost,
-    speed_up,
+    measure_speed_up,
 )
 
-ROUNDS = "rounds"
-AXES = (*COSTS, ROUNDS)
+ROUNDS_AXIS = "rounds"
+COST_AXES = (*COSTS, ROUNDS_AXIS)
 
 
 @dataclass(frozen=True)
-class CostEntry:
+class CostResult:
     """The cost to the target of one condition in one setting, along one axis.
 
     Attributes:
@@ -77,7 +77,7 @@ class CostComparison:
 
     axis: str
     targets: Mapping[str, Mapping[int, float]]
-    entries: Mapping[str, Mapping[Cell, CostEntry]]
+    entries: Mapping[str, Mapping[Cell, CostResult]]
 
 
 @dataclass(frozen=True)
@@ -94,31 +94,31 @@ class TotalCost:
 
 
 def compare_cost(
-    frames: Frames, options: Options, target: Target, axis: str = "virtual_s", unpaired: Collection[Cell] = ()
+    frames: RunFrames, options: Options, target: Target, axis: str = "virtual_s", unpaired_cells: Collection[Cell] = ()
 ) -> CostComparison:
     """Compare the cost to the target with the baseline's, along every axis that all runs logged.
 
     Raises `OptionError` for an `axis` that a run did not log, and for a target that no condition sets.
     """
-    ranges.choice("axis", axis, *AXES)
-    runs, cell_runs = frames.runs, runs_by_cell(frames, options)
-    targets = _targets(cell_runs, options, target)
-    axes = [name for name in COSTS if name in runs and (runs[name] > 0).all()] + [ROUNDS]
+    ranges.choice("axis", axis, *COST_AXES)
+    runs, cell_runs = frames.runs, group_runs_by_cell(frames, options)
+    targets = _find_targets(cell_runs, options, target)
+    axes = [name for name in COSTS if name in runs and (runs[name] > 0).all()] + [ROUNDS_AXIS]
     if axis not in axes:
         runs_without_cost = runs[~(runs[axis] > 0)] if axis in runs else runs
         name = PurePath(str(runs_without_cost["folder"].iloc[0])).name or runs_without_cost["run"].iloc[0]
         reason = "virtual time does not pass with device=instant" if axis == "virtual_s" else "it was not logged"
         raise OptionError(f"axis={axis} is not known of run {name}: {reason}. Set axis to one of {', '.join(axes)}")
     costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {cell: {} for cell in cell_runs} for name in axes}
-    for cell, by_seed in cell_runs.items():
-        for seed, run in by_seed.items():
+    for cell, run_by_seed in cell_runs.items():
+        for seed, run in run_by_seed.items():
             if (goal_value := targets[cell[0]].get(seed)) is not None:
                 for name, cost in measure_costs(run, goal_value, options, target).items():
                     if name in axes:
                         costs[name][cell][seed] = cost
     oracles = list_oracles(frames)
-    entries = {name: compare_along(costs[name], oracles, options, unpaired) for name in axes}
-    return CostComparison(axis, targets, entries)
+    cost_results = {name: compare_axis_costs(costs[name], oracles, options, unpaired_cells) for name in axes}
+    return CostComparison(axis, targets, cost_results)
 
 
 def measure_costs(run: Evaluations, goal_value: float, options: Options, target: Target) -> dict[str, Cost]:
@@ -126,41 +126,41 @@ def measure_costs(run: Evaluations, goal_value: float, options: Options, target:
     if not len(run.steps):
         return {}
     window = count_averaged(run, options.horizon) if target.crossing == "window" else 1
-    return costs_to_target(replace(run, spent={**run.spent, ROUNDS: run.steps}), goal_value, window, options.sign)
+    return costs_to_target(replace(run, spent={**run.spent, ROUNDS_AXIS: run.steps}), goal_value, window, options.sign)
 
 
-def compare_along(
+def compare_axis_costs(
     costs: Mapping[Cell, Mapping[int, Cost]],
-    untested: Collection[Cell],
+    untested_cells: Collection[Cell],
     options: Options,
-    unpaired: Collection[Cell] = (),
-) -> dict[Cell, CostEntry]:
+    unpaired_cells: Collection[Cell] = (),
+) -> dict[Cell, CostResult]:
     """Compare the costs to a target with the baseline's, along one axis: rounds, seconds, bytes or FLOPs.
 
     Args:
         costs: cost of each run until the target, by cell and seed.
-        untested: cells, such as those of oracles, whose p-values Holm's correction ignores.
+        untested_cells: cells, such as those of oracles, whose p-values Holm's correction ignores.
         options: options of the comparison.
-        unpaired: cells in which a seed gives other data than in the baseline's cell.
+        unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
     speed_ups = {
-        cell: speed_up(baseline_costs, by_seed)
-        for cell, by_seed in costs.items()
-        if by_seed and (baseline_costs := baseline_value(costs, cell, options.baseline, unpaired))
+        cell: measure_speed_up(baseline_costs, cost_by_seed)
+        for cell, cost_by_seed in costs.items()
+        if cost_by_seed and (baseline_costs := baseline_value(costs, cell, options.baseline, unpaired_cells))
     }
-    p_values = correct_in_setting(speed_ups, untested, options.rules)
-    entries = {}
-    for cell, by_seed in costs.items():
-        entries[cell] = CostEntry(by_seed, median_cost(list(by_seed.values())))
+    p_values = correct_within_settings(speed_ups, untested_cells, options.rules)
+    cost_results = {}
+    for cell, cost_by_seed in costs.items():
+        cost_results[cell] = CostResult(cost_by_seed, find_median_cost(list(cost_by_seed.values())))
         if (up := speed_ups.get(cell)) is not None:
             verdict = judge_speed(up, p_values[cell], options.rules)
-            entries[cell] = replace(entries[cell], speed_up=up, p=p_values[cell], verdict=verdict)
-    return entries
+            cost_results[cell] = replace(cost_results[cell], speed_up=up, p=p_values[cell], verdict=verdict)
+    return cost_results
 
 
-def _targets(runs: Runs, options: Options, target: Target) -> dict[str, dict[int, float]]:
+def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[str, dict[int, float]]:
     """Return the target of each setting and seed; a seed that has none is left out."""
-    results = results_by_seed(runs, options)
+    results = measure_results(runs, options)
     conditions = list(dict.fromkeys(condition for _, condition in results))
     if missing_conditions := [name for name in target.best_of if name not in conditions]:
         allowed_text = f"{BEST_OF} and one or more of {', '.join(conditions)}"
@@ -172,15 +172,15 @@ def _targets(runs: Runs, options: Options, target: Target) -> dict[str, dict[int
         values_of_best = [results.get((setting, name), {}) for name in target.best_of or conditions]
         seeds, best = sorted({seed for values in values_of_best for seed in values}), max if options.sign > 0 else min
         if target.best_of:
-            by_seed = {seed: [values.get(seed, math.nan) for values in values_of_best] for seed in seeds}
-            targets[setting] = {seed: best(row) for seed, row in by_seed.items() if all(map(math.isfinite, row))}
+            values_by_seed = {seed: [values.get(seed, math.nan) for values in values_of_best] for seed in seeds}
+            targets[setting] = {seed: best(row) for seed, row in values_by_seed.items() if all(map(math.isfinite, row))}
         else:
-            value = target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
-            targets[setting] = dict.fromkeys(seeds, value) if math.isfinite(value) else {}
+            setting_target = find_target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
+            targets[setting] = dict.fromkeys(seeds, setting_target) if math.isfinite(setting_target) else {}
     return targets
 
 
-def target_value(baseline_runs: Collection[Evaluations], options: Options, target: Target) -> float:
+def find_target_value(baseline_runs: Collection[Evaluations], options: Options, target: Target) -> float:
     """Return the target of a setting: a value, or a share of the way to the baseline's mean result; NaN if not known.
 
     Args:
@@ -193,28 +193,28 @@ def target_value(baseline_runs: Collection[Evaluations], options: Options, targe
     results = [measure_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
     untrained_values = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
     start = 0.0 if is_share(options.metric) else float(np.mean(untrained_values)) if untrained_values else math.nan
-    return baseline_target(results, target.level, start)
+    return compute_baseline_target(results, target.level, start)
 
 
-def count_costs(
-    frames: Frames, baseline: str | None, unpaired: Collection[Cell] = ()
+def sum_costs(
+    frames: RunFrames, baseline: str | None, unpaired_cells: Collection[Cell] = ()
 ) -> dict[str, dict[Cell, TotalCost]]:
     """Return the total cost of each setting and condition, by the name of the cost, without costs that no run logged.
 
     Args:
         frames: the runs.
         baseline: condition with which the others are compared, None without one.
-        unpaired: cells in which a seed gives other data than in the baseline's cell.
+        unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
     runs = frames.runs.set_index(["setting", "condition"])
     costs: dict[str, dict[Cell, TotalCost]] = {}
     for cost in (cost for cost in COSTS if cost in runs and (runs[cost] > 0).any()):
         cost_by_cell: dict[Cell, dict[int, float]] = {}
-        for cell, seed, value in zip(runs.index, runs["seed"], runs[cost], strict=True):
-            cost_by_cell.setdefault(cell, {})[seed] = value
+        for cell, seed, run_cost in zip(runs.index, runs["seed"], runs[cost], strict=True):
+            cost_by_cell.setdefault(cell, {})[seed] = run_cost
         costs[cost] = {}
         for cell, by_seed in cost_by_cell.items():
-            baselines = baseline_value(cost_by_cell, cell, baseline, unpaired) or {}
+            baselines = baseline_value(cost_by_cell, cell, baseline, unpaired_cells) or {}
             costs[cost][cell] = TotalCost(float(np.mean(list(by_seed.values()))), relative_cost(by_seed, baselines))
     return costs
 
@@ -222,5 +222,5 @@ def count_costs(
 def relative_cost(cost_by_seed: Mapping[int, float], baseline_costs: Mapping[int, float]) -> float:
     """Return the sum of costs over common seeds, divided by the baseline's sum; NaN if the baseline's sum is 0."""
     common_seeds = sorted(set(baseline_costs) & set(cost_by_seed))
-    total = sum(baseline_costs[seed] for seed in common_seeds)
-    return sum(cost_by_seed[seed] for seed in common_seeds) / total if total > 0 else math.nan
+    baseline_total = sum(baseline_costs[seed] for seed in common_seeds)
+    return sum(cost_by_seed[seed] for seed in common_seeds) / baseline_total if baseline_total > 0 else math.nan

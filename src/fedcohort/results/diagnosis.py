@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.diagnosis.class_balance import effective_classes, effective_classes_of_cohorts
+from fedcohort.diagnosis.class_balance import compute_cohort_classes, effective_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
 from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
 from fedcohort.diagnosis.noise_watch import NoiseWatch
-from fedcohort.diagnosis.speeds import Durations, Speeds, estimate_speeds, fast_clients
+from fedcohort.diagnosis.speeds import Durations, Speeds, choose_fast_clients, estimate_speeds
 from fedcohort.record import history, metadata
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 
 MIN_GAP, MIN_PERSISTENCE = 0.2, 0.8  # as in configs/selector/auto.yaml, as are the thresholds below
 EVEN_SHARE = 0.8  # random cohorts with fewer effective classes than this share of the pool's are uneven
-MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN, MIN_COVER = 0.2, 1.25, 0.5
+MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN, MIN_CLASS_COVER = 0.2, 1.25, 0.5
 
 
 @dataclass(frozen=True)
-class Look:
+class ProbeResult:
     """One probe of `signal=class_loss`.
 
     Attributes:
@@ -49,7 +49,7 @@ class Look:
 
 
 @dataclass(frozen=True)
-class Skew:
+class ClassSkew:
     """Classes and sizes of the clients.
 
     Attributes:
@@ -89,7 +89,7 @@ class Diagnosis:
     Attributes:
         info: metadata of the run.
         rounds: number of completed rounds.
-        looks: probes of `signal=class_loss`, in their order.
+        probe_results: probes of `signal=class_loss`, in their order.
         skew: classes and sizes.
         speeds: persistence of speeds.
         speed_gain: predicted factor by which rounds become shorter without the slowest clients; 1 for no clients to
@@ -101,8 +101,8 @@ class Diagnosis:
 
     info: RunInfo
     rounds: int
-    looks: Sequence[Look]
-    skew: Skew | None
+    probe_results: Sequence[ProbeResult]
+    skew: ClassSkew | None
     speeds: Speeds | None
     speed_gain: float
     availability: Values | None
@@ -110,31 +110,31 @@ class Diagnosis:
     passes: int
 
     @property
-    def valid_looks(self) -> Sequence[Look]:
+    def valid_probes(self) -> Sequence[ProbeResult]:
         """The probes at which the model told right labels from wrong ones."""
-        return [look for look in self.looks if look.noise.is_valid]
+        return [probe_result for probe_result in self.probe_results if probe_result.noise.is_valid]
 
     @property
     def noise_case(self) -> str:
         """Name of what the probes show about label noise, which the page's template turns into a sentence."""
         watch = NoiseWatch()
-        for look in self.looks:
-            noise = look.noise
+        for probe_result in self.probe_results:
+            noise = probe_result.noise
             watch = (
                 watch.with_probe(noise.gap, MIN_GAP, MIN_PERSISTENCE) if noise.is_valid else watch.with_invalid_probe()
             )
         if not watch.n_looks:
-            return "too_early" if self.looks else "not_measured"
+            return "too_early" if self.probe_results else "not_measured"
         if watch.is_acting:
             return "persists"
-        if max(look.noise.gap for look in self.valid_looks) < MIN_GAP:
+        if max(probe_result.noise.gap for probe_result in self.valid_probes) < MIN_GAP:
             return "none"
         return "one_look" if watch.n_looks == 1 else "falling"
 
     @property
     def rate_of_noisier(self) -> float:
         """Mean excess rate of the clients with more wrong labels at the last valid probe; NaN without such clients."""
-        noise = self.valid_looks[-1].noise if self.valid_looks else None
+        noise = self.valid_probes[-1].noise if self.valid_probes else None
         return float(noise.fit.rate[noise.is_noisier].mean()) if noise and noise.is_noisier.any() else math.nan
 
     @property
@@ -149,35 +149,35 @@ class Diagnosis:
         return "speed" if self.speed_gain > 1 else "random"
 
 
-def diagnose(folder: Path) -> Diagnosis:
+def diagnose_run(folder: Path) -> Diagnosis:
     """Return what the run in `folder` shows. Raises `CheckpointError` if it is not the folder of a run."""
     run_history, info = history.read(folder), metadata.load_info(folder)
-    table = run_history.clients()
-    probe_results = [_read_look(rows, step) for step, rows in _rows_of_probes(table, "class_loss")]
-    counts = _read_counts(table, probe_results, len(info.n_train))
+    client_table = run_history.clients()
+    probe_results = [_read_probe(rows, step) for step, rows in _list_probe_rows(client_table, "class_loss")]
+    counts = _read_class_counts(client_table, probe_results, len(info.n_train))
     cohort = int(info.config["cohort"])
     skew = None if counts is None else _measure_skew(counts, cohort)
-    durations = _read_durations(table, len(info.n_train))
+    durations = _read_durations(client_table, len(info.n_train))
     samples = info.n_train.astype(np.float64) if counts is None else counts.sum(1)
     speeds, speed_gain = None, 1.0
     if durations.job_counts.any():
         speeds = estimate_speeds(durations, samples)
         if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
-            _, speed_gain = fast_clients(speeds, counts, samples > 0, cohort, MIN_COVER, MIN_SPEED_GAIN)
+            _, speed_gain = choose_fast_clients(speeds, counts, samples > 0, cohort, MIN_CLASS_COVER, MIN_SPEED_GAIN)
     return Diagnosis(
         info=info,
         rounds=run_history.steps[-1] if run_history.steps else 0,
-        looks=probe_results,
+        probe_results=probe_results,
         skew=skew,
         speeds=speeds,
         speed_gain=speed_gain,
-        availability=_read_availability(run_history, table, len(info.n_train)),
+        availability=_read_availability(run_history, client_table, len(info.n_train)),
         probe_bytes=run_history.final.get("comm/probe_bytes", 0.0),
-        passes=sum(len(look.clients) for look in probe_results),
+        passes=sum(len(probe_result.clients) for probe_result in probe_results),
     )
 
 
-def _rows_of_probes(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, pd.DataFrame]]":
+def _list_probe_rows(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, pd.DataFrame]]":
     """Return the step of each probe of a signal, and the columns of the signal of the clients that answered."""
     prefix = f"signal_{signal}."
     columns = sorted((c for c in table.columns if c.startswith(prefix)), key=lambda c: int(c.removeprefix(prefix)))
@@ -187,56 +187,58 @@ def _rows_of_probes(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, 
     return [(int(str(step)), rows) for step, rows in answered_rows.groupby("step")]
 
 
-def _read_look(rows: "pd.DataFrame", step: int) -> Look:
+def _read_probe(rows: "pd.DataFrame", step: int) -> ProbeResult:
     losses = ClassLosses.from_rows(rows.iloc[:, 2:].to_numpy(np.float64))
-    return Look(step, rows["client"].to_numpy(np.int64), losses, estimate_noise(losses))
+    return ProbeResult(step, rows["client"].to_numpy(np.int64), losses, estimate_noise(losses))
 
 
-def _read_counts(table: "pd.DataFrame", looks: Sequence[Look], n_clients: int) -> Float64[np.ndarray, "_k _c"] | None:
+def _read_class_counts(
+    client_table: "pd.DataFrame", probe_results: Sequence[ProbeResult], n_clients: int
+) -> Float64[np.ndarray, "_k _c"] | None:
     """Return the samples that clients reported, by client and class, [K, C]; 0 for a client without a report.
 
     The result is None if no client reported.
     """
-    reports = [(look.clients, look.losses.counts) for look in looks]
+    reports = [(probe_result.clients, probe_result.losses.counts) for probe_result in probe_results]
     reports += [
         (rows["client"].to_numpy(np.int64), rows.iloc[:, 2:].to_numpy(np.float64))
-        for _, rows in _rows_of_probes(table, "label_counts")
+        for _, rows in _list_probe_rows(client_table, "label_counts")
     ]
     if not reports:
         return None
-    counts = np.zeros((n_clients, reports[0][1].shape[1]))
-    for clients, values in reports:
-        counts[clients] = values
-    return counts
+    class_counts = np.zeros((n_clients, reports[0][1].shape[1]))
+    for clients, reported_counts in reports:
+        class_counts[clients] = reported_counts
+    return class_counts
 
 
-def _measure_skew(counts: Float64[np.ndarray, "_k _c"], cohort: int) -> Skew:
+def _measure_skew(counts: Float64[np.ndarray, "_k _c"], cohort_size: int) -> ClassSkew:
     has_samples = counts.sum(1) > 0
-    of_cohorts, of_all = effective_classes_of_cohorts(counts, has_samples, cohort, np.random.default_rng(0))
-    return Skew(counts, effective_classes(counts[has_samples]), of_cohorts, of_all)
+    cohort_classes, of_all = compute_cohort_classes(counts, has_samples, cohort_size, np.random.default_rng(0))
+    return ClassSkew(counts, effective_classes(counts[has_samples]), cohort_classes, of_all)
 
 
-def _read_durations(table: "pd.DataFrame", n_clients: int) -> Durations:
+def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> Durations:
     """Return the durations of the jobs that arrived, by client; those of a run without virtual time are left out."""
     durations = Durations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
-    if "finish_s" not in table:
+    if "finish_s" not in client_table:
         return durations
-    arrived = table[table["arrived"] & table["finish_s"].notna()]
-    for _, rows in arrived.groupby("step"):
+    arrived_jobs = client_table[client_table["arrived"] & client_table["finish_s"].notna()]
+    for _, rows in arrived_jobs.groupby("step"):
         durations = durations.with_jobs(rows["client"].to_numpy(np.int64), rows["finish_s"].to_numpy(np.float64))
     return durations
 
 
-def _read_availability(run_history: History, table: "pd.DataFrame", n_clients: int) -> Values | None:
+def _read_availability(run_history: History, client_table: "pd.DataFrame", n_clients: int) -> Values | None:
     """Return the share of rounds in which each client was available, [K]; None before the first round."""
     steps = [step for step in run_history.steps if step]
     if not steps:
         return None
-    n_rounds = np.zeros(n_clients)
+    available_rounds = np.zeros(n_clients)
     for step in steps:
-        available = run_history.available(step)
-        if available is None:
-            rows = table[(table["step"] == step) & table["available"]]
-            available = np.isin(np.arange(n_clients), rows["client"])
-        n_rounds += available
-    return np.asarray(n_rounds / len(steps), np.float64)
+        is_available = run_history.available(step)
+        if is_available is None:
+            rows = client_table[(client_table["step"] == step) & client_table["available"]]
+            is_available = np.isin(np.arange(n_clients), rows["client"])
+        available_rounds += is_available
+    return np.asarray(available_rounds / len(steps), np.float64)

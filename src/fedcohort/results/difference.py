@@ -21,8 +21,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float64
 
-LEVEL = 0.95
-ROUNDING = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
+CONFIDENCE_LEVEL = 0.95
+RELATIVE_ROUNDING = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
 MAX_SKEW = -0.35  # of a method that collapses
 MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
 
@@ -97,10 +97,10 @@ def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndar
 
     n = values.shape[-1]
     error = values.std(axis=-1, ddof=1) / np.sqrt(n)
-    return stdtrit(n - 1, (1 + LEVEL) / 2) * error, 2 * stdtr(n - 1, -np.abs(values.mean(axis=-1)) / error)
+    return stdtrit(n - 1, (1 + CONFIDENCE_LEVEL) / 2) * error, 2 * stdtr(n - 1, -np.abs(values.mean(axis=-1)) / error)
 
 
-def mean_of(values: Sequence[float]) -> Mean:
+def estimate_mean(values: Sequence[float]) -> Mean:
     """Return the mean of `values` with its 95 % interval; NaN or infinite if a value is not finite."""
     x = np.asarray(values, dtype=float)
     if len(x) < 2 or not np.isfinite(x).all():
@@ -119,20 +119,20 @@ def paired_difference(values: Mapping[int, float], baseline_values: Mapping[int,
         sign: -1 if a smaller metric is better, so that positive differences are better.
     """
     common_seeds = sorted(set(values) & set(baseline_values))
-    by_seed = {seed: sign * (values[seed] - baseline_values[seed]) for seed in common_seeds}
+    difference_by_seed = {seed: sign * (values[seed] - baseline_values[seed]) for seed in common_seeds}
     largest_value = max((abs(data[seed]) for data in (values, baseline_values) for seed in common_seeds), default=0.0)
-    return summarise_differences(by_seed, largest_value)
+    return summarise_differences(difference_by_seed, largest_value)
 
 
-def summarise_differences(by_seed: Mapping[int, float], largest_value: float | None = None) -> Difference:
+def summarise_differences(difference_by_seed: Mapping[int, float], largest_value: float | None = None) -> Difference:
     """Return the mean of differences with its interval and test.
 
     Args:
-        by_seed: the differences, by seed or by another unit.
+        difference_by_seed: the differences, by seed or by another unit.
         largest_value: largest absolute value that is compared; a spread far below it is rounding. None for the largest
             difference.
     """
-    x = np.array(list(by_seed.values()), dtype=float)
+    x = np.array(list(difference_by_seed.values()), dtype=float)
     n, nan = len(x), math.nan
     n_diverged = int((~np.isfinite(x)).sum())
     mean = float(x.mean()) if n and not n_diverged else nan
@@ -142,21 +142,21 @@ def summarise_differences(by_seed: Mapping[int, float], largest_value: float | N
         reason = f"diverged on {n_diverged} of {n} seeds"
     elif n < 2:
         reason = "one common seed" if n else "no common seeds"
-    elif std <= ROUNDING * (np.abs(x).max() if largest_value is None else largest_value):
+    elif std <= RELATIVE_ROUNDING * (np.abs(x).max() if largest_value is None else largest_value):
         reason = f"same on all {n} seeds"
     half_width, p = (nan, nan) if reason else map(float, t_test(x))
-    return Difference(mean, std, n, half_width, p, dict(by_seed), n_diverged, reason)
+    return Difference(mean, std, n, half_width, p, dict(difference_by_seed), n_diverged, reason)
 
 
 def residual_skewness(differences: Iterable[Difference]) -> float:
     """Return the skew of a method's residuals over its settings; NaN below ten settings of ten seeds each."""
     from scipy.stats import skew
 
-    testable_settings = [setting for setting in differences if setting.n >= MIN_SEEDS and not setting.reason]
-    residuals = [(setting.values - setting.mean) / setting.std for setting in testable_settings]
+    testable_differences = [setting for setting in differences if setting.n >= MIN_SEEDS and not setting.reason]
+    residuals = [(setting.values - setting.mean) / setting.std for setting in testable_differences]
     return float(skew(np.concatenate(residuals))) if len(residuals) >= MIN_SETTINGS else math.nan
 
 
-def collapses(differences: Iterable[Difference]) -> bool:
+def is_collapsing(differences: Iterable[Difference]) -> bool:
     """Return whether a method collapses on some seeds, so that verdicts in single settings are not reliable."""
     return residual_skewness(differences) < MAX_SKEW

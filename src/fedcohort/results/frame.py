@@ -40,14 +40,14 @@ COSTS = {  # each cost is the sum of these metrics of the journal
     "server_flops": ("comp/server_flops",),
     "joules": ("energy/joules",),
 }
-AXES = ("virtual_s", "bytes", "client_flops", "joules")  # cost columns of the curves
+COST_COLUMNS = ("virtual_s", "bytes", "client_flops", "joules")  # cost columns of the curves
 CLOCK_COLUMN = "clock_s"
-CLOCK_PATTERN = re.compile(r"\bvirtual_s=([\d.e+-]+)")
-EVALUATIONS = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
+CLOCK_LIMIT_PATTERN = re.compile(r"\bvirtual_s=([\d.e+-]+)")
+EVALUATION_PREFIXES = ("test/", "server_val/", "clients/")  # prefixes of metrics that not every round measures
 
 
 @dataclass(frozen=True)
-class Frames:
+class RunFrames:
     """A table of runs and a table of their evaluations; the module's docstring lists the columns.
 
     Attributes:
@@ -70,24 +70,24 @@ def read_curves(folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFram
     return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 
-def read_curve(journal: history.History, run: str, metrics: Sequence[str]) -> "pd.DataFrame":
+def read_curve(journal: history.History, run_id: str, metrics: Sequence[str]) -> "pd.DataFrame":
     """Return the rows of one run in the frame of curves: the rounds that measured one of the metrics."""
     import pandas as pd
 
-    names = [name for name in metrics if name in journal.measured]
-    measured_rounds = {step for name in names for step in journal.measured[name]}
+    measured_metrics = [name for name in metrics if name in journal.measured]
+    measured_rounds = {step for name in measured_metrics for step in journal.measured[name]}
     rows = journal.metrics[journal.metrics.index.isin(measured_rounds)]
     cost_columns = {
         cost: sum((journal.metrics[name].ffill().fillna(0.0) for name in COSTS[cost] if name in journal.metrics), 0.0)
-        for cost in AXES
+        for cost in COST_COLUMNS
     }
-    costs = pd.DataFrame(cost_columns, index=journal.metrics.index).loc[rows.index].reset_index(drop=True)
-    values = rows[names].reset_index(drop=True)
-    key_columns = pd.DataFrame({"run": run, "round": rows.index.to_numpy()})
-    return pd.concat([key_columns, costs, values], axis=1)
+    cost_frame = pd.DataFrame(cost_columns, index=journal.metrics.index).loc[rows.index].reset_index(drop=True)
+    values = rows[measured_metrics].reset_index(drop=True)
+    key_columns = pd.DataFrame({"run": run_id, "round": rows.index.to_numpy()})
+    return pd.concat([key_columns, cost_frame, values], axis=1)
 
 
-def clock_of_budget(budget: str | None) -> float:
+def read_clock_limit(budget: str | None) -> float:
     """Return the virtual seconds at which a run with a budget, given as text, ends; NaN without a time limit."""
-    limit_match = CLOCK_PATTERN.search(budget or "")
+    limit_match = CLOCK_LIMIT_PATTERN.search(budget or "")
     return float(limit_match[1]) if limit_match else math.nan

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.results.difference import LEVEL, Difference, summarise_differences
+from fedcohort.results.difference import CONFIDENCE_LEVEL, Difference, summarise_differences
 
 MIN_SEEDS = 5  # seeds
 
@@ -52,14 +52,14 @@ def share_closed(
     n = len(a)
     if n < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()) or b.mean() <= bound:
         return None
-    factor = float(t.ppf((1 + LEVEL) / 2, n - 1)) ** 2 / n
+    t_factor = float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, n - 1)) ** 2 / n
     # the ends of the interval are the roots of quadratic rho^2 - 2 linear rho + constant
-    quadratic = b.mean() ** 2 - factor * b.var(ddof=1)
-    linear = a.mean() * b.mean() - factor * np.cov(a, b)[0, 1]
-    constant = a.mean() ** 2 - factor * a.var(ddof=1)
+    quadratic = b.mean() ** 2 - t_factor * b.var(ddof=1)
+    linear = a.mean() * b.mean() - t_factor * np.cov(a, b)[0, 1]
+    constant_term = a.mean() ** 2 - t_factor * a.var(ddof=1)
     if quadratic <= 0:  # the headroom's own interval reaches 0
         return None
-    root = math.sqrt(max(0.0, linear**2 - quadratic * constant))
+    root = math.sqrt(max(0.0, linear**2 - quadratic * constant_term))
     return ShareClosed(float(a.mean() / b.mean()), float(linear - root) / quadratic, float(linear + root) / quadratic)
 
 
@@ -70,13 +70,13 @@ class Winner:
     In each fold one seed is left out, and the method that is best on the other seeds is chosen.
 
     Attributes:
-        index: row of the method that is best on all seeds.
+        best_row: row of the method that is best on all seeds.
         left_out: difference to the baseline on each seed, of the method that is best on the other seeds; None for
             fewer than five seeds.
-        picked: share of the folds that chose the method `index`; NaN below five seeds.
+        picked: share of the folds that chose the method `best_row`; NaN below five seeds.
     """
 
-    index: int
+    best_row: int
     left_out: Difference | None
     picked: float
 
@@ -85,10 +85,10 @@ def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
     """Return the best method; differences: finite differences to the baseline over common seeds."""
     x = np.asarray(differences, dtype=float)
     n = x.shape[1]
-    index = int(x.mean(axis=1).argmax())
+    best_row = int(x.mean(axis=1).argmax())
     if n < MIN_SEEDS:
-        return Winner(index, None, math.nan)
+        return Winner(best_row, None, math.nan)
     means_without_seed = (x.sum(axis=1, keepdims=True) - x) / (n - 1)  # over the other seeds
     best_rows = np.round(means_without_seed, 12).argmax(axis=0)
-    left_out = summarise_differences(dict(enumerate(x[best_rows, np.arange(n)].tolist())))
-    return Winner(index, left_out, float((best_rows == index).mean()))
+    left_out_difference = summarise_differences(dict(enumerate(x[best_rows, np.arange(n)].tolist())))
+    return Winner(best_row, left_out_difference, float((best_rows == best_row).mean()))

@@ -16,7 +16,7 @@ import yaml
 GROUPS = ("published", "ours", "tuned", "stand-ins", "oracles", "for reference")  # in the order of figures
 PUBLISHED, OURS, TUNED, STAND_INS, ORACLES, REFERENCES = GROUPS
 FOLDERS = ("selector", "agg")  # config groups whose options are methods
-NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: name and group
+METHOD_NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: name and group
     method: (name, group)
     for method, (name, group) in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()).items()
 }
@@ -28,14 +28,14 @@ def describe_method(method: str) -> tuple[str, str]:
 
     `flash_whitened_tuned` is "FLASH, whitened, tuned": without a name, an option after a known one is a variant.
     """
-    if method in NAMES:
-        return NAMES[method]
+    if method in METHOD_NAMES:
+        return METHOD_NAMES[method]
     for folder in FOLDERS:
         module_spec = importlib.util.find_spec(f"fedcohort.{folder}.{method}") if method.isidentifier() else None
         if module_spec is not None and module_spec.origin is not None:
             summary = (ast.get_docstring(ast.parse(Path(module_spec.origin).read_text())) or "").partition("\n\n")[0]
-            group = PUBLISHED if re.search(r"\d{4}\)", summary) else OURS
-            return re.split(r"[:,(]", summary)[0].strip(), ORACLES if method.startswith("oracle_") else group
+            method_group = PUBLISHED if re.search(r"\d{4}\)", summary) else OURS
+            return re.split(r"[:,(]", summary)[0].strip(), ORACLES if method.startswith("oracle_") else method_group
     stem, _, variant = method.rpartition("_")
     name = describe_method(stem)[0] if stem else ""
     return (f"{name}, {variant}", TUNED if variant == "tuned" else OURS) if name not in ("", stem) else (method, OURS)

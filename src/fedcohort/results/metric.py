@@ -21,9 +21,9 @@ COSTS = (
     "privacy/",
     "attack/",
 )  # prefixes of others: the weight of attackers is a cost, too
-DIRECTIONS = ("auto", "high", "low")
+BETTER_CHOICES = ("auto", "high", "low")
 NAMES = yaml.safe_load(Path(__file__).with_name("metrics.yaml").read_text())
-NO_EFFECT = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
+NO_EFFECT_RULES = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class MetricUnit:
         return "points" if self.name == "%" else self.name
 
 
-def unit_of(metric: str, largest_value: float = 0.0) -> MetricUnit:
+def find_metric_unit(metric: str, largest_value: float = 0.0) -> MetricUnit:
     """Return the unit of a metric; `largest_value`, the largest shown, sets the prefix of bytes, FLOPs and joules."""
     metric_name = metric.rpartition("/")[2]
     if is_share(metric):
@@ -50,8 +50,8 @@ def unit_of(metric: str, largest_value: float = 0.0) -> MetricUnit:
         return MetricUnit(1.0, "nats")
     if metric.startswith("time/"):
         return MetricUnit(1.0, "s")
-    for prefix, name in (("comm/", "B"), ("comp/", "FLOP"), ("energy/", "J")):
-        if metric.startswith(prefix):
+    for metric_prefix, name in (("comm/", "B"), ("comp/", "FLOP"), ("energy/", "J")):
+        if metric.startswith(metric_prefix):
             prefix_index = min(max(int(math.log10(largest_value) // 3), 0), 5) if largest_value > 0 else 0
             return MetricUnit(1000.0**-prefix_index, units.PREFIXES[prefix_index] + name)
     return MetricUnit(1.0, "")
@@ -72,12 +72,12 @@ def lower_is_better(metric: str) -> bool:
     return metric.startswith(COSTS) or metric.endswith(LOWER_IS_BETTER_ENDINGS) or "loss" in metric.rpartition("/")[2]
 
 
-def sign_of(metric: str, better: str = "auto") -> int:
+def sign_of_metric(metric: str, better: str = "auto") -> int:
     """Return -1 if smaller values are better, else 1; better: `high`, `low`, or `auto` by the metric's name."""
-    ranges.choice("better", better, *DIRECTIONS)
+    ranges.choice("better", better, *BETTER_CHOICES)
     return -1 if better == "low" or (better == "auto" and lower_is_better(metric)) else 1
 
 
-def rules_of(metric: str) -> Rules:
+def default_rules(metric: str) -> Rules:
     """Return the default rules of a verdict: minimum effects in points for an accuracy, none for other metrics."""
-    return Rules() if is_share(metric) else NO_EFFECT
+    return Rules() if is_share(metric) else NO_EFFECT_RULES

@@ -24,9 +24,9 @@ from jaxtyping import Float64
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, summarise_differences
 from fedcohort.rng import new_generator
 
-FAMILIES = 6  # least number for a claim over settings like these
+MIN_FAMILIES = 6  # least number for a claim over settings like these
 WORST_SHARE = 0.1
-BySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
+DifferencesBySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
 DRAWS = 2000
 INTERVAL_PERCENTILES = (2.5, 97.5)  # percent
 
@@ -39,28 +39,30 @@ def group_families(settings: Mapping[str, str]) -> dict[str, list[str]]:
     return families
 
 
-def over_seeds(differences: BySetting, family_of: Mapping[str, str]) -> Difference:
+def over_seeds(differences: DifferencesBySetting, family_by_setting: Mapping[str, str]) -> Difference:
     """Return the mean difference over the given settings; its interval treats seeds as units and uses common seeds."""
     if not differences:
         return NO_DIFFERENCE
-    families = group_families({setting: family_of[setting] for setting in differences})
-    common_seeds = sorted(set.intersection(*(set(by_seed) for by_seed in differences.values())))
-    means = {
+    families = group_families({setting: family_by_setting[setting] for setting in differences})
+    common_seeds = sorted(set.intersection(*(set(difference_by_seed) for difference_by_seed in differences.values())))
+    seed_means = {
         seed: float(
             np.mean([np.mean([differences[setting][seed] for setting in members]) for members in families.values()])
         )
         for seed in common_seeds
     }
-    return summarise_differences(means)
+    return summarise_differences(seed_means)
 
 
-def over_families(differences: BySetting, family_of: Mapping[str, str], minimum: int = FAMILIES) -> Difference | None:
+def over_families(
+    differences: DifferencesBySetting, family_of: Mapping[str, str], min_families: int = MIN_FAMILIES
+) -> Difference | None:
     """Return the mean difference over settings like the given ones, with families as units of the interval.
 
-    The result is None for fewer than `minimum` families.
+    The result is None for fewer than `min_families` families.
     """
     families = group_families({setting: family_of[setting] for setting, by_seed in differences.items() if by_seed})
-    if len(families) < minimum:
+    if len(families) < min_families:
         return None
     means = [np.mean([np.mean(list(differences[name].values())) for name in members]) for members in families.values()]
     return summarise_differences(dict(enumerate(map(float, means))))
@@ -71,8 +73,8 @@ def worst_decile(mean_by_setting: Mapping[str, float]) -> tuple[float, str]:
     finite_means = sorted((mean, setting) for setting, mean in mean_by_setting.items() if math.isfinite(mean))
     if not finite_means:
         return math.nan, ""
-    lowest_values = finite_means[: max(1, math.ceil(WORST_SHARE * len(finite_means)))]
-    return float(np.mean([mean for mean, _ in lowest_values])), finite_means[0][1]
+    lowest_means = finite_means[: max(1, math.ceil(WORST_SHARE * len(finite_means)))]
+    return float(np.mean([mean for mean, _ in lowest_means])), finite_means[0][1]
 
 
 @dataclass(frozen=True)
@@ -132,18 +134,18 @@ def rank_methods(
     by_family = np.array([np.mean([by_setting[setting] for setting in group], axis=0) for group in families.values()])
     method_means = by_family.mean(axis=0)
     lower_bounds = upper_bounds = first_shares = np.full(len(method_means), np.nan)
-    if len(families) >= FAMILIES:
-        bootstrap_ranks = _bootstrap(settings, families, name)
+    if len(families) >= MIN_FAMILIES:
+        bootstrap_ranks = _bootstrap_ranks(settings, families, name)
         lower_bounds, upper_bounds = np.percentile(bootstrap_ranks, INTERVAL_PERCENTILES, axis=0)
         is_first = bootstrap_ranks == bootstrap_ranks.min(axis=1, keepdims=True)
         first_shares = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0)
-    columns = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
-    mean_ranks = {methods[i]: MeanRank(*columns[i]) for i in np.argsort(method_means, kind="stable")}
+    rank_columns = np.column_stack([method_means, lower_bounds, upper_bounds, first_shares]).tolist()
+    mean_ranks = {methods[i]: MeanRank(*rank_columns[i]) for i in np.argsort(method_means, kind="stable")}
     ranks_by_setting = {setting: dict(zip(methods, row.tolist(), strict=True)) for setting, row in by_setting.items()}
     return mean_ranks, ranks_by_setting
 
 
-def _bootstrap(
+def _bootstrap_ranks(
     settings: Mapping[str, SettingResults], families: Mapping[str, Sequence[str]], name: str
 ) -> Float64[np.ndarray, "draws methods"]:
     """Return the mean ranks in each draw of seeds and families."""
@@ -156,7 +158,7 @@ def _bootstrap(
     for setting, results in settings.items():
         counts = np.array([weights[results.study][seed] for seed in results.seeds], dtype=float)  # [seeds, draws]
         counts[:, counts.sum(axis=0) == 0] = 1.0  # a draw without a seed of this setting takes all of them
-        mean_draws[setting] = rank_values(_average(results.values, counts))
+        mean_draws[setting] = rank_values(_average_draws(results.values, counts))
     of_family = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
     equal_shares = [1 / len(families)] * len(families)
     shares = new_generator(0, f"ranks/{name}/families").multinomial(len(families), equal_shares, DRAWS) / len(families)
@@ -164,7 +166,7 @@ def _bootstrap(
     return np.round(mean_ranks, 9)  # equal means stay equal
 
 
-def _average(
+def _average_draws(
     values: Float64[np.ndarray, "methods seeds"], seed_counts: Float64[np.ndarray, "seeds draws"]
 ) -> Float64[np.ndarray, "draws methods"]:
     """Return the weighted means; NaN if a draw contains a seed on which the method diverged."""

@@ -25,11 +25,11 @@ from jaxtyping import Float64, Int64
 
 from fedcohort.maths.successive import CohortLaw
 from fedcohort.record.replayable import LoggedRound, RunLog
-from fedcohort.results.difference import Mean, mean_of
+from fedcohort.results.difference import Mean, estimate_mean
 from fedcohort.types import Values
 
-DIFFERENCE = "doubly robust difference"
-ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DIFFERENCE)
+DR_DIFFERENCE = "doubly robust difference"
+ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DR_DIFFERENCE)
 WITH_INTERVAL = frozenset(ESTIMATORS) - {
     "inverse propensity"
 }  # whose 95 % intervals cover in 90 % or more of the draws
@@ -47,17 +47,17 @@ class ComparedRound:
         run: number of the run, from 0.
         gain: change of the metric in the step, positive if it improves.
         log_ratio: log of the ratio of the cohort's probabilities, -inf if the other selector cannot draw it.
-        uncovered: share of the other selector's cohorts that the run's selector cannot draw; NaN if the log has the
-            weights of a sample of the clients only.
+        uncovered_share: share of the other selector's cohorts that the run's selector cannot draw; NaN if the log has
+            the weights of a sample of the clients only.
         summary: summary of the run's cohort, [d] (`summarise_cohorts`).
-        run_summary: mean summary of the cohorts of the run's selector, [d]; NaN where `uncovered` is.
+        run_summary: mean summary of the cohorts of the run's selector, [d]; NaN where `uncovered_share` is.
         other_summary: mean summary of the other selector's cohorts, [d].
     """
 
     run: int
     gain: float
     log_ratio: float
-    uncovered: float
+    uncovered_share: float
     summary: Values
     run_summary: Values
     other_summary: Values
@@ -70,7 +70,7 @@ class PolicyEvaluation:
     Attributes:
         n_rounds: number of rounds that count.
         effective_size: effective sample size of their ratios.
-        uncovered: mean share of the other selector's cohorts that the run's selector cannot draw.
+        uncovered_share: mean share of the other selector's cohorts that the run's selector cannot draw.
         logged: mean gain of the runs' own cohorts.
         estimates: mean gain with its 95 % interval by estimator; empty if they are refused.
         reason: why there are no estimates; "" if there are.
@@ -79,7 +79,7 @@ class PolicyEvaluation:
 
     n_rounds: int
     effective_size: float
-    uncovered: float
+    uncovered_share: float
     logged: Mean
     estimates: Mapping[str, Mean] = field(default_factory=dict)
     reason: str = ""
@@ -100,17 +100,17 @@ def compare_round(
     """
     run_law, other_law = laws
     cohorts = other_law.sample(N_COHORTS, rng)
-    uncovered, summary = math.nan, history.summarise_cohorts(log, round.t, round.chosen[None])[0]
-    run_summary = np.full(len(summary), math.nan)
+    uncovered_share, cohort_summary = math.nan, history.summarise_cohorts(log, round.t, round.chosen[None])[0]
+    run_summary = np.full(len(cohort_summary), math.nan)
     if run_law.has_all_weights:
-        uncovered = 1 - float(np.mean([run_law.can_draw(cohort) for cohort in cohorts]))
+        uncovered_share = 1 - float(np.mean([run_law.can_draw(cohort) for cohort in cohorts]))
         run_summary = history.summarise_cohorts(log, round.t, run_law.sample(N_COHORTS, rng)).mean(axis=0)
     return ComparedRound(
         run=history.run,
         gain=history.gains[round.t],
         log_ratio=other_law.log_probability(round.chosen) - run_law.log_probability(round.chosen),
-        uncovered=uncovered,
-        summary=summary,
+        uncovered_share=uncovered_share,
+        summary=cohort_summary,
         run_summary=run_summary,
         other_summary=history.summarise_cohorts(log, round.t, cohorts).mean(axis=0),
     )
@@ -125,13 +125,13 @@ class RunHistory:
         levels: value of the metric before each round.
     """
 
-    def __init__(self, run: int, log: RunLog, levels: Values, sign: int) -> None:
+    def __init__(self, run: int, run_log: RunLog, levels: Values, sign: int) -> None:
         """Start before the first round; levels: the metric by step, NaN if it was not measured, [rounds + 1]."""
         self.run, self.levels, self.gains = run, levels[:-1], sign * np.diff(levels)
-        self._last_loss = np.full(log.n_clients, np.nan)
-        self._last_round = np.full(log.n_clients, -1)
+        self._last_loss = np.full(run_log.n_clients, np.nan)
+        self._last_round = np.full(run_log.n_clients, -1)
 
-    def add(self, round: LoggedRound) -> None:
+    def add_round(self, round: LoggedRound) -> None:
         """Add the outcome of a round."""
         losses = round.signals["train_loss"]
         is_known = np.isfinite(losses)
@@ -139,7 +139,7 @@ class RunHistory:
         self._last_round[round.arrived] = round.t
 
     def summarise_cohorts(
-        self, log: RunLog, t: int, cohorts: Int64[np.ndarray, "n cohort"]
+        self, run_log: RunLog, t: int, cohorts: Int64[np.ndarray, "n cohort"]
     ) -> Float64[np.ndarray, "n d"]:
         """Return the summary of each cohort of round t, the input of the reward model.
 
@@ -147,19 +147,19 @@ class RunHistory:
         samples, last reported losses, rounds since they trained and expected seconds. The last number is the distance
         of its class shares from those of all clients. The means and the distance follow once more, times the metric.
         """
-        known_loss = np.nanmean(self._last_loss) if np.isfinite(self._last_loss).any() else 0.0
-        by_client = [
-            log.info.n_train / log.info.n_train.mean(),
-            np.where(np.isfinite(self._last_loss), self._last_loss, known_loss),
+        mean_loss = np.nanmean(self._last_loss) if np.isfinite(self._last_loss).any() else 0.0
+        client_features = [
+            run_log.info.n_train / run_log.info.n_train.mean(),
+            np.where(np.isfinite(self._last_loss), self._last_loss, mean_loss),
             np.log1p(t - self._last_round),
-            log.info.expected_s / max(float(log.info.expected_s.mean()), 1e-12),
+            run_log.info.expected_s / max(float(run_log.info.expected_s.mean()), 1e-12),
         ]
-        counts, all_counts = log.info.class_counts[cohorts].sum(axis=1), log.info.class_counts.sum(axis=0)
-        shares, all_shares = counts / counts.sum(axis=1, keepdims=True), all_counts / all_counts.sum()
-        distance = np.abs(shares - all_shares).sum(axis=1) / 2
-        means = np.stack([*(values[cohorts].mean(axis=1) for values in by_client), distance], axis=1)
-        rounds = np.tile([self.levels[t], math.log1p(t)], (len(cohorts), 1))
-        return np.concatenate([rounds, means, means * self.levels[t]], axis=1)
+        class_counts, all_counts = run_log.info.class_counts[cohorts].sum(axis=1), run_log.info.class_counts.sum(axis=0)
+        class_shares, all_shares = class_counts / class_counts.sum(axis=1, keepdims=True), all_counts / all_counts.sum()
+        class_distance = np.abs(class_shares - all_shares).sum(axis=1) / 2
+        cohort_means = np.stack([*(values[cohorts].mean(axis=1) for values in client_features), class_distance], axis=1)
+        round_features = np.tile([self.levels[t], math.log1p(t)], (len(cohorts), 1))
+        return np.concatenate([round_features, cohort_means, cohort_means * self.levels[t]], axis=1)
 
 
 def predict_gains(rounds: Sequence[ComparedRound]) -> Float64[np.ndarray, "3 T"]:
@@ -178,24 +178,24 @@ def predict_gains(rounds: Sequence[ComparedRound]) -> Float64[np.ndarray, "3 T"]
     for run in np.unique(runs) if len(np.unique(runs)) > 1 else ():
         is_run = runs == run
         model = make_pipeline(StandardScaler(), RidgeCV(RIDGE_PENALTIES)).fit(summaries[0, ~is_run], gains[~is_run])
-        for kind in range(3):
-            rows = np.flatnonzero(is_run & np.isfinite(summaries[kind]).all(axis=1))
-            predictions[kind, rows] = model.predict(summaries[kind, rows]) if len(rows) else math.nan
+        for summary_index in range(3):
+            rows = np.flatnonzero(is_run & np.isfinite(summaries[summary_index]).all(axis=1))
+            predictions[summary_index, rows] = model.predict(summaries[summary_index, rows]) if len(rows) else math.nan
     return predictions
 
 
-def estimate_gain(rounds: Sequence[ComparedRound], excluded: Mapping[str, int]) -> PolicyEvaluation:
+def estimate_gain(rounds: Sequence[ComparedRound], excluded_rounds: Mapping[str, int]) -> PolicyEvaluation:
     """Return the estimates of the other selector's mean gain, or the reason for which there are none.
 
     Args:
         rounds: the rounds in which both selectors draw with known probabilities.
-        excluded: number of the other rounds, by reason.
+        excluded_rounds: number of the other rounds, by reason.
     """
     gains = np.array([r.gain for r in rounds])
     ratios = np.exp([r.log_ratio for r in rounds])
-    uncovered = float(np.mean([r.uncovered for r in rounds])) if rounds else math.nan
+    uncovered = float(np.mean([r.uncovered_share for r in rounds])) if rounds else math.nan
     size = float(ratios.sum() ** 2 / (ratios**2).sum()) if ratios.any() else 0.0
-    common = PolicyEvaluation(len(rounds), size, uncovered, mean_of(gains.tolist()), excluded=excluded)
+    common = PolicyEvaluation(len(rounds), size, uncovered, estimate_mean(gains.tolist()), excluded=excluded_rounds)
     if reason := find_refusal(common):
         return replace(common, reason=reason)
     return replace(common, estimates=dict(zip(ESTIMATORS, estimate(ratios, gains, predict_gains(rounds)), strict=True)))
@@ -212,17 +212,17 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
         gains: g_t, [T].
         predictions: q_t of the run's cohort, and its mean over the cohorts of the two selectors (`predict_gains`).
     """
-    predicted, run_predicted, other_predicted = predictions
-    weighted, residuals = ratios * gains, ratios * (gains - predicted)
-    differences = residuals - (gains - predicted)
-    normalised = float(weighted.sum() / ratios.sum())
+    predicted_gains, run_gains, other_gains = predictions
+    weighted_gains, residuals = ratios * gains, ratios * (gains - predicted_gains)
+    differences = residuals - (gains - predicted_gains)
+    normalised_gain = float(weighted_gains.sum() / ratios.sum())
     terms_by_value = (
-        (float(weighted.mean()), weighted),
-        (normalised, ratios * (gains - normalised) / ratios.mean()),
-        (float((other_predicted + residuals).mean()), residuals),
-        (float((other_predicted - run_predicted + differences).mean()), differences),
+        (float(weighted_gains.mean()), weighted_gains),
+        (normalised_gain, ratios * (gains - normalised_gain) / ratios.mean()),
+        (float((other_gains + residuals).mean()), residuals),
+        (float((other_gains - run_gains + differences).mean()), differences),
     )
-    return tuple(replace(mean_of(terms.tolist()), mean=value) for value, terms in terms_by_value)
+    return tuple(replace(estimate_mean(terms.tolist()), mean=value) for value, terms in terms_by_value)
 
 
 def find_refusal(evaluation: PolicyEvaluation) -> str:
@@ -230,10 +230,10 @@ def find_refusal(evaluation: PolicyEvaluation) -> str:
     if evaluation.n_rounds < 2:
         reasons = "; ".join(f"{n} rounds: {reason}" for reason, n in evaluation.excluded.items())
         return f"no overlap: in fewer than two rounds do both selectors draw with known probabilities ({reasons})"
-    if evaluation.uncovered > MAX_UNCOVERED:
+    if evaluation.uncovered_share > MAX_UNCOVERED:
         return (
-            f"no overlap: {100 * evaluation.uncovered:.1f} % of the other selector's cohorts have the probability zero "
-            "under the run's selector"
+            f"no overlap: {100 * evaluation.uncovered_share:.1f} % of the other selector's cohorts have the "
+            "probability zero under the run's selector"
         )
     if evaluation.effective_size < MIN_EFFECTIVE_SIZE:
         return (

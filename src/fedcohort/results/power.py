@@ -9,7 +9,7 @@ from statistics import median
 from fedcohort.results.difference import Difference
 from fedcohort.results.verdict import Rules
 
-POWER = 0.8
+TARGET_POWER = 0.8
 MAX_SEEDS = 100_000  # seeds: larger numbers are of no practical use
 
 
@@ -33,7 +33,10 @@ def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
     tested_differences = [difference for difference in differences if not difference.reason]
     median_std = median(difference.std for difference in tested_differences) if tested_differences else math.nan
     n = int(median(difference.n for difference in tested_differences)) if tested_differences else 0
-    needed, detectable = count_seeds(median_std, rules.worth, rules.alpha), least_difference(median_std, n, rules.alpha)
+    needed, detectable = (
+        count_seeds(median_std, rules.worth, rules.alpha),
+        least_difference(median_std, n, rules.alpha),
+    )
     return Power(needed, n, detectable)
 
 
@@ -51,7 +54,7 @@ def count_seeds(deviation: float, effect: float, alpha: float = 0.05) -> int | N
         return 2
 
     def is_detected(n: int) -> bool:
-        return _power(effect / deviation, n, alpha) >= POWER
+        return _compute_power(effect / deviation, n, alpha) >= TARGET_POWER
 
     n_enough = 2
     while n_enough < MAX_SEEDS and not is_detected(n_enough):  # doubled: far above, the power is not computed exactly
@@ -59,7 +62,7 @@ def count_seeds(deviation: float, effect: float, alpha: float = 0.05) -> int | N
     return bisect_left(range(n_enough), True, lo=max(2, n_enough // 2), key=is_detected)
 
 
-def _power(effect: float, n: int, alpha: float) -> float:
+def _compute_power(effect: float, n: int, alpha: float) -> float:
     from scipy.stats import chi2, t
     from statsmodels.stats.power import TTestPower
 
@@ -77,5 +80,5 @@ def least_difference(deviation: float, n: int, alpha: float = 0.05) -> float:
 
     if n < 2 or not math.isfinite(deviation):
         return math.nan
-    effect_size = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=POWER, alternative="two-sided")
+    effect_size = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=TARGET_POWER, alternative="two-sided")
     return float(effect_size) * deviation

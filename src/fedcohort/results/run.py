@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LATE_SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
-ROUNDING = 1e-9  # of a step
+STEP_ROUNDING = 1e-9  # of a step
 Kind = Literal["late", "last", "best"]
 RESULT_KINDS: tuple[Kind, ...] = ("late", "last", "best")
 Values = Float64[np.ndarray, "evaluations"]
@@ -41,7 +41,7 @@ def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
     is_trained = steps > 0
     window_end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
     is_counted = is_trained & (steps <= window_end)
-    is_in_window = is_counted & (steps > window_end * (1 - LATE_SHARE) + ROUNDING)
+    is_in_window = is_counted & (steps > window_end * (1 - LATE_SHARE) + STEP_ROUNDING)
     if is_in_window.sum() < MIN_EVALUATIONS:
         is_in_window = np.zeros(len(steps), dtype=bool)
         is_in_window[np.flatnonzero(is_counted)[-MIN_EVALUATIONS:]] = True
@@ -94,7 +94,7 @@ class Evaluations:
         steps, values = (rows[name].to_numpy(dtype=float) for name in ("round", metric))
         return cls(steps, values, {name: rows[name].to_numpy(dtype=float) for name in costs})
 
-    def up_to(self, horizon: int | None, clock_s: float) -> "Evaluations":
+    def cut_at_horizon(self, horizon: int | None, clock_s: float) -> "Evaluations":
         """Return the evaluations up to a horizon in rounds, which replaces the clock; all evaluations if it is None."""
         if horizon is None:
             return replace(self, clock_s=clock_s)
@@ -114,7 +114,7 @@ def measure_run(run: Evaluations, result_kind: Kind = "late", horizon: int | Non
         sign: -1 if a smaller metric is better, else 1.
     """
     if result_kind == "late" and run.has_clock and len(run.steps):
-        return mean_over_time(run.spent["virtual_s"], run.values, run.clock_s)
+        return average_over_time(run.spent["virtual_s"], run.values, run.clock_s)
     return sign * run_result(run.steps, sign * run.values, result_kind, horizon)
 
 
@@ -126,7 +126,7 @@ def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
     return max(int(is_in_window.sum()), 1)
 
 
-def mean_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> float:
+def average_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> float:
     """Return the mean over the last sixth of `clock_s` virtual seconds, weighted by the time of the newest model.
 
     A model counts from the end of its round until the end of the next one. Evaluations after `clock_s` do not count.

@@ -14,7 +14,7 @@ from fedcohort.record import metadata
 from fedcohort.record.history import MAIN_METRIC, History, wall_s
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.provenance import describe_forced
-from fedcohort.results.frame import EVALUATIONS
+from fedcohort.results.frame import EVALUATION_PREFIXES
 from fedcohort.results.target import find_crossing
 from fedcohort.round.budget import BudgetUse
 
@@ -28,7 +28,7 @@ MAX_NAMED_CLIENTS = 3  # clients that the warning names
 LOSS_METRICS = ("test/loss", "server_val/loss", "clients/loss_mean")
 
 
-def summarise(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
+def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | None = None) -> dict[str, Any]:
     """Return the content of `summary.json`.
 
     `final` has the last value of each metric that was measured. `earlier` has the round of each evaluation that the
@@ -41,7 +41,7 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         now_ms: time at which the run ended, in milliseconds since 1970; None for the current time.
     """
     final = history.final
-    last_steps = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATIONS)}
+    last_steps = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATION_PREFIXES)}
     current_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
     budget_use = BudgetUse().after_round(history.steps[-1] if history.steps else 0, final)
     return {
@@ -57,8 +57,8 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
         "final": final,
         "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final},
         "earlier": {name: step for name, step in last_steps.items() if step < history.steps[-1]},
-        "best": {name: best_value for name in BEST_METRICS if (best_value := _best(history, name))},
-        "reached": shares_of_best(history),
+        "best": {name: best_value for name in BEST_METRICS if (best_value := _find_best(history, name))},
+        "reached": list_reached_shares(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
         "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, current_ms]),
         "virtual_s": final.get("time/virtual_s"),
@@ -77,30 +77,30 @@ def summarise(info: RunInfo, history: History, status: str, now_ms: int | None =
     }
 
 
-def _best(history: History, name: str) -> dict[str, float] | None:
+def _find_best(history: History, name: str) -> dict[str, float] | None:
     """Return the highest value of an accuracy and the first round that reached it; None if it was not measured."""
     if name not in history.metrics or history.metrics[name].isna().all():
         return None
-    values = history.metrics[name].to_numpy()
-    index = int(np.nanargmax(values))
-    return {"value": float(values[index]), "round": history.steps[index]}
+    metric_values = history.metrics[name].to_numpy()
+    best_position = int(np.nanargmax(metric_values))
+    return {"value": float(metric_values[best_position]), "round": history.steps[best_position]}
 
 
-def shares_of_best(history: History) -> list[dict[str, Any]]:
+def list_reached_shares(history: History) -> list[dict[str, Any]]:
     """Return the first round that reached each of the `ACCURACY_SHARES` of the best test accuracy, and its cost.
 
     The list is empty if the test accuracy was never measured. `virtual_s` is None if no virtual time passes in the run,
     and `bytes` is None if bytes were not logged.
     """
     metrics = history.metrics
-    values = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
-    if not np.isfinite(values).any() or np.nanmax(values) <= 0:
+    accuracies = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
+    if not np.isfinite(accuracies).any() or np.nanmax(accuracies) <= 0:
         return []
     has_clock = CLOCK_METRIC in metrics and bool((metrics[CLOCK_METRIC] > 0).any())
     reached_shares = []
     for share in ACCURACY_SHARES:
-        target = share * float(np.nanmax(values))
-        index = find_crossing(history.steps, values, target)
+        target_accuracy = share * float(np.nanmax(accuracies))
+        index = find_crossing(history.steps, accuracies, target_accuracy)
         if index is None:  # the untrained model, which never counts, is the best
             continue
         row = metrics.iloc[index]
@@ -108,16 +108,19 @@ def shares_of_best(history: History) -> list[dict[str, Any]]:
         virtual_s = float(row[CLOCK_METRIC]) if has_clock else float("nan")
         cost = {"virtual_s": virtual_s, "bytes": total_bytes}
         finite_cost = {name: value if np.isfinite(value) else None for name, value in cost.items()}
-        reached_shares.append({"share": share, "target": target, "round": history.steps[index], **finite_cost})
+        reached_shares.append({"share": share, "target": target_accuracy, "round": history.steps[index], **finite_cost})
     return reached_shares
 
 
 def list_warnings(info: RunInfo, history: History) -> list[str]:
     """Return one line for each problem; none if the numbers can be read as they are."""
-    return [*(_no_update(info, history) or _never_arrived(info, history)), *(_diverged(history) or _loss_rose(history))]
+    return [
+        *(_warn_no_update(info, history) or _warn_never_arrived(info, history)),
+        *(_warn_diverged(history) or _warn_loss_rose(history)),
+    ]
 
 
-def _never_arrived(info: RunInfo, history: History) -> list[str]:
+def _warn_never_arrived(info: RunInfo, history: History) -> list[str]:
     """Report clients that were selected several times and whose updates never arrived."""
     selections = Counter(client for cohort in history.cohorts for client in cohort)
     arrived = {client for clients in history.arrived for client in clients}
@@ -133,18 +136,18 @@ def _never_arrived(info: RunInfo, history: History) -> list[str]:
     ]
 
 
-def _diverged(history: History) -> list[str]:
+def _warn_diverged(history: History) -> list[str]:
     """Report a last loss that is not finite; an accuracy is always finite."""
     for name in LOSS_METRICS:
         if not math.isfinite(loss := history.final.get(name, 0.0)):
-            column = history.metrics[name]
-            finite_rounds = column.index[np.isfinite(column.to_numpy())]
+            losses = history.metrics[name]
+            finite_rounds = losses.index[np.isfinite(losses.to_numpy())]
             since_text = f"last finite at round {finite_rounds[-1]}" if len(finite_rounds) else "never finite"
             return [f"the model has diverged: {name} is {loss} at round {history.measured[name][-1]}, {since_text}"]
     return []
 
 
-def _loss_rose(history: History) -> list[str]:
+def _warn_loss_rose(history: History) -> list[str]:
     """Report a finite loss that is many times the untrained model's."""
     for name in LOSS_METRICS:
         if name in history.final and (steps := history.measured[name])[0] == 0:
@@ -156,7 +159,7 @@ def _loss_rose(history: History) -> list[str]:
     return []
 
 
-def _no_update(info: RunInfo, history: History) -> list[str]:
+def _warn_no_update(info: RunInfo, history: History) -> list[str]:
     """Report a run in which no update changed the model, with the reasons."""
     rounds = [step for step in history.steps if step]
     if not rounds:
@@ -176,7 +179,7 @@ def _no_update(info: RunInfo, history: History) -> list[str]:
     if not any(map(len, history.cohorts)):
         reason = f"no client was selected ({options['availability']}, {options['selector']})"
     else:
-        reason = ", and ".join(name for name, is_true in reasons.items() if is_true) or no_arrival
+        reason = ", and ".join(name for name, applies in reasons.items() if applies) or no_arrival
     return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
 
 
@@ -189,6 +192,6 @@ def _drops_updates(history: History) -> bool:
 def list_rounds_with_update(history: History) -> list[int]:
     """Return the rounds in which at least one update arrived and the server's step was applied."""
     dropped_steps = history.metrics.get("round/dropped_step")
-    without_step = set() if dropped_steps is None else set(dropped_steps.index[dropped_steps > 0])
+    stepless_rounds = set() if dropped_steps is None else set(dropped_steps.index[dropped_steps > 0])
     arrivals = zip(history.steps, history.arrived, strict=True)
-    return [step for step, arrived in arrivals if step and len(arrived) and step not in without_step]
+    return [step for step, arrived_clients in arrivals if step and len(arrived_clients) and step not in stepless_rounds]

@@ -11,31 +11,31 @@ from fedcohort.results.summary import CLOCK_METRIC, DOWN_METRIC, UP
 WORST_METRIC = "clients/acc_worst5"
 SHORT_TABLE_SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL_TIME_LABEL = "wall time (this machine)"
-COSTS = ("time/", "comm/", "comp/", "energy/", "privacy/")
-METRIC_ROWS, MEANS = (
+COST_PREFIXES = ("time/", "comm/", "comp/", "energy/", "privacy/")
+METRIC_ROWS, MEAN_ROWS = (
     [(label, name, getattr(units, show)) for name, (label, show) in NAMES[kind].items()] for kind in ("last", "mean")
 )
 Rows = list[tuple[str, str]]
 
 
-def older_round(summary: Mapping[str, Any], name: str) -> str:
+def format_older_round(summary: Mapping[str, Any], name: str) -> str:
     """Return `, of round 20` if the last value of a metric is of an earlier round (`eval.every`), else ""."""
     step = summary["earlier"].get(name)
     return "" if step is None else f", of round {step}"
 
 
-def rows(summary: Mapping[str, Any]) -> Rows:
+def list_short_rows(summary: Mapping[str, Any]) -> Rows:
     """Return label and value of each row of the short summary; a metric that was never measured has no row."""
     final = summary["final"]
     table = []
     if "test/acc" in final:
-        table.append((f"test accuracy{older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
+        table.append((f"test accuracy{format_older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
     if best := summary["best"].get("test/acc"):
         table.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
-    table += _metric_rows(summary, lambda name: name == WORST_METRIC)
+    table += _list_metric_rows(summary, lambda name: name == WORST_METRIC)
     table.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
-    table += _reached_rows(summary, lambda share: share == SHORT_TABLE_SHARE)
-    table += _metric_rows(summary, lambda name: name == CLOCK_METRIC)
+    table += _list_reached_rows(summary, lambda share: share == SHORT_TABLE_SHARE)
+    table += _list_metric_rows(summary, lambda name: name == CLOCK_METRIC)
     if {DOWN_METRIC, UP} <= final.keys():
         table.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP])))
     if summary["forced"]:
@@ -45,47 +45,47 @@ def rows(summary: Mapping[str, Any]) -> Rows:
     return [*table, (WALL_TIME_LABEL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
 
 
-def more_rows(summary: Mapping[str, Any]) -> Rows:
+def list_further_rows(summary: Mapping[str, Any]) -> Rows:
     """Return label and value of each row of the full summary that the short one leaves out."""
     final, means = summary["final"], summary["means"]
     table = []
     if "test/loss" in final:
-        table.append((f"test loss{older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
-    table += _reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
-    table += _metric_rows(summary, lambda name: name not in (WORST_METRIC, CLOCK_METRIC))
-    table += [(label, value_format(means[name])) for label, name, value_format in MEANS if name in means]
+        table.append((f"test loss{format_older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
+    table += _list_reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
+    table += _list_metric_rows(summary, lambda name: name not in (WORST_METRIC, CLOCK_METRIC))
+    table += [(label, value_format(means[name])) for label, name, value_format in MEAN_ROWS if name in means]
     if "select/share_min" in final and "select/share_max" in final:
-        low, high = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
-        table.append(("share of rounds that selected a client, min to max", f"{low} to {high}"))
+        lowest_share, highest_share = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
+        table.append(("share of rounds that selected a client, min to max", f"{lowest_share} to {highest_share}"))
     if "select/departure" in final:
-        names = ("select/departure", "select/departure_uniform")
-        departure_from_uniform, departure_of_uniform_draw = (units.number(final[name]) for name in names)
-        text = f"{departure_from_uniform} (a uniform draw: {departure_of_uniform_draw})"
-        table.append(("departure from uniform selection", text))
+        departure_metrics = ("select/departure", "select/departure_uniform")
+        departure_from_uniform, departure_of_uniform_draw = (units.number(final[name]) for name in departure_metrics)
+        departure_text = f"{departure_from_uniform} (a uniform draw: {departure_of_uniform_draw})"
+        table.append(("departure from uniform selection", departure_text))
     return table
 
 
-def cost_rows(summary: Mapping[str, Any]) -> Rows:
+def list_cost_rows(summary: Mapping[str, Any]) -> Rows:
     """Return the rows of the run's cost: in total, and until it reached shares of its best accuracy."""
-    table = _metric_rows(summary, lambda name: name.startswith(COSTS))
-    return [*table, *_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
+    table = _list_metric_rows(summary, lambda name: name.startswith(COST_PREFIXES))
+    return [*table, *_list_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
 
 
-def _metric_rows(summary: Mapping[str, Any], is_shown: Callable[[str], bool]) -> Rows:
+def _list_metric_rows(summary: Mapping[str, Any], is_shown: Callable[[str], bool]) -> Rows:
     final = summary["final"]
     return [
-        (label + older_round(summary, name), value_format(final[name]))
+        (label + format_older_round(summary, name), value_format(final[name]))
         for label, name, value_format in METRIC_ROWS
         if name in final and is_shown(name)
     ]
 
 
-def _reached_rows(summary: Mapping[str, Any], is_shown: Callable[[float], bool]) -> Rows:
+def _list_reached_rows(summary: Mapping[str, Any], is_shown: Callable[[float], bool]) -> Rows:
     """Return rows with the cost to reach shares of the best accuracy; [] if the untrained model was the best."""
     best_accuracy = summary["best"].get(MAIN_METRIC)
     if best_accuracy is not None and best_accuracy["round"] == 0:
         return []
-    return [describe_share(entry) for entry in summary["reached"] if is_shown(entry["share"])]
+    return [describe_share(share_facts) for share_facts in summary["reached"] if is_shown(share_facts["share"])]
 
 
 def describe_share(share_facts: dict[str, Any]) -> tuple[str, str]:

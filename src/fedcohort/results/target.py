@@ -24,7 +24,7 @@ from fedcohort.results.metric import is_share
 from fedcohort.results.run import Evaluations, Numbers
 from fedcohort.results.verdict import BETTER, FASTER, SLOWER, UNREACHED, WORSE, Rules, equivalence_p, name_verdict
 
-LEVEL = 0.95  # of the baseline's mean result, the default target
+DEFAULT_LEVEL = 0.95  # of the baseline's mean result, the default target
 TOLERANCE = 1e-6  # of the target
 BASELINE, BEST_OF = "baseline", "best_of:"  # values of the option `target`, other than a number
 CROSSINGS = ("window", "first")
@@ -46,7 +46,7 @@ class Target:
 
     value: float | None = None
     best_of: Sequence[str] = ()
-    level: float = LEVEL
+    level: float = DEFAULT_LEVEL
     crossing: str = "window"
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ class MedianCost:
     n: int
 
 
-def parse_target(text: str, metric: str, level: float = LEVEL, crossing: str = "window") -> Target:
+def parse_target(text: str, metric: str, level: float = DEFAULT_LEVEL, crossing: str = "window") -> Target:
     """Return the target that an option names: a number, `baseline`, or `best_of:` and conditions.
 
     Raises `OptionError` for other texts, and for a share outside [0, 1].
@@ -135,15 +135,15 @@ def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int 
         window: number of evaluations that are averaged.
         sign: 1 if a larger metric is better, else -1.
     """
-    values = run.values
+    masked_values = run.values
     if run.has_clock:
-        values = np.where(run.spent["virtual_s"] <= run.clock_s, values, -sign * math.inf)
-    crossing = find_crossing(run.steps, values, target, window, sign)
-    index, is_met = (-1, False) if crossing is None else (crossing, True)
-    return {name: Cost(float(costs[index]), is_met) for name, costs in run.spent.items()}
+        masked_values = np.where(run.spent["virtual_s"] <= run.clock_s, masked_values, -sign * math.inf)
+    crossing = find_crossing(run.steps, masked_values, target, window, sign)
+    cost_position, is_met = (-1, False) if crossing is None else (crossing, True)
+    return {name: Cost(float(costs[cost_position]), is_met) for name, costs in run.spent.items()}
 
 
-def median_cost(costs: Sequence[Cost]) -> MedianCost:
+def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
     """Return the median of the costs over seeds; NaN without any."""
     if not costs:
         return MedianCost(math.nan, math.nan, 0, 0)
@@ -153,7 +153,7 @@ def median_cost(costs: Sequence[Cost]) -> MedianCost:
     return MedianCost(median_value, lower, sum(cost.met for cost in costs), len(costs))
 
 
-def baseline_target(results: Numbers, level: float = LEVEL, start_value: float = 0.0) -> float:
+def compute_baseline_target(results: Numbers, level: float = DEFAULT_LEVEL, start_value: float = 0.0) -> float:
     """Return the default target: `level` of the way from `start_value` to the baseline's mean result over seeds.
 
     One target holds for all seeds of a setting. A separate target for each seed would make an equal method look 3 to
@@ -178,7 +178,7 @@ class SpeedUp:
         high: upper end of the 95 % interval; NaN without an interval.
         p: p-value of the paired t-test on the logarithms.
         n: number of pairs.
-        unmet: number of pairs in which neither run met the target within the cost that both spent; their ratio is 1.
+        n_unmet: number of pairs in which neither run met the target within the cost that both spent; their ratio is 1.
         bound: EXACT if all runs met the target. AT_LEAST if only runs of the baseline ended before it, AT_MOST if only
             runs of the method did, RESTRICTED if runs of both did.
         median: median ratio, where a run that never met the target comes after all others; NaN if not determined.
@@ -190,7 +190,7 @@ class SpeedUp:
     high: float
     p: float
     n: int
-    unmet: int
+    n_unmet: int
     bound: str
     median: float
     logs: Difference
@@ -198,39 +198,39 @@ class SpeedUp:
     @property
     def reached(self) -> bool:
         """Whether at least half of the pairs met the target, so that the ratio is informative."""
-        return 2 * self.unmet <= self.n
+        return 2 * self.n_unmet <= self.n
 
 
-def speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[int, Cost]) -> SpeedUp:
+def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[int, Cost]) -> SpeedUp:
     """Return the speed-up over the baseline on common seeds; both arguments are costs by seed."""
     common_seeds = sorted(set(baseline_costs) & set(method_costs))
     log_ratios, extreme_logs = dict[int, float](), list[float]()
-    n_unmet, base_is_later, method_is_later = 0, False, False
+    n_unmet, baseline_is_later, method_is_later = 0, False, False
     for seed in common_seeds:
         b, m = baseline_costs[seed], method_costs[seed]
         common_horizon = min((cost.value for cost in (b, m) if not cost.met), default=math.inf)
         b_met, m_met = (cost.met and cost.value <= common_horizon for cost in (b, m))
-        cost_b, cost_m = min(b.value, common_horizon), min(m.value, common_horizon)
-        is_spent = cost_b > 0 and cost_m > 0
-        log_ratios[seed] = math.log(cost_b) - math.log(cost_m) if is_spent else math.nan
+        baseline_cost, method_cost = min(b.value, common_horizon), min(m.value, common_horizon)
+        is_spent = baseline_cost > 0 and method_cost > 0
+        log_ratios[seed] = math.log(baseline_cost) - math.log(method_cost) if is_spent else math.nan
         n_unmet += not b_met and not m_met
-        base_is_later |= not b.met and m.met and m.value < common_horizon
+        baseline_is_later |= not b.met and m.met and m.value < common_horizon
         method_is_later |= not m.met and b.met and b.value < common_horizon
         extreme_logs.append(math.inf if m_met and not b_met else -math.inf if b_met and not m_met else log_ratios[seed])
     mean_log_ratio = summarise_differences(log_ratios, largest_value=1.0)
     ratio, low, high = (math.exp(value) for value in (mean_log_ratio.mean, mean_log_ratio.low, mean_log_ratio.high))
     bound_names = {(False, False): EXACT, (True, False): AT_LEAST, (False, True): AT_MOST, (True, True): RESTRICTED}
-    bound = bound_names[base_is_later, method_is_later]
+    bound_name = bound_names[baseline_is_later, method_is_later]
     with np.errstate(invalid="ignore"):  # NaN if the two middle values are minus infinity and infinity
         median = float(np.exp(np.median(extreme_logs))) if extreme_logs else math.nan
-    return SpeedUp(ratio, low, high, mean_log_ratio.p, mean_log_ratio.n, n_unmet, bound, median, mean_log_ratio)
+    return SpeedUp(ratio, low, high, mean_log_ratio.p, mean_log_ratio.n, n_unmet, bound_name, median, mean_log_ratio)
 
 
-def judge_speed(result: SpeedUp, p: float, rules: Rules) -> str:
+def judge_speed(speed_up: SpeedUp, p: float, rules: Rules) -> str:
     """Return the verdict on a speed-up; p: its p-value after the correction of the claim's family."""
-    if not result.reached:
+    if not speed_up.reached:
         return UNREACHED
-    logs = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.seeds)
-    p_equivalent = equivalence_p(result.logs.values, logs.margin)
-    verdict = name_verdict(result.logs.mean, p, p_equivalent, result.n, logs)
+    log_rules = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.seeds)
+    p_equivalent = equivalence_p(speed_up.logs.values, log_rules.margin)
+    verdict = name_verdict(speed_up.logs.mean, p, p_equivalent, speed_up.n, log_rules)
     return {BETTER: FASTER, WORSE: SLOWER}.get(verdict, verdict)

@@ -27,9 +27,9 @@ import numpy as np
 from fedcohort.results.difference import Difference
 from fedcohort.results.run import Numbers
 
-BETTER, WORSE, EQUIVALENT, OPEN = "better", "worse", "equivalent", "not settled"
+BETTER, WORSE, EQUIVALENT, NOT_SETTLED = "better", "worse", "equivalent", "not settled"
 DIFFERENT = "different, below the minimum effect"
-TOO_FEW, DIVERGED, UNIFORM = "too few seeds", "diverged", "same on all seeds"
+TOO_FEW_SEEDS, DIVERGED, SAME_ON_ALL_SEEDS = "too few seeds", "diverged", "same on all seeds"
 FASTER, SLOWER, UNREACHED = "faster", "slower", "target not reached"
 Test = TypeVar("Test", bound=Hashable)
 
@@ -80,10 +80,10 @@ def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rule
         rules: level, minimum effect and number of seeds.
     """
     if n < rules.seeds:
-        return TOO_FEW
+        return TOO_FEW_SEEDS
     if p < rules.alpha:
         return (BETTER if mean > 0 else WORSE) if abs(mean) >= rules.least else DIFFERENT
-    return EQUIVALENT if p_equivalent < rules.alpha else OPEN
+    return EQUIVALENT if p_equivalent < rules.alpha else NOT_SETTLED
 
 
 def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
@@ -91,11 +91,11 @@ def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
     if difference.diverged:
         return DIVERGED
     if difference.n >= rules.seeds and not math.isfinite(difference.p):
-        return UNIFORM
+        return SAME_ON_ALL_SEEDS
     return name_verdict(difference.mean, p, equivalence_p(difference.values, rules.margin), difference.n, rules)
 
 
-def sign_of(verdict: str) -> int:
+def sign_of_verdict(verdict: str) -> int:
     """Return 1 for better or faster, -1 for worse or slower, else 0."""
     return 1 if verdict in (BETTER, FASTER) else -1 if verdict in (WORSE, SLOWER) else 0
 
@@ -109,9 +109,9 @@ def adjust(p_values: Sequence[float]) -> list[float]:
     """
     adjusted_p = np.array(p_values, dtype=float)
     test_positions = np.flatnonzero(np.isfinite(adjusted_p))
-    by_p_value = test_positions[np.argsort(adjusted_p[test_positions], kind="stable")]
-    factors = np.arange(len(by_p_value), 0, -1)
-    adjusted_p[by_p_value] = np.minimum(np.maximum.accumulate(adjusted_p[by_p_value] * factors), 1.0)
+    sorted_positions = test_positions[np.argsort(adjusted_p[test_positions], kind="stable")]
+    factors = np.arange(len(sorted_positions), 0, -1)
+    adjusted_p[sorted_positions] = np.minimum(np.maximum.accumulate(adjusted_p[sorted_positions] * factors), 1.0)
     return [float(p) for p in adjusted_p]
 
 

@@ -224,7 +224,7 @@ class Dispatcher:
         pace_context = PaceContext(draws.round, clients, cost_model.units, self._time_all_jobs(rates), expected_timing)
         announced_s = components.deadline.announce(state.deadline, pace_context)
         jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), announced_s))
-        with self.queries.stopwatch.stage("probe"):
+        with self.queries.stopwatch.measure_stage("probe"):
             first_losses = self.samples.measure_losses(measuring_ids)
         jobs = self.samples.choose_samples(state.samples, jobs, first_losses, draws)
         timing = components.device.sample(clients, job_work(cost_model.count_samples(clients, jobs.rows)), draws)

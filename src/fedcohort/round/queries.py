@@ -116,7 +116,7 @@ class Queries:
             raise FedcohortError(f"the selector can't probe {probe.signal!r}, which clients do not measure on request")
         if not are_all_available(probe.clients, available):
             raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
-        with self.stopwatch.stage("probe"):
+        with self.stopwatch.measure_stage("probe"):
             if isinstance(signal, Forecast):
                 values = signal.compute(ready_share, probe.clients, probe.options)
             elif isinstance(signal, Measured):
@@ -129,12 +129,12 @@ class Queries:
 
     def report_measured(self, name: str, signal: Measured, clients: Ids, round: int) -> Values:
         """Return a signal that the aggregator queries in round t, as `clients` report it, [len(clients)]."""
-        with self.stopwatch.stage("probe"):
+        with self.stopwatch.measure_stage("probe"):
             return self.client_reports.answer_query(name, clients, signal.measure(self.measurer, clients, {}), round)
 
     def measure_on_server(self) -> Mapping[str, float]:
         """Return the signals that the server measures for the selector, by name."""
-        with self.stopwatch.stage("probe"):
+        with self.stopwatch.measure_stage("probe"):
             values = {name: signal.measure(self.measurer) for name, signal in self.server_signals.items()}
         return {
             name: check_number(f"the signal {name!r}: the result", value, allow_nan=True)

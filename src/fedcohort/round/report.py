@@ -50,7 +50,7 @@ def make_report(
     metrics, clients_every = dict(server_metrics), settings.clients_every
     client_table = _start_table(setup, state, round_end, arrivals)
     if clients_every and step % clients_every == 0:
-        with stopwatch.stage("evaluate"), setup.average.load_average():
+        with stopwatch.measure_stage("evaluate"), setup.average.load_average():
             clients = choose_evaluated_clients(federation.n_clients, settings.clients_sample, settings.seed)
             client_scalars, metrics_by_client = measure_clients(network, federation, clients)
         metrics |= client_scalars
@@ -60,7 +60,7 @@ def make_report(
         metrics |= setup.score_correlation.measure_correlations(round_end.selection)
     if "test/acc" in metrics:
         if (attribute := federation.server_test_attribute) is not None:
-            with stopwatch.stage("evaluate"), setup.average.load_average():
+            with stopwatch.measure_stage("evaluate"), setup.average.load_average():
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, attribute)
         metrics["test/acc_best"] = state.best_acc = max_accuracy(state.best_acc, metrics["test/acc"])
     metrics |= measure_data(federation, arrivals, setup.dispatcher.client_reports.is_attacker)

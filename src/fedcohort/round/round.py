@@ -55,7 +55,7 @@ class RoundRunner:
         Returns:
             The tasks of this process, in groups that are trained at once, and the collector of their updates.
         """
-        with self.stopwatch.stage("select"):
+        with self.stopwatch.measure_stage("select"):
             dispatch = self.setup.dispatcher.dispatch(round, self.state)
             dispatch = refill_places(dispatch, self.setup.dispatcher, self.state)
             self.round_end = close_round(dispatch, self.setup.dispatcher, self.state)
@@ -72,7 +72,7 @@ class RoundRunner:
         """Aggregate the updates of all processes and take the server's step."""
         if self.round_end is None:
             raise ValueError("no round has begun")
-        with self.stopwatch.stage("aggregate"):
+        with self.stopwatch.measure_stage("aggregate"):
             arrivals = collector.combine_ranks(reduce_sum, reduce_max)
             full_update = self._measure_full_update(self.round_end.round)  # before w_t changes
             arrivals, self.state = self.setup.server_step.finish_round(self.round_end, arrivals, self.state)

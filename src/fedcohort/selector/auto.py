@@ -28,11 +28,11 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
-from fedcohort.diagnosis.class_balance import balanced_cohort, effective_classes_of_cohorts
+from fedcohort.diagnosis.class_balance import balance_cohort, compute_cohort_classes
 from fedcohort.diagnosis.excess_loss import ClassLosses
 from fedcohort.diagnosis.label_noise import choose_pool, estimate_noise
 from fedcohort.diagnosis.noise_watch import NoiseWatch, rounds_between_probes
-from fedcohort.diagnosis.speeds import Durations, estimate_speeds, fast_clients
+from fedcohort.diagnosis.speeds import Durations, choose_fast_clients, estimate_speeds
 from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -161,7 +161,7 @@ class Auto(Selector[State]):
         state = self._decide_balance(state, pool, ctx)
         candidates = ctx.available[pool[ctx.available]]
         if state.is_balanced and len(candidates) >= ctx.cohort:
-            clients = balanced_cohort(state.counts, state.n_selections, candidates, ctx.cohort - n_probation, ctx.rng)
+            clients = balance_cohort(state.counts, state.n_selections, candidates, ctx.cohort - n_probation, ctx.rng)
         if n_probation:
             excluded_ids = np.setdiff1d(ctx.available[~state.in_pool[ctx.available]], clients)
             clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, n_probation, ctx.rng))
@@ -198,7 +198,7 @@ class Auto(Selector[State]):
         is_known = pool & (state.counts.sum(1) > 0)
         if state.watch.is_suspected or not is_known.any():
             return replace(state, is_undecided=False, is_balanced=False)
-        classes_of_cohorts, classes_of_pool = effective_classes_of_cohorts(state.counts, is_known, ctx.cohort, ctx.rng)
+        classes_of_cohorts, classes_of_pool = compute_cohort_classes(state.counts, is_known, ctx.cohort, ctx.rng)
         is_uneven = classes_of_cohorts < self.even * classes_of_pool
         needs_counts = is_uneven and bool(is_known.sum() < MIN_KNOWN_SHARE * pool.sum())
         is_balanced = is_uneven and not needs_counts
@@ -244,7 +244,7 @@ class Auto(Selector[State]):
         if not speeds.low > self.speed_bound or not is_known.any():
             return replace(state, is_fast=np.ones_like(state.is_fast))
         cohort = len(outcome.selection.clients)
-        is_fast, _ = fast_clients(speeds, state.counts, is_known, cohort, self.cover, self.speed_gain)
+        is_fast, _ = choose_fast_clients(speeds, state.counts, is_known, cohort, self.cover, self.speed_gain)
         message = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
         log.info(message, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
         return replace(state, is_fast=is_fast | ~is_known)

@@ -9,14 +9,14 @@ from fedcohort.host.time_limit import time_limit
 from fedcohort.report.comparison import page
 from fedcohort.results.frame import read_curves
 from fedcohort.results.matching.match import match
-from fedcohort.results.matching.question import Answer, Question, answer
+from fedcohort.results.matching.question import Answer, Question, answer_question
 from fedcohort.tracking import report, runs, server
-from fedcohort.tracking.runs import Query
+from fedcohort.tracking.runs import RunQuery
 
 ALL_RUNS = "all runs"
 
 
-def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S) -> Answer:
+def read_answer(query: RunQuery, question: Question, wait_s: float = server.SWEEP_WAIT_S) -> Answer:
     """Read the runs of `query` from MLflow and compare them as `question` asks.
 
     Raises `OptionError`; `TrackingError` where MLflow fails or takes longer than `wait_s` seconds.
@@ -25,13 +25,13 @@ def read_answer(query: Query, question: Question, wait_s: float = server.WAIT_S)
     try:
         with time_limit(wait_s, "reading the runs (wait_s)"):
             client = runs.connect(query)
-            query = runs.resolve(client, query)
+            query = runs.resolve_sweep(client, query)
             matched_runs = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
             curves = runs.read_curves(client, matched_runs.runs, q.metrics)
     except server.expected_errors() as error:
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)})") from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
-    return answer(replace(q, source=source), matched_runs, curves)
+    return answer_question(replace(q, source=source), matched_runs, curves)
 
 
 def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapping[str, str] | None = None) -> Answer:
@@ -51,27 +51,30 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
     required_values = (conditions or {}).items()
     compared = [run for run in runs.read_folders(paths.values()) if all(run.fact(k) == v for k, v in required_values)]
     matched_runs = match(compared, q.rows, q.cols, *q.metrics, baseline=q.baseline)
-    return answer(q, matched_runs, read_curves([paths[run.id] for run in matched_runs.runs], q.metrics))
+    return answer_question(q, matched_runs, read_curves([paths[run.id] for run in matched_runs.runs], q.metrics))
 
 
-def publish(result: Answer, query: Query, files: Sequence[Path], wait_s: float = server.WAIT_S) -> str:
+def publish(result: Answer, query: RunQuery, files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S) -> str:
     """Create or rewrite the report's run in MLflow, and return its name and id.
 
     Raises `TrackingError` if MLflow fails or takes longer than `wait_s` seconds.
     """
     try:
         with time_limit(wait_s, "finding the sweep (wait_s)"):
-            query = runs.resolve(runs.connect(query), query)
-        title, server_place = page.title(result), server.place(query.tracking_uri, query.experiment, Path("logs"))
+            query = runs.resolve_sweep(runs.connect(query), query)
+        title, server_place = (
+            page.format_title(result),
+            server.locate(query.tracking_uri, query.experiment, Path("logs")),
+        )
         with time_limit(wait_s, "sending the report (wait_s)"):
-            id = report.publish(
+            id = report.publish_report(
                 server_place,
                 name=f"report: {title}",
                 sweep=query.sweep,
                 about=query.sweep or query.filter or ALL_RUNS,
                 verdict=" ".join(page.list_verdicts(result)) or f"{title}, without a verdict",
                 note=page.to_markdown(result),
-                files=sorted(files, key=lambda file: file.name != page.PAGE),
+                files=sorted(files, key=lambda file: file.name != page.PAGE_FILE),
             )
     except server.expected_errors() as error:
         raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.root_cause(error)})") from error

@@ -56,7 +56,7 @@ def fit(
         FedcohortError: if training fails.
         SystemExit: with the code of the signal that stopped the run.
     """
-    messages.quiet_lightning()
+    messages.silence_lightning()
     config = composition.config
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}

@@ -25,7 +25,7 @@ def check_count_per_core(option: str, value: object, *, allow_auto: bool = False
     """Check a number of processes or threads; allow_auto: whether the value auto is allowed."""
     if allow_auto and value == "auto":
         return
-    n_cores = cores.available_cores()
+    n_cores = cores.count_available_cores()
     if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PER_CORE * n_cores:
         allowed_text = f"an integer in [1, {PER_CORE * n_cores}]{' or auto' if allow_auto else ''}"
         reason = f"{PER_CORE} for each of the {n_cores} cores that this process may use"
@@ -34,7 +34,7 @@ def check_count_per_core(option: str, value: object, *, allow_auto: bool = False
 
 def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
     """Check that forked processes have one thread each: a pool of threads does not survive a fork."""
-    devices = cores.available_cores() if trainer["devices"] == "auto" else trainer["devices"]
+    devices = cores.count_available_cores() if trainer["devices"] == "auto" else trainer["devices"]
     is_forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
     if is_forked and trainer["threads"] > 1:
         allowed_text = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"

@@ -106,7 +106,7 @@ def _reuse_finished_run(path: Path, budget: Budget, run_observers: RunObservers,
     for observer in run_observers.observers:
         observer.catch_up(path)
     if job:
-        is_own = job.id in sweeps.sweeps_of(path)
+        is_own = job.id in sweeps.list_sweeps_of_run(path)
         sweeps.add_sweep(path, job.id)
         job.folder = path
         job.end = "done" if is_own and slurm.find_restarted_job() else "skipped"

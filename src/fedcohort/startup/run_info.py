@@ -50,7 +50,7 @@ def describe_run(
         config=config,
         config_hash=folder.config_hash(config),
         seed=config["seed"],
-        tags={**_list_tags(loop), **sweeps.sweeps_tag(path, sweep)},
+        tags={**_list_tags(loop), **sweeps.make_sweeps_tag(path, sweep)},
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],

@@ -123,7 +123,7 @@ class Study:
         return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
     def cost_source(self, method: str) -> str:
-        """Return the method whose cost a reference of equal cost has; other methods as they are."""
+        """Return the method whose cost limits a reference of equal cost (`same_cost`); other methods as they are."""
         return self.same_cost[method].method if method in self.same_cost else method
 
     def seeds_of(self, method: str) -> Sequence[int]:

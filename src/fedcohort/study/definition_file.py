@@ -24,7 +24,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import RESULT_KINDS
-from fedcohort.results.target import LEVEL, Target
+from fedcohort.results.target import DEFAULT_LEVEL, Target
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import checks
 from fedcohort.study.definition import (
@@ -55,7 +55,7 @@ def load_study(folder: Path) -> Study:
     path = folder / STUDY_FILE
     if not path.is_file():
         study_names = ", ".join(sorted(study_file.parent.name for study_file in folder.parent.glob(f"*/{STUDY_FILE}")))
-        raise OptionError(f"there is no study {folder.name!r}; there are {study_names or 'none'} in {folder.parent}")
+        raise OptionError(f"{folder.parent} has no study {folder.name!r}: type one of {study_names or '(none)'}")
     with checks.name_file_in_errors(path, REQUIRED_OPTIONS):
         return _read_study(folder, read_yaml(path))
 
@@ -170,7 +170,7 @@ def _read_method(option: str, value: object, allowed_text: str) -> tuple[str, Ov
 
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
-    baseline_target = Target(level=LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
+    baseline_target = Target(level=DEFAULT_LEVEL if node["level"] is None else node["level"], crossing=node["crossing"])
     read_target = partial(checks.read_target, metric=node["metric"], baseline_target=baseline_target)
     target, setting_nodes = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
     settings = {name: _read_setting(name, value, target, read_target) for name, value in setting_nodes.items()}

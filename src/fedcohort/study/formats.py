@@ -8,7 +8,7 @@ from statistics import median
 from fedcohort.report.table import EMPTY_CELL
 from fedcohort.results.difference import Difference, Mean
 from fedcohort.results.headroom import ShareClosed
-from fedcohort.results.metric import unit_of
+from fedcohort.results.metric import find_metric_unit
 from fedcohort.study.definition import Study
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict
 
@@ -61,7 +61,7 @@ class Format:
 
 def choose_format(study: Study, metric: str) -> Format:
     """Return the format of a study; values without a unit are shown in hundredths."""
-    unit = unit_of(metric)
+    unit = find_metric_unit(metric)
     factor, name = (unit.factor, unit.difference) if unit.name else (100.0, "hundredths")
     return Format(factor, name, study.rules.seeds)
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedcohort.results.compare import Entry, compare_results
-from fedcohort.results.difference import NO_DIFFERENCE, Difference, collapses, summarise_differences
-from fedcohort.results.frame import clock_of_budget
+from fedcohort.results.compare import CellResult, compare_results
+from fedcohort.results.difference import NO_DIFFERENCE, Difference, is_collapsing, summarise_differences
+from fedcohort.results.frame import read_clock_limit
 from fedcohort.results.headroom import ShareClosed, Winner, cross_fit, share_closed
 from fedcohort.results.overall import rank_values
 from fedcohort.results.power import measure_power
-from fedcohort.results.target import Cost, median_cost
+from fedcohort.results.target import Cost, find_median_cost
 from fedcohort.results.verdict import adjust_families
 from fedcohort.study import ranking
 from fedcohort.study.definition import METHOD, ORACLE, ConditionKey, Study, list_conditions
@@ -52,11 +52,11 @@ def judge_settings(study: Study, results: Results) -> Verdict:
         for method, verdict in settings[setting].methods.items():
             if verdict.role == METHOD and verdict.is_compared:
                 by_method.setdefault(method, []).append(verdict.difference)
-    collapsing_methods = frozenset(method for method, differences in by_method.items() if collapses(differences))
+    collapsing_methods = frozenset(method for method, differences in by_method.items() if is_collapsing(differences))
     return Verdict(settings, None, _count_missing_seeds(study, runs), collapsing_methods)
 
 
-def adjust_p_values(study: Study, entries: Mapping[ConditionKey, Entry]) -> dict[ConditionKey, PValues]:
+def adjust_p_values(study: Study, entries: Mapping[ConditionKey, CellResult]) -> dict[ConditionKey, PValues]:
     """Correct the p-values of methods for each claim; those of other roles stay as they are.
 
     Variants of one idea share the family of their settings. A method with too few seeds for a verdict is in no family.
@@ -65,7 +65,7 @@ def adjust_p_values(study: Study, entries: Mapping[ConditionKey, Entry]) -> dict
     tested_p_values = {
         cell: entry.difference.p
         for cell, entry in entries.items()
-        if not entry.untested and entry.difference and entry.difference.n >= study.rules.seeds
+        if not entry.is_untested and entry.difference and entry.difference.n >= study.rules.seeds
     }
     group_by_method = {method: name for name, methods in study.variants.items() for method in methods}
     of_method = p_values | adjust_families(tested_p_values, lambda cell: group_by_method.get(cell[1], cell[1]))
@@ -74,7 +74,7 @@ def adjust_p_values(study: Study, entries: Mapping[ConditionKey, Entry]) -> dict
 
 
 def _judge_setting(
-    study: Study, setting: str, runs: ranking.RowsByMethod, compared: Mapping[str, tuple[Entry, PValues]]
+    study: Study, setting: str, runs: ranking.RowsByMethod, compared: Mapping[str, tuple[CellResult, PValues]]
 ) -> SettingVerdict:
     differences = {
         method: entry.difference for method, (entry, _) in compared.items() if entry.difference and entry.difference.n
@@ -99,9 +99,9 @@ def _judge_setting(
             share_closed=_measure_share_closed(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row[name] for row in rows])) for name in COST_NAMES},
-            target={axis: median_cost([target_cost(row, axis) for row in rows]).value for axis in TARGET_AXES},
+            target={axis: find_median_cost([target_cost(row, axis) for row in rows]).value for axis in TARGET_AXES},
             reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
-            ended_by_rounds=sum(row["virtual_s"] < clock_of_budget(row["budget"]) for row in rows),
+            ended_by_rounds=sum(row["virtual_s"] < read_clock_limit(row["budget"]) for row in rows),
             other_code=sum(bool(row["differs"]) for row in rows),
         )
     counted = [d for method, d in differences.items() if study.role_of(method) == METHOD and d.n >= min_seeds]
@@ -166,7 +166,7 @@ def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tupl
     if not common_seeds:
         return None
     winner = cross_fit(values)
-    name = list(candidates)[winner.index]
+    name = list(candidates)[winner.best_row]
     return (name, winner) if methods[name].sign > 0 else None
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.metric import unit_of
+from fedcohort.results.metric import find_metric_unit
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import definition_file, results
 from fedcohort.study.checks import check_option_names, name_file_in_errors, read_named_mapping, read_rules
@@ -114,7 +114,7 @@ def _check_comparable(option: str, study: Study, first: Study) -> None:
         if getattr(study, name) != getattr(first, name):
             condition_text = f"with {name}={getattr(first, name)}, as {first.name} is"
             raise ranges.range_error(option, f"a study {condition_text}", f"{name}={getattr(study, name)}")
-    if unit_of(study.metric) != unit_of(first.metric):
+    if find_metric_unit(study.metric) != find_metric_unit(first.metric):
         raise ranges.range_error(option, f"a study with the unit of {first.metric}, like {first.name}", study.metric)
 
 

@@ -5,9 +5,9 @@ import math
 from collections.abc import Mapping, Sequence
 
 from fedcohort import units
-from fedcohort.report.comparison.tables import show_p
+from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.table import EMPTY_CELL, Table
-from fedcohort.results.verdict import judge_difference, sign_of
+from fedcohort.results.verdict import judge_difference, sign_of_verdict
 from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
 from fedcohort.study.formats import SIGN_MARKS, Format, format_rank, format_share, join_first_texts
@@ -130,16 +130,16 @@ def make_overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, f
         methods = [verdict.settings[setting].methods[name] for setting in ranks.by_setting]
         # "better in some settings" is a claim on the method, whose family is its settings
         sign_texts = [
-            sign_of(judge_difference(method.difference, method.p_values.within_method, study.rules))
+            sign_of_verdict(judge_difference(method.difference, method.p_values.within_method, study.rules))
             for method in methods
         ]
         worst_label = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY_CELL
         family_difference = overall.families
         line |= {
             "over these settings": fmt.difference(overall.seeds) + SIGN_MARKS[overall.sign(study.rules)],
-            "p": show_p(overall.seeds.p),
+            "p": format_p(overall.seeds.p),
             "over settings like these": fmt.difference(family_difference) if family_difference else "",
-            "p (families)": show_p(family_difference.p) if family_difference else "",
+            "p (families)": format_p(family_difference.p) if family_difference else "",
             "worst tenth (worst setting)": f"{fmt.signed(overall.worst_decile)} ({worst_label})",
             "better in": sign_texts.count(1),
             "worse in": sign_texts.count(-1),
@@ -178,7 +178,7 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
                 "method": f"{label_method(study, name)} {SIGN_MARKS[method.sign]}".strip(),
                 "result": f"{fmt.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
                 "difference": f"diverged on {method.diverged}" if has_diverged else fmt.difference(method.difference),
-                "p": show_p(method.p_values.within_setting),
+                "p": format_p(method.p_values.within_setting),
                 "verdict": method.verdict,
                 "headroom closed": format_share(method.share_closed),
                 "rank": format_rank(method.rank),

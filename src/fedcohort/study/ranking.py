@@ -6,7 +6,7 @@
     own       a user's own method joins them if it has half of the baseline's seeds or more in each setting of the
               table, and shares seeds with all methods there.
     shared    the settings that all of these methods have, and the seeds that all of them have there.
-    ranks     those of `results.ranks`: families of settings have equal weight.
+    ranks     those of `results.overall`: families of settings have equal weight.
     overall   the two claims of `results.overall` on each method. Holm corrects the p of either over the methods.
 
 Only the study's own seeds of the baseline count. A user's own method on more seeds leaves the other methods unchanged.
@@ -20,7 +20,7 @@ import numpy as np
 
 from fedcohort.results.difference import Difference
 from fedcohort.results.overall import MeanRank, SettingResults, over_families, over_seeds, rank_methods, worst_decile
-from fedcohort.results.verdict import Rules, adjust, name_verdict, sign_of
+from fedcohort.results.verdict import Rules, adjust, name_verdict, sign_of_verdict
 from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, ConditionKey, Study
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
@@ -49,12 +49,12 @@ class OverallResult:
 
     def sign(self, rules: Rules) -> int:
         """Return 1 for a method that is significantly better over these settings, -1 for a worse one, else 0."""
-        return sign_of(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
+        return sign_of_verdict(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
 
     def sign_elsewhere(self, rules: Rules) -> int:
         """Return 1 for a method that is significantly better over settings like these, -1 for a worse one, else 0."""
         general = self.families
-        return sign_of(name_verdict(general.mean, general.p, math.nan, rules.seeds, rules)) if general else 0
+        return sign_of_verdict(name_verdict(general.mean, general.p, math.nan, rules.seeds, rules)) if general else 0
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
-from fedcohort.report.comparison.tables import show_p
+from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.figure.methods import draw_map, draw_ranks
-from fedcohort.report.render import document, render
+from fedcohort.report.render import render, render_document
 from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method, name_method
 from fedcohort.results.metric import label_metric
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 MAP, RANKS, TABLES_FOLDER = "map.png", "ranks.png", "tables"
 PAGE_FILES = ("report.html", "README.md")
 TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-PAGE_FILTERS = {"p": show_p, "share": format_share, "power": power_of, "costs": relative_costs, "span": format_range}
+PAGE_FILTERS = {"p": format_p, "share": format_share, "power": power_of, "costs": relative_costs, "span": format_range}
 
 
 def write_report(study: Study, results: Results) -> list[Path]:
@@ -100,7 +100,7 @@ def save_report(
     folder = study.folder
     (folder / TABLES_FOLDER).mkdir(parents=True, exist_ok=True)
     html, markdown_text = (render(template, with_figures=with_figures, **data) for with_figures in (True, False))
-    content_by_file = {"report.html": document(study.title, html, folder), "README.md": markdown_text}
+    content_by_file = {"report.html": render_document(study.title, html, folder), "README.md": markdown_text}
     for name, table in tables.items():
         content_by_file |= {f"{TABLES_FOLDER}/{name}.csv": table.csv(), f"{TABLES_FOLDER}/{name}.tex": table.latex()}
     content_by_file |= {f"{TABLES_FOLDER}/{name}.csv": content for name, content in csv_by_name.items()}

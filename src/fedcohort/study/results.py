@@ -15,8 +15,8 @@ import numpy as np
 
 from fedcohort.errors import DataError
 from fedcohort.record import manifest
-from fedcohort.results.compare_cost import target_value
-from fedcohort.results.frame import clock_of_budget
+from fedcohort.results.compare_cost import find_target_value
+from fedcohort.results.frame import read_clock_limit
 from fedcohort.results.run import Evaluations
 from fedcohort.study import result_files
 from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
@@ -38,7 +38,7 @@ class Results:
         folder: folder of the study.
         rows: the rows by setting, method and seed. A run that was refused or failed has a row with the reason.
         curves: curves of the runs that are done.
-        changed: keys of done runs whose configuration is another one now, where `progress.mark_changed` looked.
+        changed: keys of done runs whose configuration is another one now (`StudyRunner.mark_changed_runs`).
         user_folder: where the rows of a user's own methods are kept; None for the study's folder.
         user_keys: keys of these rows.
     """
@@ -77,11 +77,11 @@ class Results:
         run_keys = [key for key in self.curves if key[0] == setting and key in self.rows]
         if new_key is not None and (target is None or target.value is not None):
             run_keys = [key for key in run_keys if key == new_key]
-        clock_limits = {key: clock_of_budget(self.rows[key]["budget"]) for key in run_keys}
-        runs = {key: self.curves[key].up_to(options.horizon, clock_limits[key]) for key in run_keys}
+        clock_limits = {key: read_clock_limit(self.rows[key]["budget"]) for key in run_keys}
+        runs = {key: self.curves[key].cut_at_horizon(options.horizon, clock_limits[key]) for key in run_keys}
         if target is not None:
             baseline_runs = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
-            goal_value = target_value(baseline_runs, options, target)
+            goal_value = find_target_value(baseline_runs, options, target)
         for key, run in runs.items():
             self.rows[key] |= make_row(run, options, target, goal_value)
 

@@ -156,7 +156,7 @@ class StudyRunner:
             sweep_status = status.read_status(sweep, plan) if plan is not None else None
             if sweep_status is not None and sweep_status.waits:
                 cancel_command = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
-                status_lines.append(f"{status.describe(sweep.name, sweep_status)}\n  {cancel_command}")
+                status_lines.append(f"{status.describe_sweep(sweep.name, sweep_status)}\n  {cancel_command}")
             else:
                 shutil.rmtree(sweep, ignore_errors=True)
         return status_lines

@@ -1,8 +1,8 @@
 """Speed-up of methods to a setting's target over the baseline: by virtual time, by bytes and by rounds.
 
-The speed-up is that of `results.speed_up`. Its p is corrected by Holm over the methods of the setting, for each of the
-three separately. `costs` are client FLOPs and bytes of whole runs over those of the baseline, as means over the same
-seeds: a method that is faster to the target may have spent more by the end.
+The speed-up is that of `results.target`. Its p-value is corrected by Holm over the methods of the setting, for each of
+the three separately. `costs` are client FLOPs and bytes of whole runs over those of the baseline, as means over the
+same seeds: a method that is faster to the target may have spent more by the end.
 """
 
 import math
@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fedcohort.report.table import EMPTY_CELL, Table
-from fedcohort.results.compare_cost import compare_along, relative_cost
+from fedcohort.results.compare_cost import compare_axis_costs, relative_cost
 from fedcohort.results.target import RESTRICTED, SpeedUp
-from fedcohort.results.verdict import UNREACHED, sign_of
+from fedcohort.results.verdict import UNREACHED, sign_of_verdict
 from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
 from fedcohort.study.formats import SIGN_MARKS, join_first_texts
 from fedcohort.study.judge import target_cost
@@ -45,7 +45,7 @@ class Speed:
     @property
     def sign(self) -> int:
         """1 if it is faster, -1 if it is slower, else 0."""
-        return sign_of(self.verdict)
+        return sign_of_verdict(self.verdict)
 
 
 Speeds = Mapping[str, Mapping[ConditionKey, Speed]]  # by axis, and by setting and method
@@ -63,8 +63,8 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
     for axis in COST_LABELS:
         costs = {cell: {seed: target_cost(row, axis) for seed, row in rows.items()} for cell, rows in runs.items()}
         speeds[axis] = {}
-        for cell, cost_result in compare_along(costs, untested_conditions, study.options).items():
-            if (gain := cost_result.speed_up) is not None and gain.unmet < gain.n and math.isfinite(gain.ratio):
+        for cell, cost_result in compare_axis_costs(costs, untested_conditions, study.options).items():
+            if (gain := cost_result.speed_up) is not None and gain.n_unmet < gain.n and math.isfinite(gain.ratio):
                 baseline = cell[0], study.baseline
                 ratios = {cost: relative_cost(by_cell[cell], by_cell[baseline]) for cost, by_cell in totals.items()}
                 speeds[axis][cell] = Speed(gain, cost_result.p, cost_result.verdict, ratios)

@@ -14,7 +14,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError, OptionError
-from fedcohort.jobs.grid import Rejection, list_rejected
+from fedcohort.jobs.grid import Rejection, list_rejected_jobs
 from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import WORKER_DIED
 from fedcohort.record import metadata, sweep_folder
@@ -110,7 +110,7 @@ def identify_runs(overrides: Overrides, configs: Path) -> dict[str, str]:
 @cache
 def find_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
     """Return why runs would be rejected before they read data; None if they are not."""
-    return next(list_rejected([overrides], lambda _: compose_run(overrides, configs), configs), None)
+    return next(list_rejected_jobs([overrides], lambda _: compose_run(overrides, configs), configs), None)
 
 
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:
@@ -147,7 +147,7 @@ def discard_folder(outcome: Outcome, task: Task) -> None:
 def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
     """Return the outcome of a task, from the record of its job and the folder of its run."""
     if record is None:
-        return Outcome(FAILED, "its job never began")
+        return Outcome(FAILED, "its job was never started: repeat the command")
     if record.how in ("done", "skipped") and record.folder is not None:
         try:
             run_facts, curve = measure_folder(record.folder, task.metric)

@@ -135,7 +135,7 @@ class Tuning:
         for task, outcome in zip(tasks, outcomes, strict=True):
             if outcome.curve is None:
                 return {**trial, "reason": f"{outcome.status}: {outcome.reason}"}
-            curve = outcome.curve.up_to(options.horizon, find_clock_limit(task.overrides) or math.nan)
+            curve = outcome.curve.cut_at_horizon(options.horizon, find_clock_limit(task.overrides) or math.nan)
             results.append(measure_run(curve, options.result, options.horizon))
         value = float(np.mean(results))
         return {**trial, "value": value} if math.isfinite(value) else {**trial, "reason": f"its mean is {value}"}

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
 from fedcohort.results.headroom import ShareClosed, Winner
 from fedcohort.results.power import Power
-from fedcohort.results.verdict import sign_of
+from fedcohort.results.verdict import sign_of_verdict
 from fedcohort.study.definition import METHOD, ConditionKey
 from fedcohort.study.ranking import Ranks
 
@@ -74,7 +74,7 @@ class MethodVerdict:
     @property
     def sign(self) -> int:
         """1 if it is better than the baseline, -1 if it is worse, else 0."""
-        return sign_of(self.verdict)
+        return sign_of_verdict(self.verdict)
 
     @property
     def is_compared(self) -> bool:
@@ -146,7 +146,7 @@ class Verdict:
         settings: the settings by name.
         ranks: ranks over settings; None if there is too little to rank.
         missing: number of the study's seeds without a result, by setting and method.
-        collapsing: methods whose wins in single settings are not safe (`results.skew`).
+        collapsing: methods whose wins in single settings are not safe (`results.difference`).
     """
 
     settings: Mapping[str, SettingVerdict]

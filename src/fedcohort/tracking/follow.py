@@ -34,11 +34,11 @@ from fedcohort.tracking.upload import RunUpload, open_upload
 
 log = logging.getLogger("fedcohort")
 MAX_SEND_SHARE = 0.05  # largest share of the time that is spent on sending to a slow server
-LONGEST_PAUSE_S = 600.0
+MAX_PAUSE_S = 600.0
 POLL_RANGE_S = (0.1, 1.0)  # shortest and longest time between two checks of the journal and the lock
 NICE_LEVEL = 5  # training has priority
 EXIT_DELAY_S = 20.0  # seconds that a follower may run after the process that started it has ended
-Wait = Callable[[float], str | None]  # wait at most these seconds, and return the run's status if it has ended
+StatusWait = Callable[[float], str | None]  # wait at most these seconds, and return the run's status if it has ended
 
 
 class Sender:
@@ -54,7 +54,7 @@ class Sender:
         next_send_s: time of the next send, on the clock `time.monotonic`.
     """
 
-    def __init__(self, info: RunInfo, place: server.Place, every_s: float, wait_s: float) -> None:
+    def __init__(self, info: RunInfo, place: server.ServerPlace, every_s: float, wait_s: float) -> None:
         self.info, self.place, self.every_s, self.wait_s = info, place, every_s, wait_s
         self.next_send_s = 0.0
         self._upload: RunUpload | None = None
@@ -62,31 +62,31 @@ class Sender:
 
     def start(self) -> None:
         """Find or create the MLflow run. Raises `TrackingError` if the experiment was deleted."""
-        identity.register(self.info.folder, self.place)
-        self._attempt(self._send)
+        identity.register_place(self.info.folder, self.place)
+        self._try_action(self._send_rounds)
         if not self._failures:  # importing and connecting takes longer than sending
             self.next_send_s = time.monotonic() + self.every_s
 
     def observe(self) -> None:
         """Send the new lines of the journal, if a send is due."""
         if time.monotonic() >= self.next_send_s:
-            self._attempt(self._send)
+            self._try_action(self._send_rounds)
 
     def finish(self, status: str) -> None:
         """Send the rest and the files, and end the MLflow run; delete it if the run folder is removed (`dropped`)."""
 
-        def close_feed() -> None:
-            self._send().close(self.info, status)
+        def end_run() -> None:
+            self._send_rounds().close(self.info, status)
             identity.mark_complete(self.info.folder, self.place)
 
-        def delete() -> None:
+        def delete_run() -> None:
             if self._upload is not None:
                 self._upload.client.set_terminated(self._upload.run_id, "KILLED")
                 self._upload.client.delete_run(self._upload.run_id)
 
-        self._attempt(delete if status == "dropped" else close_feed)
+        self._try_action(delete_run if status == "dropped" else end_run)
 
-    def _send(self) -> RunUpload:
+    def _send_rounds(self) -> RunUpload:
         if self._upload is None:
             self._upload = open_upload(self.info, self.place)
         n_sent = self._upload.send()
@@ -94,54 +94,54 @@ class Sender:
             log.info("MLflow at %s is reachable again: %d rounds sent", self.place.uri, n_sent)
         return self._upload
 
-    def _attempt(self, action: Callable[[], object]) -> None:
+    def _try_action(self, send_action: Callable[[], object]) -> None:
         started_s = time.monotonic()
         try:
             with time_limit(self.wait_s, "sending (logger.wait_s)"):
-                server.retry_after_conflicts(action)
+                server.retry_after_conflicts(send_action)
             self._failures = 0
         except server.expected_errors() as error:
             if not self._failures:  # one message for each outage
                 log.warning(
                     "MLflow at %s can't be reached (%s). The run continues: its metrics stay in %s, and `%s` "
                     "sends them later.",
-                    *(self.place.uri, server.root_cause(error), self.info.folder, command_to_send(self.info.folder)),
+                    *(self.place.uri, server.root_cause(error), self.info.folder, spell_send_command(self.info.folder)),
                 )
             self._failures += 1
-        self.next_send_s = time.monotonic() + self._pause(time.monotonic() - started_s)
+        self.next_send_s = time.monotonic() + self._choose_pause_s(time.monotonic() - started_s)
 
-    def _pause(self, took_s: float) -> float:
+    def _choose_pause_s(self, duration_s: float) -> float:
         """Return the seconds until the next send: more if sending is slow, and twice as many after each failure."""
         if not self._failures:
-            return max(self.every_s, took_s / MAX_SEND_SHARE) if self.every_s else 0.0
-        backoff_s = max(self.every_s, took_s / MAX_SEND_SHARE, 1.0) * 2.0 ** min(self._failures, 10)
-        return min(backoff_s, max(LONGEST_PAUSE_S, took_s / MAX_SEND_SHARE))
+            return max(self.every_s, duration_s / MAX_SEND_SHARE) if self.every_s else 0.0
+        backoff_s = max(self.every_s, duration_s / MAX_SEND_SHARE, 1.0) * 2.0 ** min(self._failures, 10)
+        return min(backoff_s, max(MAX_PAUSE_S, duration_s / MAX_SEND_SHARE))
 
 
-def command_to_send(folder: Path) -> str:
+def spell_send_command(folder: Path) -> str:
     """Return the command that sends the rounds and files of the run in `folder` that MLflow lacks."""
     return f"{fedcohort_command('sync')} {shlex.quote(str(folder))}"
 
 
-def status_at_end(folder: Path) -> str:
+def read_end_status(folder: Path) -> str:
     """Return how a run ended whose lock is free; one with the status "running" was killed."""
     status = str(status_of(folder).get("status", "running"))
     return "interrupted" if status in ("running", "dropped") else status
 
 
-def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
+def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: StatusWait) -> None:
     """Send the rounds of a run until it has ended.
 
     Args:
         folder: the run folder.
         every_s: seconds between two sends.
         wait_s: seconds that one send may take.
-        wait: returns the status of the run once it has ended. A free lock also ends it.
+        wait_for_status: returns the status of the run once it has ended. A free lock also ends it.
 
     Raises:
         TrackingError: the experiment was deleted.
     """
-    tracked_run = identity.load(folder)
+    tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
         raise ValueError(f"{folder} has no tracking server")
     sender = Sender(metadata.load_info(folder), tracked_run.place, every_s, wait_s)
@@ -149,15 +149,15 @@ def follow(folder: Path, every_s: float, wait_s: float, wait: Wait) -> None:
     status = None
     while status is None:
         shortest_s, longest_s = POLL_RANGE_S
-        status = wait(min(max(sender.next_send_s - time.monotonic(), shortest_s), longest_s))
+        status = wait_for_status(min(max(sender.next_send_s - time.monotonic(), shortest_s), longest_s))
         if status is None and not is_locked(folder / "run.lock"):
-            status = wait(0) or status_at_end(folder)
+            status = wait_for_status(0) or read_end_status(folder)
         if status is None:
             sender.observe()
     sender.finish(status)
 
 
-class _Relay(QueueHandler):
+class _LogRelay(QueueHandler):
     """Send log records to the run, which logs them to its terminal and its file; the queue is a connection."""
 
     def enqueue(self, record: logging.LogRecord) -> None:
@@ -165,19 +165,19 @@ class _Relay(QueueHandler):
             self.queue.send(record)  # type: ignore[attr-defined]
 
 
-def serve(reader: Connection, writer: Connection) -> None:
+def serve_runs(reader: Connection, message_writer: Connection) -> None:
     """Send the journals of the runs that messages name, one after the other, until no more messages can come.
 
     Args:
         reader: messages with `folder`, `every_s` and `wait_s` of a run that starts, and with its `status` at its end.
-        writer: messages with `done` (the folder) and `error` of each run, and log records.
+        message_writer: messages with `done` (the folder) and `error` of each run, and log records.
     """
 
-    def wait(seconds: float) -> str | None:
+    def wait_for_status(max_wait_s: float) -> str | None:
         try:
-            status: str | None = reader.recv()["status"] if reader.poll(seconds) else None
+            status: str | None = reader.recv()["status"] if reader.poll(max_wait_s) else None
         except (EOFError, OSError):  # the run's process has ended; its lock is free once its children have ended, too
-            time.sleep(min(seconds, POLL_RANGE_S[0]))
+            time.sleep(min(max_wait_s, POLL_RANGE_S[0]))
             return None
         return status
 
@@ -190,22 +190,22 @@ def serve(reader: Connection, writer: Connection) -> None:
             continue
         folder, error_text = Path(message["folder"]), ""
         try:
-            follow(folder, message["every_s"], message["wait_s"], wait)
+            follow_run(folder, message["every_s"], message["wait_s"], wait_for_status)
         except FedcohortError as error:
             error_text = str(error)
         except Exception as error:  # a defect here must not affect the run
             log.warning(
                 "MLflow did not receive the last rounds of this run (%s: %s); `%s` sends what is missing",
-                *(type(error).__name__, error, command_to_send(folder)),
+                *(type(error).__name__, error, spell_send_command(folder)),
             )
         with suppress(OSError):
-            writer.send({"done": str(folder), "error": error_text})
+            message_writer.send({"done": str(folder), "error": error_text})
 
 
-def _exit_after_parent(source: int) -> None:
-    """End this process EXIT_DELAY_S seconds after the last process that could write to `source` has ended."""
+def _exit_after_parent(input_descriptor: int) -> None:
+    """End this process EXIT_DELAY_S seconds after the last process that could write to `input_descriptor` has ended."""
     hangup_poll = select.poll()
-    hangup_poll.register(source, 0)
+    hangup_poll.register(input_descriptor, 0)
     hangup_poll.poll()
     time.sleep(EXIT_DELAY_S)
     os._exit(1)
@@ -217,14 +217,14 @@ def main() -> None:
         signal.signal(signal_number, signal.SIG_IGN)  # the run decides when it ends
     os.nice(NICE_LEVEL)
     connection: Any = Connection(0)
-    log.addHandler(_Relay(connection))
+    log.addHandler(_LogRelay(connection))
     log.setLevel(logging.INFO)
     log.propagate = False
     threading.Thread(target=_exit_after_parent, args=(0,), daemon=True).start()
     gc.disable()
     server.import_mlflow()
     memory.end_imports()
-    serve(connection, connection)
+    serve_runs(connection, connection)
     os._exit(0)  # the interpreter's exit takes longer than the end of the run
 
 

@@ -15,7 +15,7 @@ from fedcohort.record import metadata
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import record
-from fedcohort.tracking.server import Place, experiment_id
+from fedcohort.tracking.server import ServerPlace, find_or_create_experiment
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -51,53 +51,54 @@ class TrackedRun:
     complete: bool = False
 
     @property
-    def place(self) -> Place:
+    def place(self) -> ServerPlace:
         """The tracking server and the experiment of the run."""
-        return Place(self.tracking_uri, self.experiment, self.artifacts)
+        return ServerPlace(self.tracking_uri, self.experiment, self.artifacts)
 
 
-def load(folder: "Path") -> TrackedRun | None:
+def load_tracked_run(folder: "Path") -> TrackedRun | None:
     """Return the entry of the server that the run in `folder` was sent to last; None if it was never tracked."""
-    entries = _read_places(folder)
+    entries = _read_entries(folder)
     return entries[0] if entries else None
 
 
-def register(folder: "Path", place: Place) -> None:
+def register_place(folder: "Path", server_place: ServerPlace) -> None:
     """Record where the run is tracked, so that it can be sent later even if the server does not answer."""
     with exclusive_lock(folder / LOCK_FILE):
-        _find_or_add_entry(folder, place)
+        _find_or_add_entry(folder, server_place)
 
 
-def mark_complete(folder: "Path", place: Place) -> None:
+def mark_complete(folder: "Path", server_place: ServerPlace) -> None:
     """Record that the server has all rounds and files of the run in `folder`."""
     with exclusive_lock(folder / LOCK_FILE):
-        _write_entry(folder, replace(_find_or_add_entry(folder, place), complete=True))
+        _write_entry(folder, replace(_find_or_add_entry(folder, server_place), complete=True))
 
 
-def is_complete(folder: "Path", place: Place) -> bool:
+def is_complete(folder: "Path", server_place: ServerPlace) -> bool:
     """Return whether the server has all rounds and files of the run in `folder`."""
-    return any(entry.complete for entry in _read_places(folder) if entry.place == place)
+    return any(tracked_run.complete for tracked_run in _read_entries(folder) if tracked_run.place == server_place)
 
 
-def _find_or_add_entry(folder: "Path", place: Place) -> TrackedRun:
+def _find_or_add_entry(folder: "Path", server_place: ServerPlace) -> TrackedRun:
     """Return the entry of a server in `mlflow.json`, which is created if necessary. Each server has its own entry."""
-    for entry in _read_places(folder):
-        if entry.place == place:
-            return entry
-    entry = TrackedRun(place.uri, place.experiment, place.artifacts, uuid.uuid4().hex)
-    _write_entry(folder, entry)
-    return entry
+    for tracked_run in _read_entries(folder):
+        if tracked_run.place == server_place:
+            return tracked_run
+    tracked_run = TrackedRun(server_place.uri, server_place.experiment, server_place.artifacts, uuid.uuid4().hex)
+    _write_entry(folder, tracked_run)
+    return tracked_run
 
 
-def find_or_create_run(client: "MlflowClient", info: RunInfo, place: Place) -> str:
+def find_or_create_run(client: "MlflowClient", info: RunInfo, server_place: ServerPlace) -> str:
     """Return the id of the folder's MLflow run: the recorded one, one that a killed process created, or a new one."""
     with exclusive_lock(info.folder / LOCK_FILE):
-        experiment = experiment_id(client, place)  # first: a server that is down leaves mlflow.json unchanged
-        identity = _find_or_add_entry(info.folder, place)
+        # first: a server that is down leaves mlflow.json unchanged
+        experiment_id = find_or_create_experiment(client, server_place)
+        identity = _find_or_add_entry(info.folder, server_place)
         run = _find_recorded(client, identity)
         if run is None:
-            runs_with_key = client.search_runs([experiment], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
-            run = runs_with_key[0] if runs_with_key else _create_run(client, info, identity, experiment)
+            runs_with_key = client.search_runs([experiment_id], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
+            run = runs_with_key[0] if runs_with_key else _create_run(client, info, identity, experiment_id)
         _write_entry(
             info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
         )
@@ -109,24 +110,24 @@ def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
     """Add the tags, parameters and dataset that the run lacks; a parameter that has changed becomes a tag."""
     from mlflow.entities import Param, RunTag
 
-    params = record.params(info)
+    params = record.list_params(info)
     missing_params = [Param(key, value) for key, value in params.items() if key not in run.data.params]
     changed = {f"changed.{key}": value for key, value in params.items() if run.data.params.get(key, value) != value}
-    tags = {**record.tags(info, "running"), **changed}
+    tags = {**record.list_tags(info, "running"), **changed}
     new_tags = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
     client.log_batch(run.info.run_id, params=missing_params, tags=new_tags)
     if run.inputs is None or not run.inputs.dataset_inputs:
-        client.log_inputs(run.info.run_id, [record.dataset(info)])
+        client.log_inputs(run.info.run_id, [record.describe_dataset(info)])
 
 
-def _find_recorded(client: "MlflowClient", identity: TrackedRun) -> "Run | None":
+def _find_recorded(client: "MlflowClient", tracked_run: TrackedRun) -> "Run | None":
     """Return the run with the recorded id; None if it was deleted."""
     from mlflow.exceptions import MlflowException
 
-    if identity.run_id is None:
+    if tracked_run.run_id is None:
         return None
     try:
-        run = client.get_run(identity.run_id)
+        run = client.get_run(tracked_run.run_id)
     except MlflowException as error:
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
@@ -134,13 +135,13 @@ def _find_recorded(client: "MlflowClient", identity: TrackedRun) -> "Run | None"
     return run if run.info.lifecycle_stage == "active" else None
 
 
-def _create_run(client: "MlflowClient", info: RunInfo, identity: TrackedRun, experiment: str) -> "Run":
-    tags = {**record.tags(info, "running"), KEY_TAG: identity.key}
-    name = info.name.replace(f"-{info.config_hash}", "")  # without the hash: pages cut long names before the seed
-    return client.create_run(experiment, metadata.read_start_times(info.folder)[0], tags, run_name=name)
+def _create_run(client: "MlflowClient", info: RunInfo, tracked_run: TrackedRun, experiment: str) -> "Run":
+    tags = {**record.list_tags(info, "running"), KEY_TAG: tracked_run.key}
+    run_name = info.name.replace(f"-{info.config_hash}", "")  # without the hash: pages cut long names before the seed
+    return client.create_run(experiment, metadata.read_start_times(info.folder)[0], tags, run_name=run_name)
 
 
-def _read_places(folder: "Path") -> list[TrackedRun]:
+def _read_entries(folder: "Path") -> list[TrackedRun]:
     """Return the entries of `mlflow.json`, that of the latest server first."""
     path = folder / FILE_NAME
     if not path.exists():
@@ -148,7 +149,7 @@ def _read_places(folder: "Path") -> list[TrackedRun]:
     try:
         latest_entry = json.loads(path.read_text())
         earlier_entries = latest_entry.pop("earlier", [])
-        return [TrackedRun(**fields) for fields in (latest_entry, *earlier_entries)]
+        return [TrackedRun(**entry_fields) for entry_fields in (latest_entry, *earlier_entries)]
     except (ValueError, TypeError, AttributeError) as error:
         raise TrackingError(
             f"{path} is damaged. To keep the run from being in MLflow twice, delete it there, then remove the file"
@@ -156,5 +157,5 @@ def _read_places(folder: "Path") -> list[TrackedRun]:
 
 
 def _write_entry(folder: "Path", latest: TrackedRun) -> None:
-    earlier_entries = [asdict(entry) for entry in _read_places(folder) if entry.place != latest.place]
+    earlier_entries = [asdict(entry) for entry in _read_entries(folder) if entry.place != latest.place]
     write_atomically(folder / FILE_NAME, json.dumps({**asdict(latest), "earlier": earlier_entries}, indent=1) + "\n")

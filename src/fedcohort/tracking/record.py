@@ -15,29 +15,29 @@ from fedcohort.roles import flatten_config, role_of
 if TYPE_CHECKING:
     from mlflow.entities import DatasetInput
 
-LONGEST_PARAM = 6000  # MLflow's limits, characters
-LONGEST_TAG = 8000
-LONGEST_KEY = 250
-NOT_SENT = {"tracking"}  # only for the start-up table
+MAX_PARAM_LENGTH = 6000  # MLflow's limits, characters
+MAX_TAG_LENGTH = 8000
+MAX_KEY_LENGTH = 250
+UNSENT_TAGS = {"tracking"}  # only for the start-up table
 PACKAGE_PREFIX = "fedcohort."  # prefix of the classes of this package
 NAME_TAG = "name"  # tag: the name that a user gave the run
 ALIKE_TAG = "alike"  # tag: equal for runs that differ only in their seeds
 REPORT_TAG = "report"  # tag of a comparison that is stored as a run: the compared runs
-SORTED_FIRST = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
+FIRST_METRIC_NAME = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
 
 
-def tags(info: RunInfo, status: str) -> dict[str, str]:
+def list_tags(info: RunInfo, status: str) -> dict[str, str]:
     """Return the tags of the run; names with `mlflow.` fill columns of MLflow's pages.
 
     The budget and the completed rounds are those of the newest start, because tags can change and parameters cannot.
     """
-    limit_tags = {name: text(value) for name, value in zip(BUDGET, info.budget.limits, strict=True)}
+    limit_tags = {name: format_value(value) for name, value in zip(BUDGET, info.budget.limits, strict=True)}
     # The hash does not cover budgets, because a larger budget extends a run; a mean over runs of 2 and of 200 rounds is
     # meaningless.
-    budgets = [f"{name}={value}" for name, value in limit_tags.items() if value != text(None)]
-    values = {
-        **_choices(info),
-        **{key: str(value) for key, value in info.tags.items() if key not in NOT_SENT},
+    budgets = [f"{name}={value}" for name, value in limit_tags.items() if value != format_value(None)]
+    tag_values = {
+        **_list_choices(info),
+        **{tag_name: str(value) for tag_name, value in info.tags.items() if tag_name not in UNSENT_TAGS},
         **({NAME_TAG: str(name)} if (name := info.config.get(NAME_TAG)) else {}),
         "seed": str(info.seed),
         "status": status,
@@ -53,23 +53,23 @@ def tags(info: RunInfo, status: str) -> dict[str, str]:
         "mlflow.source.name": "train.py",
         "mlflow.source.type": "LOCAL",
         "mlflow.source.git.commit": info.commit,
-        "mlflow.user": _user_name(),
+        "mlflow.user": _find_user_name(),
     }
-    return {key[:LONGEST_KEY]: str(value)[:LONGEST_TAG] for key, value in values.items()}
+    return {tag_name[:MAX_KEY_LENGTH]: str(value)[:MAX_TAG_LENGTH] for tag_name, value in tag_values.items()}
 
 
-def params(info: RunInfo) -> dict[str, str]:
+def list_params(info: RunInfo) -> dict[str, str]:
     """Return the choice of each group, and every scalar of the config under its dotted name."""
     options = {
         key: value
         for key, value in flatten_config(info.config)
         if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE_PREFIX)
     }
-    parameter_values = {**options, **_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
-    return {key[:LONGEST_KEY]: text(value)[:LONGEST_PARAM] for key, value in parameter_values.items()}
+    parameter_values = {**options, **_list_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
+    return {key[:MAX_KEY_LENGTH]: format_value(value)[:MAX_PARAM_LENGTH] for key, value in parameter_values.items()}
 
 
-def dataset(info: RunInfo) -> "DatasetInput":
+def describe_dataset(info: RunInfo) -> "DatasetInput":
     """Return the data as distributed to the clients: equal digests mean equal partition and noise."""
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
@@ -85,17 +85,17 @@ def dataset(info: RunInfo) -> "DatasetInput":
     )
 
 
-def note(summary: Mapping[str, Any]) -> str:
+def write_note(summary: Mapping[str, Any]) -> str:
     """Return the description on the run's page: how it ended, its accuracy and its folder."""
     sentences = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
-    sentences += [reason] if (reason := summary.get("end")) else []
+    sentences += [end_reason] if (end_reason := summary.get("end")) else []
     accuracy, best_accuracy = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
     sentences += [f"test accuracy {accuracy:.2%}"] if accuracy is not None else []
     sentences += [f"best {best_accuracy['value']:.2%} at round {best_accuracy['round']}"] if best_accuracy else []
     return ", ".join(sentences) + f"\n\n`{summary.get('folder', '')}`"
 
 
-def _choices(info: RunInfo) -> dict[str, str]:
+def _list_choices(info: RunInfo) -> dict[str, str]:
     choices = {group: choice for group, choice in info.choices.items() if role_of(group).tracked}
     return {**choices, "heterogeneity": name_heterogeneity(info)}
 
@@ -108,14 +108,14 @@ def _list_start_tags(info: RunInfo) -> dict[str, str]:
     return facts | ({FORCED: "; ".join(sentences)} if (sentences := provenance.describe_forced(info.starts)) else {})
 
 
-def text(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value in the form of yaml and the command line."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return str(value)
 
 
-def _user_name() -> str:
+def _find_user_name() -> str:
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # a container's user without a name

@@ -15,16 +15,16 @@ from typing import TYPE_CHECKING
 from fedcohort.record.tags import SWEEPS
 from fedcohort.roles import RunIdentity, role_of
 from fedcohort.tracking import server, sweeps, view
-from fedcohort.tracking.record import LONGEST_TAG, REPORT_TAG
-from fedcohort.tracking.server import Place, connect, retry_after_conflicts
+from fedcohort.tracking.record import MAX_TAG_LENGTH, REPORT_TAG
+from fedcohort.tracking.server import ServerPlace, connect, retry_after_conflicts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
 
-def publish(
-    place: Place, *, name: str, sweep: str | None, about: str, verdict: str, note: str, files: Sequence[Path]
+def publish_report(
+    place: ServerPlace, *, name: str, sweep: str | None, about: str, verdict: str, note: str, files: Sequence[Path]
 ) -> str:
     """Create the run of a report instead of an earlier one, and the sweep's view, and return the run's id.
 
@@ -40,27 +40,27 @@ def publish(
         files: the artifacts, the page first.
     """
 
-    def attempt() -> str:
+    def create_report() -> str:
         client = connect(place)
-        experiment = server.experiment_id(client, place)
+        experiment = server.find_or_create_experiment(client, place)
         runs = _list_runs_of_sweep(client, experiment, sweep or "")
         earlier_reports = [run for run in _list_reports(client, experiment) if run.data.tags[REPORT_TAG] == about]
         id = str(client.create_run(experiment, int(time.time() * 1000), {REPORT_TAG: about}, run_name=name).info.run_id)
-        for path in files:
-            client.log_artifact(id, str(path))
-        swept_options, page = _list_swept([run.data.params for run in runs]), files[0].name
+        for file_path in files:
+            client.log_artifact(id, str(file_path))
+        swept_options, page_name = _list_swept_options([run.data.params for run in runs]), files[0].name
         tags = {
             view.VERDICT_TAG: verdict,
-            view.PAGE_TAG: page,
+            view.PAGE_TAG: page_name,
             view.SWEEP: sweep or "",
             view.OPTIONS: " ".join(f"{option}={','.join(values)}" for option, values in swept_options.items()),
             view.DATE: time.strftime("%Y-%m-%d %H:%M"),
-            view.NOTE_TAG: f"[The page]({view.artifact_page(experiment, id, page)})\n\n{note}",
+            view.NOTE_TAG: f"[The page]({view.spell_artifact_page(experiment, id, page_name)})\n\n{note}",
             "mlflow.source.name": "fedcohort compare",
             "mlflow.source.type": "LOCAL",
         }
-        for key, value in tags.items():
-            client.set_tag(id, key, value[:LONGEST_TAG])
+        for tag_name, value in tags.items():
+            client.set_tag(id, tag_name, value[:MAX_TAG_LENGTH])
         client.set_terminated(id, "FINISHED")
         for run in earlier_reports:
             client.delete_run(run.info.run_id)
@@ -69,29 +69,29 @@ def publish(
         view.show_reports(client, experiment, _list_reports(client, experiment))
         return id
 
-    return retry_after_conflicts(attempt)  # a second attempt replaces the report of the first one
+    return retry_after_conflicts(create_report)  # a second attempt replaces the report of the first one
 
 
-def _list_reports(client: "MlflowClient", experiment: str) -> "list[Run]":
+def _list_reports(client: "MlflowClient", experiment_id: str) -> "list[Run]":
     """Return the runs that are reports, the newest first."""
-    return list(server.search_runs(client, experiment, f"tags.`{REPORT_TAG}` LIKE '%'"))
+    return list(server.search_runs(client, experiment_id, f"tags.`{REPORT_TAG}` LIKE '%'"))
 
 
-def _list_runs_of_sweep(client: "MlflowClient", experiment: str, sweep: str) -> "list[Run]":
+def _list_runs_of_sweep(client: "MlflowClient", experiment_id: str, sweep: str) -> "list[Run]":
     """Return the runs of a sweep; none if the text is not the id of a sweep."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
-    runs = server.search_runs(client, experiment, f"tags.{SWEEPS} LIKE '%{sweep}%'")
+    runs = server.search_runs(client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep}%'")
     return [run for run in runs if sweep in sweeps.parse_sweeps(run.data.tags.get(SWEEPS))]
 
 
-def _list_swept(params: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
+def _list_swept_options(params_by_run: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     """Return the options in which runs differ, except the seed, with their values: `{"selector": ["flash", "oort"]}`.
 
     The options of a choice (`selector.discount`) are left out if its group (`selector`) differs.
     """
-    names = dict.fromkeys(name for run in params for name in run)
-    values = {name: list(dict.fromkeys(run[name] for run in params if name in run)) for name in names}
-    roles = {name: role_of(name) for name in names if len(values[name]) > 1 and name != "n_params"}
+    option_names = dict.fromkeys(name for run in params_by_run for name in run)
+    values = {name: list(dict.fromkeys(run[name] for run in params_by_run if name in run)) for name in option_names}
+    roles = {name: role_of(name) for name in option_names if len(values[name]) > 1 and name != "n_params"}
     tracked_names = [name for name, role in roles.items() if role.tracked and role.identity is not RunIdentity.SEED]
     return {name: values[name] for name in tracked_names if "." not in name or name.split(".")[0] not in tracked_names}

@@ -11,7 +11,7 @@ from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.tags import BUDGET, DONE, ENDED_BY, ROUNDS, SWEEPS
-from fedcohort.results.frame import AXES, COSTS
+from fedcohort.results.frame import COST_COLUMNS, COSTS
 from fedcohort.results.matching.run import Run, name_newest
 from fedcohort.tracking import compat, record, server
 from fedcohort.tracking.sweeps import parse_sweeps
@@ -25,7 +25,7 @@ MAX_REQUESTS = 4  # concurrent requests to a server
 
 
 @dataclass(frozen=True)
-class Query:
+class RunQuery:
     """A query for the runs of a comparison in MLflow.
 
     Attributes:
@@ -46,23 +46,23 @@ class Query:
 
         The tag with the sweeps of a run may hold several ids, so that MLflow searches for a part of its text.
         """
-        in_sweep = f"tags.{SWEEPS} LIKE '%{self.sweep}%'" if self.sweep else None
-        return " and ".join(filter(None, (in_sweep, self.filter)))
+        sweep_condition = f"tags.{SWEEPS} LIKE '%{self.sweep}%'" if self.sweep else None
+        return " and ".join(filter(None, (sweep_condition, self.filter)))
 
-    def matches(self, tags: Mapping[str, str]) -> bool:
+    def matches_tags(self, tags: Mapping[str, str]) -> bool:
         """Return whether a run with these tags belongs to the sweep, not to one with a longer id, and is no report."""
         return record.REPORT_TAG not in tags and (self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS)))
 
 
-def connect(query: Query) -> "MlflowClient":
+def connect(query: RunQuery) -> "MlflowClient":
     """Return a client. Raises `OptionError` for a database that does not exist, which MLflow would create."""
-    place = server.place(query.tracking_uri, query.experiment, Path("logs"))
-    if place.database is not None and not place.database.exists():
+    server_place = server.locate(query.tracking_uri, query.experiment, Path("logs"))
+    if server_place.database is not None and not server_place.database.exists():
         raise range_error("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
-    return server.connect(place)
+    return server.connect(server_place)
 
 
-def resolve(client: "MlflowClient", query: Query) -> Query:
+def resolve_sweep(client: "MlflowClient", query: RunQuery) -> RunQuery:
     """Return the query with the id of the newest sweep in the place of `last`.
 
     Raises `OptionError` if there is no sweep.
@@ -70,46 +70,46 @@ def resolve(client: "MlflowClient", query: Query) -> Query:
     if query.sweep != LAST:
         return query
     tracked_runs = server.search_runs(client, find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
-    newest_sweep = name_newest([_read(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags])
+    newest_sweep = name_newest([_convert_run(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags])
     if newest_sweep is None:
         raise range_error("sweep", f"null: experiment {query.experiment!r} has no sweep", query.sweep)
     return replace(query, sweep=newest_sweep)
 
 
-def read_runs(client: "MlflowClient", query: Query) -> list[Run]:
+def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
     """Return the runs of the query, oldest first. Raises `TrackingError` if there are none."""
     from mlflow.exceptions import MlflowException
 
-    experiment = find_experiment(client, query)
+    experiment_id = find_experiment(client, query)
     try:
-        tracked_runs = server.search_runs(client, experiment, query.conditions)
-        selected_runs = [run for run in tracked_runs if query.matches(run.data.tags)]
+        tracked_runs = server.search_runs(client, experiment_id, query.conditions)
+        selected_runs = [run for run in tracked_runs if query.matches_tags(run.data.tags)]
     except MlflowException as error:
         if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
             raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.root_cause(error)}") from error
         raise
     if not selected_runs and query.sweep is not None:
-        tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(client, experiment, ""))
-        ids = sorted({sweep for tag in tags for sweep in parse_sweeps(tag)})
+        sweep_tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(client, experiment_id, ""))
+        ids = sorted({sweep for sweep_tag in sweep_tags for sweep in parse_sweeps(sweep_tag)})
         if query.sweep not in ids:
             allowed = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has no sweep"
             raise OptionError(f"{range_error('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST, *ids])}")
     if not selected_runs:
         condition_text = f" with {query.conditions}" if query.conditions else ""
         raise TrackingError(f"no runs in experiment {query.experiment!r}{condition_text} at {query.tracking_uri}")
-    return sorted(map(_read, selected_runs), key=lambda run: (run.started_ms, run.name))
+    return sorted(map(_convert_run, selected_runs), key=lambda run: (run.started_ms, run.name))
 
 
-def find_experiment(client: "MlflowClient", query: Query) -> str:
+def find_experiment(client: "MlflowClient", query: RunQuery) -> str:
     """Return the id of the query's experiment. Raises `OptionError` if MLflow has none of this name."""
     experiment = client.get_experiment_by_name(query.experiment)
     if experiment is None:
-        names = sorted(experiment.name for experiment in client.search_experiments())
-        raise range_error("experiment", f"one of {', '.join(names)}", query.experiment)
+        experiment_names = sorted(experiment.name for experiment in client.search_experiments())
+        raise range_error("experiment", f"one of {', '.join(experiment_names)}", query.experiment)
     return str(experiment.experiment_id)
 
 
-def _read(run: "entities.Run") -> Run:
+def _convert_run(run: "entities.Run") -> Run:
     tags = run.data.tags
     status = tags.get("status", run.info.status.lower())
     return Run(
@@ -142,25 +142,27 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
     """
     import pandas as pd
 
-    costs = [name for axis in AXES for name in COSTS[axis]]
-    names = [*dict.fromkeys([*metrics, *costs])]
-    keys = [(run.id, name) for run in runs for name in names if name in run.metrics]
+    cost_metrics = [name for cost in COST_COLUMNS for name in COSTS[cost]]
+    metric_names = [*dict.fromkeys([*metrics, *cost_metrics])]
+    keys = [(run.id, name) for run in runs for name in metric_names if name in run.metrics]
 
-    def read_metric(key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
-        history = server.retry_after_conflicts(lambda: client.get_metric_history(*key))
-        return [(*key, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
+    def read_metric(metric_key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
+        history = server.retry_after_conflicts(lambda: client.get_metric_history(*metric_key))
+        return [(*metric_key, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
 
     with ThreadPoolExecutor(MAX_REQUESTS) as executor:
-        readings = [reading for history in executor.map(read_metric, keys) for reading in history]
+        readings = [metric_reading for history in executor.map(read_metric, keys) for metric_reading in history]
     rows = pd.DataFrame(readings, columns=["run", "name", "round", "time", "value"]).sort_values("time", kind="stable")
     rows["value"] = rows["value"].fillna(math.inf)
-    values_by_metric = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
+    curve_rows = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
         index=["run", "round"], columns="name", values="value"
     )
-    values_by_metric = values_by_metric.reindex(columns=names).sort_index()
-    is_measured = values_by_metric[list(metrics)].notna().any(axis=1)
-    spent = {axis: sum(values_by_metric[name] for name in COSTS[axis]) for axis in AXES}
-    return values_by_metric[list(metrics)].assign(**spent)[is_measured].reset_index()[["run", "round", *AXES, *metrics]]
+    curve_rows = curve_rows.reindex(columns=metric_names).sort_index()
+    is_measured = curve_rows[list(metrics)].notna().any(axis=1)
+    spent = {cost: sum(curve_rows[name] for name in COSTS[cost]) for cost in COST_COLUMNS}
+    return (
+        curve_rows[list(metrics)].assign(**spent)[is_measured].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
+    )
 
 
 def read_folders(folders: Iterable[Path]) -> list[Run]:
@@ -171,16 +173,16 @@ def read_folders(folders: Iterable[Path]) -> list[Run]:
     return sorted(map(_read_folder, folders), key=lambda run: (run.started_ms, run.name))
 
 
-def _read_folder(path: Path) -> Run:
-    info, journal, status = metadata.load_info(path), history.read(path), folder.status_of(path)
+def _read_folder(run_folder: Path) -> Run:
+    info, journal, status = metadata.load_info(run_folder), history.read(run_folder), folder.status_of(run_folder)
     run_status = str(status.get("status", "running"))
     end_tags = {DONE: str(journal.steps[-1] if journal.steps else 0), ENDED_BY: ", ".join(status.get("ended_by", []))}
     return Run(
-        id=path.name,
+        id=run_folder.name,
         name=info.name,
         status=run_status,
-        started_ms=metadata.read_start_times(path)[0],
-        params={**record.params(info), "rounds": str(info.rounds)},
-        tags={**record.tags(info, run_status), **end_tags},
+        started_ms=metadata.read_start_times(run_folder)[0],
+        params={**record.list_params(info), "rounds": str(info.rounds)},
+        tags={**record.list_tags(info, run_status), **end_tags},
         metrics=journal.final,
     )

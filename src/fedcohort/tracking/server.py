@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from fedcohort.errors import TrackingError
 from fedcohort.host.lock import exclusive_lock
-from fedcohort.host.secrets import has_password, password_error
+from fedcohort.host.secrets import has_password, make_password_error
 from fedcohort.ranges import range_error
 from fedcohort.tracking import view
 from fedcohort.tracking.compat import is_conflict
@@ -27,10 +27,10 @@ if TYPE_CHECKING:
     from mlflow.entities import Run
 
 T = TypeVar("T")
-SQLITE = "sqlite:///"
-EXPERIMENT = "fedcohort"  # the default name
+SQLITE_PREFIX = "sqlite:///"
+DEFAULT_EXPERIMENT = "fedcohort"  # the default name
 MAX_ATTEMPTS = 5
-WAIT_S = 120.0  # seconds for sending and reading after the last job of a sweep
+SWEEP_WAIT_S = 120.0  # seconds for sending and reading after the last job of a sweep
 RUNS_PER_REQUEST = 1000  # runs per request
 MLFLOW_SETTINGS = {
     "MLFLOW_HTTP_REQUEST_MAX_RETRIES": "1",  # with MLflow's default a run waits for minutes
@@ -43,7 +43,7 @@ MLFLOW_SETTINGS = {
 
 
 @dataclass(frozen=True)
-class Place:
+class ServerPlace:
     """The MLflow server or database that holds runs, and the experiment in it.
 
     Attributes:
@@ -59,35 +59,35 @@ class Place:
     @property
     def database(self) -> Path | None:
         """The SQLite file, or None for a server."""
-        return Path(self.uri.removeprefix(SQLITE)) if self.uri.startswith(SQLITE) else None
+        return Path(self.uri.removeprefix(SQLITE_PREFIX)) if self.uri.startswith(SQLITE_PREFIX) else None
 
 
-def place(uri: str | None, experiment: str, logs: Path) -> Place:
+def locate(uri: str | None, experiment: str, logs: Path) -> ServerPlace:
     """Return the server or database that the options name; uri: None for a SQLite file in `logs`.
 
     Raises `OptionError` for an address with a password, and for a folder of files, which MLflow rejects since 3.13.
     """
-    uri = uri or f"{SQLITE}{logs.absolute() / 'mlflow.db'}"
+    uri = uri or f"{SQLITE_PREFIX}{logs.absolute() / 'mlflow.db'}"
     if has_password(uri):
-        raise password_error("tracking_uri", uri)
+        raise make_password_error("tracking_uri", uri)
     if uri.startswith("file:") or ("://" not in uri and uri != "databricks"):
         allowed_text = "null, sqlite:///<file>, or the address of a server (MLflow >= 3.13 rejects folders of files)"
         raise range_error("tracking_uri", allowed_text, uri)
     if not isinstance(experiment, str) or not experiment:
         raise range_error("experiment", "a text that is not empty", experiment)
-    if uri.startswith(SQLITE):
-        file = Path(uri.removeprefix(SQLITE)).absolute()
+    if uri.startswith(SQLITE_PREFIX):
+        file = Path(uri.removeprefix(SQLITE_PREFIX)).absolute()
         if file.is_dir():
             raise range_error("tracking_uri", "the path of a file, not of a folder (remove or rename it)", uri)
-        return Place(f"{SQLITE}{file}", experiment, (file.parent / "mlartifacts").as_uri())
+        return ServerPlace(f"{SQLITE_PREFIX}{file}", experiment, (file.parent / "mlartifacts").as_uri())
     is_server = uri.startswith(("http:", "https:", "databricks"))
-    return Place(uri, experiment, None if is_server else (logs.absolute() / "mlartifacts").as_uri())
+    return ServerPlace(uri, experiment, None if is_server else (logs.absolute() / "mlartifacts").as_uri())
 
 
-def options_of(location: Place) -> dict[str, str]:
+def list_place_options(location: ServerPlace) -> dict[str, str]:
     """Return the options of a command that name this server and experiment, without those with default values."""
-    uri = {} if location.uri == place(None, EXPERIMENT, Path("logs")).uri else {"tracking_uri": location.uri}
-    return uri | ({} if location.experiment == EXPERIMENT else {"experiment": location.experiment})
+    uri = {} if location.uri == locate(None, DEFAULT_EXPERIMENT, Path("logs")).uri else {"tracking_uri": location.uri}
+    return uri | ({} if location.experiment == DEFAULT_EXPERIMENT else {"experiment": location.experiment})
 
 
 def expected_errors() -> tuple[type[Exception], ...]:
@@ -112,7 +112,7 @@ def import_mlflow() -> None:
     import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
-def connect(location: Place) -> "MlflowClient":
+def connect(location: ServerPlace) -> "MlflowClient":
     """Return a client of MLflow. A new SQLite file gets its tables under a lock, all of them or none."""
     import_mlflow()  # outside of the lock
     from mlflow import MlflowClient
@@ -120,7 +120,7 @@ def connect(location: Place) -> "MlflowClient":
     logging.getLogger("mlflow").setLevel(logging.CRITICAL)  # it logs a traceback of handled errors
     logging.getLogger("alembic").setLevel(logging.WARNING)
     logging.getLogger("urllib3").setLevel(logging.ERROR)
-    with database_lock(location):
+    with lock_database(location):
         if location.database is not None:
             if location.database.exists():
                 _try_to_open(location.database)
@@ -129,18 +129,18 @@ def connect(location: Place) -> "MlflowClient":
         return MlflowClient(tracking_uri=location.uri, registry_uri=location.uri)
 
 
-def database_lock(location: Place) -> AbstractContextManager[None]:
+def lock_database(location: ServerPlace) -> AbstractContextManager[None]:
     """Prevent other processes from creating tables or an experiment in the same SQLite file; no-op for a server."""
     if location.database is None:
         return nullcontext()
     return exclusive_lock(location.database.with_name(f".{location.database.name}.lock"))
 
 
-def experiment_id(client: "MlflowClient", location: Place) -> str:
+def find_or_create_experiment(client: "MlflowClient", location: ServerPlace) -> str:
     """Return the id of the experiment, which is created if necessary. Raises `TrackingError` if it was deleted."""
     from mlflow.exceptions import MlflowException
 
-    with database_lock(location):
+    with lock_database(location):
         experiment = client.get_experiment_by_name(location.experiment)
         if experiment is None:
             try:
@@ -159,25 +159,25 @@ def experiment_id(client: "MlflowClient", location: Place) -> str:
     return str(experiment.experiment_id)
 
 
-def _create_experiment(client: "MlflowClient", location: Place) -> str:
-    slug = re.sub(r"[^\w.-]", "-", location.experiment)
-    artifact_folder = location.artifacts and f"{location.artifacts}/{slug}"
+def _create_experiment(client: "MlflowClient", location: ServerPlace) -> str:
+    folder_name = re.sub(r"[^\w.-]", "-", location.experiment)
+    artifact_folder = location.artifacts and f"{location.artifacts}/{folder_name}"
     experiment_id = str(
         client.create_experiment(location.experiment, artifact_location=artifact_folder, tags=view.experiment_tags())
     )
-    client.set_experiment_tag(experiment_id, "mlflow.note.content", view.experiment_note(experiment_id))
+    client.set_experiment_tag(experiment_id, "mlflow.note.content", view.write_experiment_note(experiment_id))
     return experiment_id
 
 
-def retry_after_conflicts(action: Callable[[], T]) -> T:
+def retry_after_conflicts(server_action: Callable[[], T]) -> T:
     """Return the result of the action, which is repeated while it conflicts with another process (`is_conflict`)."""
-    for attempt in range(MAX_ATTEMPTS):
+    for attempt_number in range(MAX_ATTEMPTS):
         try:
-            return action()
+            return server_action()
         except expected_errors() as error:
-            if not is_conflict(error) or attempt == MAX_ATTEMPTS - 1:
+            if not is_conflict(error) or attempt_number == MAX_ATTEMPTS - 1:
                 raise
-            time.sleep(0.1 * 2**attempt * (1 + random.random()))
+            time.sleep(0.1 * 2**attempt_number * (1 + random.random()))
     raise AssertionError("unreachable")
 
 
@@ -197,7 +197,7 @@ def _make_tables(database: Path) -> None:
 
     draft_path = database.with_name(f".{database.name}.draft")
     draft_path.unlink(missing_ok=True)
-    MlflowClient(tracking_uri=f"{SQLITE}{draft_path}")  # its connections stay open and write no more
+    MlflowClient(tracking_uri=f"{SQLITE_PREFIX}{draft_path}")  # its connections stay open and write no more
     os.replace(draft_path, database)
 
 

@@ -24,19 +24,19 @@ BASELINES = {"selector": "random", "agg": "fedavg"}  # groups that are compared 
 SweptRun = tuple[RunInfo, Sequence[str]]  # a run and the overrides of its job
 
 
-def parse_sweeps(tag: str | None) -> list[str]:
+def parse_sweeps(tag_value: str | None) -> list[str]:
     """Return the ids of sweeps in the value of the tag `sweep_id`."""
-    return tag.split(SEPARATOR) if tag else []
+    return tag_value.split(SEPARATOR) if tag_value else []
 
 
-def sweeps_of(folder: Path) -> list[str]:
+def list_sweeps_of_run(folder: Path) -> list[str]:
     """Return the sweeps of the run in `folder`; none if it has not begun or has no journal."""
     return parse_sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.INFO_FILE).exists() else []
 
 
-def sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
+def make_sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
     """Return the tag of the run in `folder` with `sweep` added; {} without any sweep."""
-    sweep_ids = list(dict.fromkeys([*sweeps_of(folder), *([sweep] if sweep else [])]))
+    sweep_ids = list(dict.fromkeys([*list_sweeps_of_run(folder), *([sweep] if sweep else [])]))
     return {SWEEPS: SEPARATOR.join(sweep_ids)} if sweep_ids else {}
 
 
@@ -46,17 +46,17 @@ def add_sweep(folder: Path, sweep: str) -> None:
         info = metadata.load_info(folder)
     except CheckpointError:
         return
-    metadata.rewrite_info(replace(info, tags={**info.tags, **sweeps_tag(folder, sweep)}))
+    metadata.rewrite_info(replace(info, tags={**info.tags, **make_sweeps_tag(folder, sweep)}))
 
 
 def send_sweeps(runs: Sequence[RunInfo]) -> None:
     """Send the sweeps of finished runs to MLflow. A server that is down is no error."""
     for info in runs:
-        tracked_run = identity.load(info.folder)
+        tracked_run = identity.load_tracked_run(info.folder)
         if tracked_run is None or tracked_run.run_id is None:
             continue
         try:
-            with time_limit(server.WAIT_S, "sending"):
+            with time_limit(server.SWEEP_WAIT_S, "sending"):
                 server.connect(tracked_run.place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
         except server.expected_errors() as error:
             log.warning(
@@ -67,7 +67,7 @@ def send_sweeps(runs: Sequence[RunInfo]) -> None:
             )
 
 
-def options_of(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
+def list_compare_options(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
     """Return the options of `fedcohort compare` for the tracked runs of a sweep.
 
     Two of the swept parameters are rows and columns; of each of the others one value is selected.
@@ -77,15 +77,15 @@ def options_of(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
     if fixed_options:  # the budget (`rounds`) of extended runs is current in tags only
         prefixes = {key: "tags" if key in BUDGET else "params" for key in fixed_options}
         options["filter"] = " and ".join(f'{prefixes[key]}.`{key}` = "{value}"' for key, value in fixed_options.items())
-    tracked_run = identity.load(runs[0][0].folder)
-    return options | (server.options_of(tracked_run.place) if tracked_run is not None else {})
+    tracked_run = identity.load_tracked_run(runs[0][0].folder)
+    return options | (server.list_place_options(tracked_run.place) if tracked_run is not None else {})
 
 
-def command_of(sweep: str, runs: Sequence[SweptRun]) -> str:
+def spell_compare_command(sweep: str, runs: Sequence[SweptRun]) -> str:
     """Return a line with the command that compares the runs of a sweep."""
-    option_texts = [f"{option}={value}" for option, value in options_of(sweep, runs).items()]
+    option_texts = [f"{option}={value}" for option, value in list_compare_options(sweep, runs).items()]
     fixed = choose_axes(runs)[1]
-    runs_text = f"the runs of {', '.join(f'{key}={value}' for key, value in fixed.items())}" if fixed else "them"
+    runs_text = f"the runs of {', '.join(f'{option}={value}' for option, value in fixed.items())}" if fixed else "them"
     return f"Compare {runs_text}: {fedcohort_command('compare')} {shlex.join(option_texts)}"
 
 
@@ -94,7 +94,7 @@ def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str
 
     The baseline is the usual one (random selection, FedAvg), if the runs have it.
     """
-    values_by_option, preferred = _list_swept(runs), list(BASELINES)
+    values_by_option, preferred = _list_swept_options(runs), list(BASELINES)
     names = sorted(values_by_option, key=lambda name: preferred.index(name) if name in preferred else len(preferred))
     axes = dict(zip(("rows", "cols"), names, strict=False))
     if baseline := next((BASELINES[name] for name in names[:2] if BASELINES.get(name) in values_by_option[name]), None):
@@ -102,12 +102,12 @@ def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str
     return axes, {name: values_by_option[name][0] for name in names[2:]}
 
 
-def _list_swept(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
+def _list_swept_options(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
     """Return the values of each overridden parameter in which the runs differ, without the seed.
 
     MLflow has these parameters, and a table over seeds can show several values of them.
     """
     keys = dict.fromkeys(text.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for text in words)
-    params = [record.params(info) for info, _ in runs]
+    params = [record.list_params(info) for info, _ in runs]
     values = {key: list(dict.fromkeys(run_params[key] for run_params in params if key in run_params)) for key in keys}
     return {key: x for key, x in values.items() if len(x) > 1 and role_of(key).identity is not RunIdentity.SEED}

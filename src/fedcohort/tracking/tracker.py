@@ -16,8 +16,8 @@ from fedcohort.record import metadata
 from fedcohort.record.history import require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
-from fedcohort.tracking.follow import command_to_send
-from fedcohort.tracking.identity import is_complete, register
+from fedcohort.tracking.follow import spell_send_command
+from fedcohort.tracking.identity import is_complete, register_place
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -32,11 +32,11 @@ class Follower:
 
     def __init__(self) -> None:
         """Start the process. Raises `OSError` if the system has no processes or memory left."""
-        self.connection, end_of_child = Pipe()
-        with end_of_child:
+        self.connection, child_connection = Pipe()
+        with child_connection:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", "fedcohort.tracking.follow"],
-                stdin=end_of_child.fileno(),
+                stdin=child_connection.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,  # Ctrl-C ends the run, which then ends the follower
@@ -73,7 +73,7 @@ class MlflowTracker(Observer):
         ranges.text("tracking_uri", tracking_uri, allow_null=True)
         ranges.text("logs", logs)
         self._every_s, self._wait_s = every_s, wait_s
-        self._place = server.place(tracking_uri, experiment, Path(logs))
+        self._place = server.locate(tracking_uri, experiment, Path(logs))
         self._folder: Path | None = None  # of the run that is followed, None once that is done
         self._problem = ""
 
@@ -81,7 +81,7 @@ class MlflowTracker(Observer):
         """Return the command or the address that shows the runs."""
         if self._place.uri.startswith("http"):
             return self._place.uri
-        options = server.options_of(self._place)
+        options = server.list_place_options(self._place)
         return shlex.join([*fedcohort_command("ui").split(), *(f"{name}={value}" for name, value in options.items())])
 
     def prepare(self) -> None:
@@ -95,24 +95,25 @@ class MlflowTracker(Observer):
     def start(self, info: RunInfo) -> None:
         """Let the child process send the run's journal. Raises `IncompatibleConfig` without a journal."""
         require_journal(info.folder, "logger=mlflow")
-        register(info.folder, self._place)
+        register_place(info.folder, self._place)
         self._folder = info.folder
-        if not self._begin():  # the follower has died since the last run
-            self._begin()
+        if not self._begin_upload():  # the follower has died since the last run
+            self._begin_upload()
 
     def observe(self, report: RoundReport) -> None:
         """Log the messages of the uploading process. Raises `TrackingError` if the experiment was deleted."""
-        if self._folder is not None and self._read(0) and self._problem:
+        if self._folder is not None and self._read_messages(0) and self._problem:
             raise TrackingError(self._problem)
 
     def finish(self, status: str) -> None:
         """Wait at most `wait_s` seconds until MLflow has the run; otherwise name the command that sends the rest."""
-        folder, deadline = self._folder, time.monotonic() + self._wait_s
+        folder, deadline_s = self._folder, time.monotonic() + self._wait_s
         if folder is None:
             return
-        command = command_to_send(folder)
-        if not self._end(status, deadline, command) and time.monotonic() < deadline and self._begin():
-            self._end(status, deadline, command)  # the follower was killed, perhaps by the system: try another one
+        command = spell_send_command(folder)
+        if not self._end_upload(status, deadline_s, command) and time.monotonic() < deadline_s and self._begin_upload():
+            # the follower was killed, perhaps by the system: try another one
+            self._end_upload(status, deadline_s, command)
         if self._folder is not None and MlflowTracker._follower is not None:
             MlflowTracker._follower.end()
             MlflowTracker._follower = None
@@ -130,29 +131,29 @@ class MlflowTracker(Observer):
             self.start(metadata.load_info(folder))
             self.finish("finished")
 
-    def _begin(self) -> bool:
+    def _begin_upload(self) -> bool:
         """Send the run's folder to the uploading process, started if necessary; return whether this worked."""
         self.prepare()
-        return self._write(folder=str(self._folder), every_s=self._every_s, wait_s=self._wait_s)
+        return self._send_message(folder=str(self._folder), every_s=self._every_s, wait_s=self._wait_s)
 
-    def _end(self, status: str, deadline: float, command: str) -> bool:
+    def _end_upload(self, status: str, deadline_s: float, send_command: str) -> bool:
         """Send the run's status to the process that uploads its journal; return whether it has uploaded the rest.
 
         Args:
             status: how the run ended, such as "finished".
-            deadline: time at which to stop waiting, on the clock `time.monotonic`.
-            command: command that sends the rest, for a message.
+            deadline_s: time at which to stop waiting, on the clock `time.monotonic`.
+            send_command: command that sends the rest, for a message.
         """
-        if not self._write(status=status):
+        if not self._send_message(status=status):
             return False
-        reply = self._read(min(deadline - time.monotonic(), MAX_SILENT_WAIT_S))
-        if not reply and MlflowTracker._follower is not None and time.monotonic() < deadline:
-            text = "waiting for MLflow at %s, at most %g s (logger.wait_s); `%s` sends the rest later"
-            log.info(text, self._place.uri, self._wait_s, command)
-            reply = self._read(deadline - time.monotonic())
-        return reply
+        is_uploaded = self._read_messages(min(deadline_s - time.monotonic(), MAX_SILENT_WAIT_S))
+        if not is_uploaded and MlflowTracker._follower is not None and time.monotonic() < deadline_s:
+            wait_text = "waiting for MLflow at %s, at most %g s (logger.wait_s); `%s` sends the rest later"
+            log.info(wait_text, self._place.uri, self._wait_s, send_command)
+            is_uploaded = self._read_messages(deadline_s - time.monotonic())
+        return is_uploaded
 
-    def _write(self, **message: object) -> bool:
+    def _send_message(self, **message: object) -> bool:
         """Send a message to the uploading process; return whether this succeeded."""
         try:
             if MlflowTracker._follower is not None:
@@ -162,13 +163,13 @@ class MlflowTracker(Observer):
             MlflowTracker._follower = None
             return False
 
-    def _read(self, timeout_s: float) -> bool:
+    def _read_messages(self, timeout_s: float) -> bool:
         """Log the messages of the uploading process for at most `timeout_s` seconds; return whether it is done."""
-        deadline = time.monotonic() + timeout_s
+        deadline_s = time.monotonic() + timeout_s
         try:
             while MlflowTracker._follower is not None:
                 connection = MlflowTracker._follower.connection
-                if not connection.poll(max(0.0, deadline - time.monotonic())):
+                if not connection.poll(max(0.0, deadline_s - time.monotonic())):
                     return False
                 message = connection.recv()
                 if isinstance(message, logging.LogRecord):

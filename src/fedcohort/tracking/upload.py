@@ -14,17 +14,17 @@ from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import DONE, ENDED_BY
 from fedcohort.tracking import identity, record
-from fedcohort.tracking.server import Place, connect, retry_after_conflicts
+from fedcohort.tracking.server import ServerPlace, connect, retry_after_conflicts
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Metric
 
 LAST_METRIC = "time/virtual_s"  # the metric that is sent last of a step
-MAX_BATCH = 1000  # metrics per request, MLflow's limit
-NOT_SENT = {"round", "step"}  # metrics that MLflow would make the default axis of every chart
-STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
-FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
+MAX_BATCH_METRICS = 1000  # metrics per request, MLflow's limit
+UNSENT_METRICS = {"round", "step"}  # metrics that MLflow would make the default axis of every chart
+MLFLOW_STATUS = {"running": "RUNNING", "finished": "FINISHED", "interrupted": "KILLED", "failed": "FAILED"}
+UPLOADED_FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", "clients.parquet", "run.log")
 
 
 class RunUpload:
@@ -40,27 +40,28 @@ class RunUpload:
 
     def send(self) -> int:
         """Send the committed steps that are missing, and return their number."""
-        lines, self._offset = history.read_lines(self._journal, self._offset, self._digest)
-        self._digest = lines[-1].digest if lines else self._digest
-        self._unsent_lines += [line for line in lines if line.step not in self._sent_steps]
+        new_lines, self._offset = history.read_lines(self._journal, self._offset, self._digest)
+        self._digest = new_lines[-1].digest if new_lines else self._digest
+        self._unsent_lines += [journal_line for journal_line in new_lines if journal_line.step not in self._sent_steps]
         n_sent = 0
         while self._unsent_lines:
-            most_metrics = max(len(line.metrics) for line in self._unsent_lines)
-            batch = self._unsent_lines[: max(1, MAX_BATCH // most_metrics)]  # MLflow has all metrics of a step or none
-            log_batch(self.client, self.run_id, batch)
-            self._sent_steps |= {line.step for line in batch}
-            del self._unsent_lines[: len(batch)]
-            n_sent += len(batch)
+            max_metrics = max(len(journal_line.metrics) for journal_line in self._unsent_lines)
+            # MLflow has all metrics of a step or none
+            sent_lines = self._unsent_lines[: max(1, MAX_BATCH_METRICS // max_metrics)]
+            log_batch(self.client, self.run_id, sent_lines)
+            self._sent_steps |= {journal_line.step for journal_line in sent_lines}
+            del self._unsent_lines[: len(sent_lines)]
+            n_sent += len(sent_lines)
         return n_sent
 
     def close(self, info: RunInfo, status: str) -> int:
         """Upload the files of the run and end it, at the time of its last round; return the number of files."""
-        files = list(artifacts(info.folder))
-        for path, folder in files:
-            self.client.log_artifact(self.run_id, str(path), folder)
+        artifact_files = list(list_artifacts(info.folder))
+        for file_path, folder in artifact_files:
+            self.client.log_artifact(self.run_id, str(file_path), folder)
         self.set_status(info, status)
-        self.client.set_terminated(self.run_id, STATUS[status], history.last_commit_ms(info.folder))
-        return len(files)
+        self.client.set_terminated(self.run_id, MLFLOW_STATUS[status], history.last_commit_ms(info.folder))
+        return len(artifact_files)
 
     def set_status(self, info: RunInfo, status: str) -> None:
         """Set the tags of the run's status and completed rounds, and with a summary the note on the run's page."""
@@ -71,34 +72,34 @@ class RunUpload:
             budget_use = history.count_spent(history.read_lines(self._journal)[0])
             tags[ENDED_BY] = ", ".join(info.budget.list_reached(budget_use))
         if summary := read_summary(info.folder):
-            tags["mlflow.note.content"] = record.note(summary)
-        self.client.log_batch(self.run_id, tags=[RunTag(key, value) for key, value in tags.items()])
+            tags["mlflow.note.content"] = record.write_note(summary)
+        self.client.log_batch(self.run_id, tags=[RunTag(tag_name, value) for tag_name, value in tags.items()])
 
 
-def open_upload(info: RunInfo, place: Place, *, running: bool = True) -> RunUpload:
+def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = True) -> RunUpload:
     """Connect to MLflow, find or create the run of the folder, and read the steps that it has.
 
-    running: whether MLflow shows the run as running. A repeated call has no further effect.
+    is_running: whether MLflow shows the run as running. A repeated call has no further effect.
     """
 
-    def attempt() -> RunUpload:
-        client = connect(place)
-        run_id = identity.find_or_create_run(client, info, place)
-        if running:
-            client.update_run(run_id, STATUS["running"])
+    def connect_run() -> RunUpload:
+        client = connect(server_place)
+        run_id = identity.find_or_create_run(client, info, server_place)
+        if is_running:
+            client.update_run(run_id, MLFLOW_STATUS["running"])
         return RunUpload(client, run_id, info.folder)
 
-    return retry_after_conflicts(attempt)
+    return retry_after_conflicts(connect_run)
 
 
-def log_batch(client: "MlflowClient", run_id: str, batch: Sequence[Line]) -> None:
+def log_batch(client: "MlflowClient", run_id: str, sent_lines: Sequence[Line]) -> None:
     """Send the metrics of steps in one request; MLflow's client splits a line with more than 1,000 metrics."""
-    client.log_batch(run_id, metrics=[metric for line in batch for metric in _metrics(line)])
+    client.log_batch(run_id, metrics=[metric for journal_line in sent_lines for metric in _list_metrics(journal_line)])
 
 
-def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
+def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
     """Yield the files that are uploaded, each with its folder in MLflow. Raises `DamagedFile`."""
-    for name in FILES:
+    for name in UPLOADED_FILES:
         manifest.check_file(folder / name)
         if (folder / name).exists():
             yield folder / name, None
@@ -106,13 +107,13 @@ def artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
         yield path, "figures"
 
 
-def _metrics(line: Line) -> "Iterator[Metric]":
+def _list_metrics(line: Line) -> "Iterator[Metric]":
     """Yield the metrics of a step with `LAST_METRIC` at the end, so that a step that has it is complete."""
     from mlflow.entities import Metric
 
     if MAIN_METRIC in line.metrics:
-        yield Metric(record.SORTED_FIRST, line.metrics[MAIN_METRIC], line.time_ms, line.step)
-    names = sorted(line.metrics, key=lambda name: (name == LAST_METRIC, name))
-    for name in names:
-        if name not in NOT_SENT:
+        yield Metric(record.FIRST_METRIC_NAME, line.metrics[MAIN_METRIC], line.time_ms, line.step)
+    metric_names = sorted(line.metrics, key=lambda name: (name == LAST_METRIC, name))
+    for name in metric_names:
+        if name not in UNSENT_METRICS:
             yield Metric(name, line.metrics[name], line.time_ms, line.step)

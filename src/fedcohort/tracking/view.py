@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fedcohort.record.tags import SWEEPS
-from fedcohort.tracking.record import SORTED_FIRST
+from fedcohort.tracking.record import FIRST_METRIC_NAME
 
 if TYPE_CHECKING:
     from mlflow import MlflowClient
@@ -27,31 +27,32 @@ if TYPE_CHECKING:
 VIEW_TAG = "mlflow.sharedViewState."  # prefix of the tag of a view, before its key
 VIEW_KEY = "fedcohort"  # key of the view of all runs
 SWEEP_KEY = "sweep-"  # prefix of the key of a sweep's view
-ALL_RUNS = Path(__file__).with_name("view_of_runs.json")  # the view of all runs, in MLflow's form
-PAGE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
+ALL_RUNS_FILE = Path(__file__).with_name("view_of_runs.json")  # the view of all runs, in MLflow's form
+PAGE_TEMPLATE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
 VERDICT_TAG, PAGE_TAG = "verdict", "page"  # tags of a report
-SWEEP, OPTIONS, DATE = "report_sweep", "report_options", "report_date"  # likewise: the options in which its runs differ
+# likewise: the options in which its runs differ
+SWEEP, OPTIONS, DATE = ("report_sweep", "report_options", "report_date")
 ANSWER = "**[Answer]("  # prefix of a paragraph of the note that a report has written
 MAX_REPORTS = 5  # reports in the note
-MAX_NOTE = 5000  # characters of a tag of an experiment, MLflow's limit
+MAX_NOTE_LENGTH = 5000  # characters of a tag of an experiment, MLflow's limit
 
 
-def page_of_runs(experiment_id: str, sweep: str | None = None) -> str:
+def spell_runs_page(experiment_id: str, sweep: str | None = None) -> str:
     """Return the path of the experiment's runs, or of the view of a sweep, relative to the server."""
-    return PAGE % (experiment_id, VIEW_KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
+    return PAGE_TEMPLATE % (experiment_id, VIEW_KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
 
 
-def artifact_page(experiment_id: str, run_id: str, file: str) -> str:
+def spell_artifact_page(experiment_id: str, run_id: str, file_name: str) -> str:
     """Return the path of an artifact, relative to the server."""
-    return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file}?workflowType=machine_learning"
+    return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file_name}?workflowType=machine_learning"
 
 
 def list_sweeps(tags: Mapping[str, str]) -> list[str]:
     """Return the sweeps with a view, the newest last; tags: tags of the experiment."""
     view_by_key = {key: json.loads(text) for key, text in tags.items() if key.startswith(f"{VIEW_TAG}{SWEEP_KEY}")}
-    oldest_first = sorted(view_by_key, key=lambda key: view_by_key[key]["createdAt"])
-    return [key.removeprefix(f"{VIEW_TAG}{SWEEP_KEY}") for key in oldest_first]
+    sorted_tags = sorted(view_by_key, key=lambda key: view_by_key[key]["createdAt"])
+    return [key.removeprefix(f"{VIEW_TAG}{SWEEP_KEY}") for key in sorted_tags]
 
 
 def experiment_tags() -> dict[str, str]:
@@ -60,9 +61,9 @@ def experiment_tags() -> dict[str, str]:
     return {"mlflow.experimentKind": "custom_model_development", **views}
 
 
-def experiment_note(experiment_id: str) -> str:
+def write_experiment_note(experiment_id: str) -> str:
     """Return the experiment's description, with links to the view of all runs."""
-    link = page_of_runs(experiment_id)
+    link = spell_runs_page(experiment_id)
     return (
         f"Client selection in federated learning, one run per row. [Selectors and results]({link}) groups the runs "
         f"and selects columns; [charts]({link}&compareRunsMode=CHART) shows all metrics by round."
@@ -71,39 +72,43 @@ def experiment_note(experiment_id: str) -> str:
 
 def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
     """Save the view of a sweep; options: the parameters in which its runs differ, except the seed."""
-    columns = [f"metrics.`{SORTED_FIRST}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
-    state = {"selectedColumns": columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
-    client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _make_view(f"Sweep {sweep}", state))
+    view_columns = [f"metrics.`{FIRST_METRIC_NAME}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
+    view_state = {"selectedColumns": view_columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
+    client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _make_view(f"Sweep {sweep}", view_state))
 
 
 def show_reports(client: "MlflowClient", experiment_id: str, reports: "Sequence[Run]") -> None:
     """Put reports, the newest first, at the start of the experiment's note. Other text in it stays."""
     paragraphs = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
     tags = client.get_experiment(experiment_id).tags
-    previous = tags.get(NOTE_TAG, experiment_note(experiment_id)).split("\n\n")
-    other_text = "\n\n".join(text for text in previous if not text.startswith((ANSWER, ANSWER.strip("*")))).strip("\n")
-    while paragraphs and len(note_text := "\n\n".join([*paragraphs, other_text])) > MAX_NOTE:
+    note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
+    other_text = "\n\n".join(
+        text for text in note_paragraphs if not text.startswith((ANSWER, ANSWER.strip("*")))
+    ).strip("\n")
+    while paragraphs and len(note_text := "\n\n".join([*paragraphs, other_text])) > MAX_NOTE_LENGTH:
         paragraphs.pop()
     if paragraphs:
         client.set_experiment_tag(experiment_id, NOTE_TAG, note_text)
 
 
-def _make_paragraph(experiment_id: str, report: str, tags: Mapping[str, str]) -> str:
+def _make_paragraph(experiment_id: str, report_run_id: str, tags: Mapping[str, str]) -> str:
     """Return the paragraph of a report: the verdict first, because MLflow shows only two lines of a folded note.
 
     Args:
         experiment_id: id of the experiment.
-        report: id of the report's run.
+        report_run_id: id of the report's run.
         tags: tags of the report's run.
     """
-    page, verdict, sweep, options, date = (tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP, OPTIONS, DATE))
-    answer_text = f"{ANSWER}{artifact_page(experiment_id, report, page)})**: {verdict}"
-    runs = f"[sweep {sweep}]({page_of_runs(experiment_id, sweep)})" if sweep else ""
-    fact_texts = [text for text in (runs, date, f"`{options}`" if options else "") if text]
+    page_name, verdict, sweep, options, report_date = (
+        tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP, OPTIONS, DATE)
+    )
+    answer_text = f"{ANSWER}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
+    sweep_link = f"[sweep {sweep}]({spell_runs_page(experiment_id, sweep)})" if sweep else ""
+    fact_texts = [fact_text for fact_text in (sweep_link, report_date, f"`{options}`" if options else "") if fact_text]
     return f"{answer_text} ({', '.join(fact_texts)})" if fact_texts else answer_text
 
 
-def _make_view(name: str, changes: Mapping[str, Any]) -> str:
+def _make_view(name: str, state_changes: Mapping[str, Any]) -> str:
     """Return a view in MLflow's form, which adds further charts; changes: differences to the view of all runs."""
-    now_ms, state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS.read_text()) | changes
-    return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(state)})
+    now_ms, view_state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS_FILE.read_text()) | state_changes
+    return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(view_state)})

@@ -24,7 +24,7 @@ def make_gains(seeds: int = 3) -> list[Run]:
 
 
 def test_differences_are_grouped_and_sorted_under_published_names(drawn: dict[str, Figure]) -> None:  # noqa: F811
-    figures.draw(compare_runs(make_gains()), Path())
+    figures.draw_comparison(compare_runs(make_gains()), Path())
     forest = drawn["forest.png"]
     labels = [label.get_text() for label in forest.axes[0].get_yticklabels()]
     expected = ["published:", "pow-d, plain mean (n=3)", "FLASH (n=3)", "tuned:", "FLASH, tuned (n=3)"]
@@ -40,7 +40,7 @@ def test_differences_are_grouped_and_sorted_under_published_names(drawn: dict[st
 def test_intervals_of_two_seeds_are_inside_the_frame(drawn: dict[str, Figure]) -> None:  # noqa: F811
     """Differences of 0 and 80 points: half-width 12.7 * 40 points."""
     values = {"random": (0.1, 0.1), "flash": (0.1, 0.9)}
-    figures.draw(
+    figures.draw_comparison(
         compare_runs([make_run(name, s, value) for name, source in values.items() for s, value in enumerate(source)]),
         Path(),
     )
@@ -57,7 +57,7 @@ def test_a_target_that_no_curve_meets_says_so(
     target: float,
     label: str,
 ) -> None:
-    figures.draw(compare_runs(make_gains(), target=Target(target), axis="rounds"), Path())
+    figures.draw_comparison(compare_runs(make_gains(), target=Target(target), axis="rounds"), Path())
     assert label in words(drawn["curves.png"]).split("\n")
     looks = {(line.get_linestyle(), line.get_marker()) for line in drawn["curves.png"].axes[0].lines[:5]}
     assert len(looks) == 5, "lines differ without colours, too"

@@ -10,7 +10,7 @@ import pytest
 from compare_toy import ACC, compare_runs, make_run, make_runs
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.page import list_verdicts
-from fedcohort.report.comparison.tables import result_table, show_p
+from fedcohort.report.comparison.tables import format_p, make_result_table
 from fedcohort.results.matching.run import Run
 from fedcohort.results.target import Target
 
@@ -77,7 +77,7 @@ def test_settings_have_sentences_of_their_own() -> None:
 
 def test_a_result_other_than_the_default_is_named_first(tmp_path: Path) -> None:
     answer = compare_runs(make_runs_to_compare(), result="last", horizon=2)
-    page.write(answer, tmp_path / "out", curves=False)
+    page.write_files(answer, tmp_path / "out", curves=False)
     text = (tmp_path / "out" / "report.html").read_text()
     assert '<p class="question">6 runs of all runs; last evaluation of each run, horizon 2 rounds</p>' in text
     assert "The result of a run is its last evaluation, not the default mean" in text
@@ -85,7 +85,7 @@ def test_a_result_other_than_the_default_is_named_first(tmp_path: Path) -> None:
 
 def test_all_files_are_written_and_older_ones_go(tmp_path: Path) -> None:
     answer = compare_runs(make_runs_to_compare(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
-    text, files = page.write(answer, tmp_path / "out")
+    text, files = page.write_files(answer, tmp_path / "out")
     names = [file.name for file in files]
     assert names[:7] == ["report.html", "table.md", "table.tex", "table.csv", "target.md", "target.tex", "target.csv"]
     figures = {f"{name}.{suffix}" for name in ("forest", "differences", "curves") for suffix in ("png", "pdf", "svg")}
@@ -96,14 +96,14 @@ def test_all_files_are_written_and_older_ones_go(tmp_path: Path) -> None:
     assert html.count("<img") == 3
     assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!data:)[^"'\s>]+""", html) == []
     (tmp_path / "out" / "means.png").write_bytes(b"")
-    _, files = page.write(compare_runs(make_runs_to_compare()), tmp_path / "out", curves=False)
+    _, files = page.write_files(compare_runs(make_runs_to_compare()), tmp_path / "out", curves=False)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {file.name for file in files}
     assert "target.csv" not in {file.name for file in files}
 
 
 def test_the_csv_has_all_digits_of_every_cell_and_metric() -> None:
     answer = compare_runs(make_runs_to_compare(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
-    rows = list(csv.DictReader(result_table(answer).csv().splitlines()))
+    rows = list(csv.DictReader(make_result_table(answer).csv().splitlines()))
     assert [(row["selector"], row["metric"]) for row in rows] == [
         ("ucb", ACC),
         ("random", ACC),
@@ -116,7 +116,7 @@ def test_the_csv_has_all_digits_of_every_cell_and_metric() -> None:
 
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     answer = compare_runs(make_runs_to_compare(name=ATTACK), rows="selector")
-    text, _ = page.write(answer, tmp_path / "out")
+    text, _ = page.write_files(answer, tmp_path / "out")
     html = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt; is better than random" in html
@@ -125,10 +125,16 @@ def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_without_a_baseline_there_are_means(tmp_path: Path) -> None:
-    _, files = page.write(compare_runs(make_runs_to_compare(), baseline=None), tmp_path / "out", curves=False)
+    _, files = page.write_files(compare_runs(make_runs_to_compare(), baseline=None), tmp_path / "out", curves=False)
     assert "means.png" in {file.name for file in files}
     assert "A verdict needs a baseline" in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_p_values_are_short() -> None:
-    assert [show_p(p) for p in (1.0, 0.0123, 0.0005, 0.00049, math.nan)] == ["1.000", "0.012", "0.001", "< 0.001", "–"]
+    assert [format_p(p) for p in (1.0, 0.0123, 0.0005, 0.00049, math.nan)] == [
+        "1.000",
+        "0.012",
+        "0.001",
+        "< 0.001",
+        "–",
+    ]

@@ -19,10 +19,10 @@ from fedcohort.report.figure.one_round import (
     AWAY,
     IDLE,
     MAX_ROWS,
-    N_BEST,
+    N_BEST_ROWS,
     TOO_LATE,
     ScoredRound,
-    choose_rows,
+    choose_shown_clients,
     list_scored_rounds,
     load_scored_round,
 )
@@ -64,9 +64,13 @@ def test_the_best_come_first_and_those_without_a_score_last() -> None:
 def test_rows_are_the_best_and_all_selected_clients() -> None:
     outcome = [IDLE] * 100
     outcome[99] = outcome[98] = ARRIVED
-    assert choose_rows(round_of([-float(k) for k in range(100)], outcome)).tolist() == [*range(N_BEST), 98, 99]
-    assert choose_rows(round_of([NAN] * 100, outcome)).tolist() == [98, 99]
-    assert len(choose_rows(round_of([0.0] * 100, [TOO_LATE] * 100))) == MAX_ROWS
+    assert choose_shown_clients(round_of([-float(k) for k in range(100)], outcome)).tolist() == [
+        *range(N_BEST_ROWS),
+        98,
+        99,
+    ]
+    assert choose_shown_clients(round_of([NAN] * 100, outcome)).tolist() == [98, 99]
+    assert len(choose_shown_clients(round_of([0.0] * 100, [TOO_LATE] * 100))) == MAX_ROWS
 
 
 def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
@@ -77,11 +81,11 @@ def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
     np.testing.assert_array_equal(loaded.columns["score"], score)
     np.testing.assert_array_equal(loaded.columns["probability"], chance)
     assert sorted(loaded.columns) == ["part_explore", "probability", "score"]
-    assert np.flatnonzero(loaded.outcome == ARRIVED).tolist() == original.arrived.tolist()
+    assert np.flatnonzero(loaded.outcomes == ARRIVED).tolist() == original.arrived.tolist()
     assert (
-        np.flatnonzero(loaded.outcome == TOO_LATE).tolist() == np.setdiff1d(original.cohort, original.arrived).tolist()
+        np.flatnonzero(loaded.outcomes == TOO_LATE).tolist() == np.setdiff1d(original.cohort, original.arrived).tolist()
     )
-    assert np.flatnonzero(loaded.outcome == AWAY).tolist() == np.flatnonzero(~original.clients["available"]).tolist()
+    assert np.flatnonzero(loaded.outcomes == AWAY).tolist() == np.flatnonzero(~original.clients["available"]).tolist()
 
 
 def test_the_last_round_that_chose_by_a_score_is_explained(
@@ -169,7 +173,7 @@ def test_it_is_legible_at_every_size(
     if figure is None:
         return
     check_layout(figure)
-    rows = len(choose_rows(load_scored_round(read(facts.folder), 1)))
+    rows = len(choose_shown_clients(load_scored_round(read(facts.folder), 1)))
     assert f"client, label noise, most frequent class (best first, {rows} of {clients:,}" in words(figure)
     heights = [axes.get_window_extent().height / figure.dpi for axes in figure.axes]
     assert max(heights) / rows >= 0.085  # inches: 6 points a row

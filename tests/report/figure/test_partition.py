@@ -12,7 +12,7 @@ def test_groups_of_about_equal_size() -> None:
     assert style.group_starts(5).tolist() == [0, 1, 2, 3, 4]
     sizes = np.diff(np.append(style.group_starts(3550), 3550))
     assert (len(sizes), sizes.min(), sizes.max(), sizes.sum()) == (400, 8, 9, 3550)
-    assert partition.group_means(np.array([[1.0], [3.0], [5.0]]), np.array([0, 2])).tolist() == [[2.0], [5.0]]
+    assert partition.average_groups(np.array([[1.0], [3.0], [5.0]]), np.array([0, 2])).tolist() == [[2.0], [5.0]]
 
 
 def test_clients_in_the_order_of_their_classes() -> None:
@@ -23,9 +23,9 @@ def test_clients_in_the_order_of_their_classes() -> None:
 def test_names_of_classes_are_short_and_absent_without_room(tmp_path: Path) -> None:
     names = {"0": "walking", "1": "walking down a long staircase", "2": "standing"}
     named = made_up.info(tmp_path, classes=3, labels=names)
-    assert partition.class_labels(named) == ["walking", "walking down a lo…", "standing"]
-    labels = [tick.get_text() for tick in partition.draw(named).axes[0].get_xticklabels()]
+    assert partition.shorten_class_names(named) == ["walking", "walking down a lo…", "standing"]
+    labels = [tick.get_text() for tick in partition.draw_partition(named).axes[0].get_xticklabels()]
     assert labels == ["walking", "walking down a lo…", "standing"]
-    assert partition.class_labels(made_up.info(tmp_path, classes=3)) == []
+    assert partition.shorten_class_names(made_up.info(tmp_path, classes=3)) == []
     many = {str(c): f"class {c}" for c in range(13)}
-    assert partition.class_labels(made_up.info(tmp_path, classes=13, labels=many)) == []
+    assert partition.shorten_class_names(made_up.info(tmp_path, classes=13, labels=many)) == []

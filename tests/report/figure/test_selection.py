@@ -29,7 +29,7 @@ def test_a_coarse_map_keeps_the_rare() -> None:
 
 def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:
     facts = ran(tmp_path / "run")
-    outcome = selection.outcomes(read(facts.folder), np.arange(12))
+    outcome = selection.load_outcomes(read(facts.folder), np.arange(12))
     assert outcome.shape == (12, 6)
     for step in range(1, 7):
         round_report = report(step)
@@ -50,10 +50,10 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     ever = selection.find_selected_clients(history)
     assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
     assert 0 < len(ever) < 40
-    all_fates = selection.outcomes(history, np.arange(40))
-    np.testing.assert_array_equal(selection.outcomes(history, ever), all_fates[ever])
+    all_fates = selection.load_outcomes(history, np.arange(40))
+    np.testing.assert_array_equal(selection.load_outcomes(history, ever), all_fates[ever])
     monkeypatch.setattr(selection, "MAX_MAP_CELLS", 40 * 6 - 1)
-    drawn["selection.png"] = known(selection.draw(facts, history))
+    drawn["selection.png"] = known(selection.draw_selection(facts, history))
     assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
 
 
@@ -65,5 +65,5 @@ def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]
         round_report = report(step, clients=60)
         flags = dict.fromkeys(("available", "selected", "arrived"), all_clients) if step == 1 else {}
         writer.observe(dataclasses.replace(round_report, clients={**round_report.clients, **flags}))
-    drawn["selection.png"] = known(selection.draw(facts, read(facts.folder)))
+    drawn["selection.png"] = known(selection.draw_selection(facts, read(facts.folder)))
     assert "Selection: clients by round, 4 to 60 per round" in words(drawn["selection.png"])

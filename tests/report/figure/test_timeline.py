@@ -20,9 +20,9 @@ from fedcohort.report.figure.timeline import (
     count_arrivals,
     list_timed_rounds,
     load_timed_round,
-    round_lengths,
+    measure_round_lengths,
 )
-from fedcohort.report.run_figures import draw
+from fedcohort.report.run_figures import draw_run
 from fedcohort.round.client_facts import ClientFacts
 from known import known
 from record.made_up import info, report
@@ -71,16 +71,16 @@ def test_a_round_is_read(tmp_path: Path) -> None:
     assert loaded.jobs["finish"].tolist() == [16.0, 18.0, 51.0, 506.0]
     assert loaded.jobs["arrived"].tolist() == [True, True, False, False]
     assert loaded.jobs["partial"].tolist() == [False, True, False, False]
-    assert (loaded.closed, loaded.announced, loaded.total) == (20.0, 20.0, 25.0)
+    assert (loaded.closed_s, loaded.announced_s, loaded.total_s) == (20.0, 20.0, 25.0)
     assert set(STYLE_BY_PHASE) <= set(loaded.jobs)
-    assert round_lengths(history).tolist() == [25.0] * 3
+    assert measure_round_lengths(history).tolist() == [25.0] * 3
     assert count_arrivals(history).loc[3].to_dict() == {"complete": 1, "partial": 1, "late": 2}
 
 
 def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     facts = written(tmp_path / "run", probe_s=5.0)
     history = read(facts.folder)
-    drawn["timeline.png"] = known(timeline.draw(facts, history))
+    drawn["timeline.png"] = known(timeline.draw_timeline(facts, history))
     drawn["pace.png"] = known(curves.draw_pace(facts, history))
     texts = words(drawn["timeline.png"])
     assert (
@@ -110,7 +110,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     drawn: dict[str, Figure],  # noqa: F811
 ) -> None:
     facts = written(tmp_path / "run")
-    drawn["timeline.png"] = known(timeline.draw(facts, read(facts.folder)))
+    drawn["timeline.png"] = known(timeline.draw_timeline(facts, read(facts.folder)))
     (axes,) = drawn["timeline.png"].axes
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     bars = [(p.get_y() + p.get_height() / 2, p.get_x(), p.get_width(), p.get_alpha()) for p in boxes]
@@ -128,7 +128,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
 
 def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     facts = written(tmp_path / "run", rounds=1, slowest_s=np.inf)
-    assert {path.name for path in draw(facts)} >= {"pace.png", "timeline.png"}
+    assert {path.name for path in draw_run(facts)} >= {"pace.png", "timeline.png"}
     assert "never done" in words(drawn["timeline.png"])
     assert drawn["timeline.png"].axes[0].get_xlim()[1] == pytest.approx(1.03 * 1.8 * 20)
 
@@ -137,7 +137,7 @@ def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn: dict[s
 def test_at_every_size(tmp_path: Path, clients: int) -> None:
     facts = written(tmp_path / "run", clients=clients, rounds=1, announced=False)
     history = read(facts.folder)
-    figure = timeline.draw(facts, history)
+    figure = timeline.draw_timeline(facts, history)
     assert figure is not None
     figure.draw_without_rendering()
     (axes,) = figure.axes
@@ -166,7 +166,7 @@ def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]
         journal.observe(report(step))
     journal.finish("finished")
     history = read(facts.folder)
-    assert timeline.draw(facts, history) is None
+    assert timeline.draw_timeline(facts, history) is None
     assert curves.draw_pace(facts, history) is None
     assert not drawn
 
@@ -195,10 +195,10 @@ def test_jobs_of_several_rounds_are_shown_since_the_broadcast(tmp_path: Path) ->
     assert int(goes_on.sum()) == history.metrics["round/in_flight"].loc[5]
     assert not (arrived & goes_on).any()
     assert (jobs["start"][arrived] < 0).any()
-    assert (jobs["start"] < loaded.closed).all()
+    assert (jobs["start"] < loaded.closed_s).all()
     tolerance = 1e-6 * history.metrics["time/virtual_s"].loc[5]
-    assert (jobs["finish"][arrived] <= loaded.closed + tolerance).all()
-    assert (jobs["finish"][goes_on] >= loaded.closed - tolerance).all()
+    assert (jobs["finish"][arrived] <= loaded.closed_s + tolerance).all()
+    assert (jobs["finish"][goes_on] >= loaded.closed_s - tolerance).all()
     assert count_arrivals(history)["complete"].tolist() == [4] * 5
     assert not count_arrivals(history)["late"].any()
     assert "still at work" in timeline.describe_round(loaded)

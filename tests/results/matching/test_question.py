@@ -35,8 +35,8 @@ def _in(run: Run, sweep: str) -> Run:
 def test_a_verdict_names_a_difference_of_budgets() -> None:
     """Of random and flash the first sweep's five runs are compared, of ucb there are those of the second only."""
     answer = compare_runs(two_sweeps())
-    assert answer.unlike["", "flash"] == ()
-    assert answer.unlike["", "ucb"] == ("rounds", "until.virtual_s", "deadline")
+    assert answer.differing_options["", "flash"] == ()
+    assert answer.differing_options["", "ucb"] == ("rounds", "until.virtual_s", "deadline")
     lines = list_verdicts(answer)
     (ucb,) = (line for line in lines if line.startswith("ucb is worse than random"))
     assert ucb.endswith("Other options differ as well: rounds, until.virtual_s and deadline.")
@@ -81,7 +81,7 @@ def test_a_baseline_column_makes_columns_the_conditions() -> None:
     runs = [make_run("ucb", s, 0.5 + 0.1 * s, agg, options={"deadline": agg}) for agg in ("a", "b") for s in range(2)]
     answer = compare_runs(runs, cols="agg", baseline="a")
     assert list(answer.headline.entries) == [("ucb", "a"), ("ucb", "b")]
-    assert answer.unlike == {("ucb", "b"): ()}
+    assert answer.differing_options == {("ucb", "b"): ()}
 
 
 def test_the_newest_sweep_is_the_one_that_began_last() -> None:

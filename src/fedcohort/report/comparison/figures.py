@@ -7,31 +7,31 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from fedcohort.report.comparison.mean_curves import ROUNDS, MeanCurve, mean_curve, mean_difference
-from fedcohort.report.comparison.tables import ordered_cells
+from fedcohort.report.comparison.mean_curves import ROUNDS_AXIS, MeanCurve, average_curves, average_difference
+from fedcohort.report.comparison.tables import sort_cells
 from fedcohort.report.figure import style
 from fedcohort.report.figure.methods import STYLE_BY_SIGN, Row, draw_intervals
-from fedcohort.results.compare import Cell, Entry, Runs, runs_by_cell
+from fedcohort.results.compare import Cell, CellResult, RunsByCell, group_runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
 from fedcohort.results.method_names import FOLDERS, GROUPS, ORACLES, describe_method, name_method
-from fedcohort.results.metric import MetricUnit, label_metric, unit_of
-from fedcohort.results.verdict import sign_of
+from fedcohort.results.metric import MetricUnit, find_metric_unit, label_metric
+from fedcohort.results.verdict import sign_of_verdict
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-FIGURES = ("forest", "means", "differences", "curves")  # names of the files
-COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY, style.BLACK)
-MAX_LINES = len(COLOURS)  # lines that colours can distinguish
+FIGURE_NAMES = ("forest", "means", "differences", "curves")  # names of the files
+LINE_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.PURPLE, style.SKY_BLUE, style.BLACK)
+MAX_LINES = len(LINE_COLOURS)  # lines that colours can distinguish
 
 
-def draw(result: Answer, folder: Path, *, curves: bool = True) -> list[Path]:
+def draw_comparison(result: Answer, folder: Path, *, curves: bool = True) -> list[Path]:
     """Draw the figures in all formats and return the files; curves: whether to draw figures by round."""
     paths = _draw_intervals(result, folder)
     if not curves:
         return paths
-    runs = runs_by_cell(result.frames, result.headline.options)
+    runs = group_runs_by_cell(result.frames, result.headline.options)
     evaluated = {cell: {seed: run for seed, run in by_seed.items() if len(run.steps)} for cell, by_seed in runs.items()}
     by_cell = {cell: by_seed for cell, by_seed in evaluated.items() if by_seed}
     return [*paths, *_draw_differences(result, by_cell, folder), *_draw_curves(result, by_cell, folder)]
@@ -40,7 +40,7 @@ def draw(result: Answer, folder: Path, *, curves: bool = True) -> list[Path]:
 def _note(result: Answer) -> str:
     """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per condition`."""
     dataset_names = sorted({run.params["dataset"] for run in result.matched.runs if "dataset" in run.params})
-    seed_counts = sorted({entry.mean.n for entry in result.headline.entries.values()})
+    seed_counts = sorted({cell_result.mean.n for cell_result in result.headline.entries.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (seed_counts[0], seed_counts[-1]))))
     return ", ".join([*dataset_names, f"{len(result.frames.runs)} runs", f"{seeds} seeds per condition"])
 
@@ -52,7 +52,7 @@ def _name(result: Answer, condition: str | None) -> str:
 
 def _draw_intervals(result: Answer, folder: Path) -> list[Path]:
     """Draw one point for each cell: its difference to the baseline, or its mean without a baseline."""
-    table, unit = result.headline, unit_of(result.headline.options.metric)
+    table, unit = result.headline, find_metric_unit(result.headline.options.metric)
     cells = [cell for cell in _sort_cells(result) if _has_difference(table.entries[cell])]
     name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(result))
     baseline, metric = _name(result, result.question.baseline), label_metric(table.options.metric)
@@ -64,45 +64,45 @@ def _draw_intervals(result: Answer, folder: Path) -> list[Path]:
         value: Mean = entry.difference if cells and entry.difference is not None else entry.mean
         lower, high = value.low * unit.factor, value.high * unit.factor
         group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
-        sign, is_unlike = sign_of(entry.verdict), bool(result.unlike.get(cell))
+        sign, is_unlike = sign_of_verdict(entry.verdict), bool(result.differing_options.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
         look = (sign, _legend(entry, baseline, is_unlike=is_unlike), bool(sign) and not is_unlike) if cells else ()
         rows.append(Row(f"{_name(result, cell[1])} (n={value.n})", group, value.mean * unit.factor, lower, high, *look))
     title = f"{metric}: paired difference to {baseline}" if cells else f"{metric}: mean and 95 % interval"
-    label = f"better than {baseline}, {unit.difference}" if cells else f"{metric}, {unit.name}"
-    canvas = draw_intervals(rows, title, _note(result), label.rstrip(", "), 0.0 if cells else None)
-    return style.save(canvas, folder / f"{name}.png", style.FORMATS)
+    axis_label = f"better than {baseline}, {unit.difference}" if cells else f"{metric}, {unit.name}"
+    canvas = draw_intervals(rows, title, _note(result), axis_label.rstrip(", "), 0.0 if cells else None)
+    return style.save(canvas, folder / f"{name}.png", style.FILE_FORMATS)
 
 
 def _group_of_cell(result: Answer, cell: Cell) -> str:
-    return ORACLES if result.headline.entries[cell].untested else describe_method(cell[1])[1]
+    return ORACLES if result.headline.entries[cell].is_untested else describe_method(cell[1])[1]
 
 
 def _sort_cells(result: Answer) -> list[Cell]:
     """Return the cells by setting and group of method, in each group the best first."""
     settings = list(result.headline.settings)
-    return sorted(ordered_cells(result), key=lambda c: (settings.index(c[0]), GROUPS.index(_group_of_cell(result, c))))
+    return sorted(sort_cells(result), key=lambda c: (settings.index(c[0]), GROUPS.index(_group_of_cell(result, c))))
 
 
-def _has_difference(entry: Entry) -> bool:
-    return entry.difference is not None and math.isfinite(entry.difference.mean)
+def _has_difference(cell_result: CellResult) -> bool:
+    return cell_result.difference is not None and math.isfinite(cell_result.difference.mean)
 
 
-def _legend(entry: Entry, baseline: str, *, is_unlike: bool) -> str:
-    sign = sign_of(entry.verdict)
+def _legend(cell_result: CellResult, baseline: str, *, is_unlike: bool) -> str:
+    sign = sign_of_verdict(cell_result.verdict)
     verdict = {1: f"better than {baseline}", -1: f"worse than {baseline}"}.get(sign, "no significant difference")
     return f"{verdict}, but other options differ" if is_unlike else verdict
 
 
-def _draw_differences(result: Answer, curves: Runs, folder: Path) -> list[Path]:
+def _draw_differences(result: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
     """Draw one panel for each method: its curve minus the baseline's, by round."""
     table, baseline = result.headline, result.question.baseline
-    unit = unit_of(table.options.metric)
+    unit = find_metric_unit(table.options.metric)
     drawn_cells = [cell for cell in _sort_cells(result) if _has_difference(table.entries[cell]) and cell in curves]
     mean_curves = {}
     for cell in drawn_cells:
         baseline_runs = curves.get((cell[0], str(baseline)), {})
-        if len((curve := mean_difference(curves[cell], baseline_runs, ROUNDS, table.options)).x):
+        if len((curve := average_difference(curves[cell], baseline_runs, ROUNDS_AXIS, table.options)).x):
             mean_curves[cell] = curve
     if not mean_curves:
         return []
@@ -114,48 +114,48 @@ def _draw_differences(result: Answer, curves: Runs, folder: Path) -> list[Path]:
     ]
     figure, panels = style.panels(titles, title, _note(result), columns=2 if len(mean_curves) <= 4 else 4, height=1.0)
     for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
-        colour, marker = STYLE_BY_SIGN[sign_of(table.entries[cell].verdict)]
+        colour, marker = STYLE_BY_SIGN[sign_of_verdict(table.entries[cell].verdict)]
         line_style = {"color": colour, "marker": marker, "label": _legend(table.entries[cell], name, is_unlike=False)}
         _draw_line(axes, curve, 1.0, unit.factor, line_style)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
-    figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.TEXT)
-    style.legend(figure)
-    return style.save(figure, folder / "differences.png", style.FORMATS)
+    figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.FONT_SIZE)
+    style.add_legend(figure)
+    return style.save(figure, folder / "differences.png", style.FILE_FORMATS)
 
 
-def _draw_curves(result: Answer, curves: Runs, folder: Path) -> list[Path]:
+def _draw_curves(result: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
     """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged."""
     table = result.headline
-    unit, metric = unit_of(table.options.metric), label_metric(table.options.metric)
-    columns = _list_axes(curves)
-    if not curves or not columns:
+    unit, metric = find_metric_unit(table.options.metric), label_metric(table.options.metric)
+    cost_axes = _list_axes(curves)
+    if not curves or not cost_axes:
         return []
     settings = list(table.settings)
     conditions = list(dict.fromkeys(condition for _, condition in table.entries))
-    styles = _choose_line_styles(result, conditions)
-    width = style.COLUMN if len(columns) == 1 else style.PAGE
-    height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(styles) / len(columns)
+    line_styles = _choose_line_styles(result, conditions)
+    width = style.COLUMN if len(cost_axes) == 1 else style.PAGE
+    height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(line_styles) / len(cost_axes)
     canvas = style.new_figure(f"{metric}: mean and 95 % interval over seeds", _note(result), width, height)
-    grid = canvas.subplots(len(settings), len(columns), sharey="row", sharex="col", squeeze=False)
+    panel_grid = canvas.subplots(len(settings), len(cost_axes), sharey="row", sharex="col", squeeze=False)
     for i, setting in enumerate(settings):
-        for axes, (axis, (factor, axis_label)) in zip(grid[i], columns.items(), strict=True):
-            for condition in [*(name for name in conditions if name not in styles), *styles]:
-                curve = mean_curve(curves.get((setting, condition), {}), axis)
-                if condition in styles:
-                    _draw_line(axes, curve, factor, unit.factor, styles[condition])
+        for axes, (axis, (factor, axis_label)) in zip(panel_grid[i], cost_axes.items(), strict=True):
+            for condition in [*(name for name in conditions if name not in line_styles), *line_styles]:
+                curve = average_curves(curves.get((setting, condition), {}), axis)
+                if condition in line_styles:
+                    _draw_line(axes, curve, factor, unit.factor, line_styles[condition])
                 elif len(curve.x):
-                    label = f"{len(conditions) - len(styles)} others"
+                    label = f"{len(conditions) - len(line_styles)} others"
                     axes.plot(curve.x * factor, curve.mean * unit.factor, color="#D5D5D5", linewidth=0.8, label=label)
             _mark_target(axes, result, setting, unit)
             style.format_axes(axes)
-            if axis == ROUNDS:
+            if axis == ROUNDS_AXIS:
                 style.use_integer_ticks(axes.xaxis)
             if i == len(settings) - 1:
                 axes.set_xlabel(axis_label)
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
-        grid[i, 0].set_ylabel(style.wrap(label, 1.5))
-    style.legend(canvas)
-    return style.save(canvas, folder / "curves.png", style.FORMATS)
+        panel_grid[i, 0].set_ylabel(style.wrap_text(label, 1.5))
+    style.add_legend(canvas)
+    return style.save(canvas, folder / "curves.png", style.FILE_FORMATS)
 
 
 def _mark_target(axes: "Axes", result: Answer, setting: str, unit: MetricUnit) -> None:
@@ -165,35 +165,35 @@ def _mark_target(axes: "Axes", result: Answer, setting: str, unit: MetricUnit) -
         target, sign = targets.pop() * unit.factor, result.headline.options.sign
         values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines] or [np.empty(0)])
         is_met = np.any(sign * values >= sign * target)
-        label = f"target {target:.4g} {unit.name}{'' if is_met else ', met by no mean curve'}"
-        axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=label)
+        target_label = f"target {target:.4g} {unit.name}{'' if is_met else ', met by no mean curve'}"
+        axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=target_label)
 
 
-def _list_axes(curves: Runs) -> dict[str, tuple[float, str]]:
+def _list_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
     """Return factor and label of each axis that all runs logged."""
-    runs = [run.spent for by_seed in curves.values() for run in by_seed.values()]
-    run_seconds, n_bytes = ([float(costs[axis][-1]) for costs in runs] for axis in ("virtual_s", "bytes"))
-    columns = {ROUNDS: (1.0, "communication round")} if curves else {}
+    runs = [run.spent for run_by_seed in curves.values() for run in run_by_seed.values()]
+    run_seconds, n_bytes = ([float(run_costs[axis][-1]) for run_costs in runs] for axis in ("virtual_s", "bytes"))
+    label_by_axis = {ROUNDS_AXIS: (1.0, "communication round")} if curves else {}
     if min(run_seconds, default=0.0) > 0:
-        unit_seconds, name = style.virtual_unit(run_seconds)
-        columns["virtual_s"] = (1 / unit_seconds, f"virtual time, {name}")
+        unit_seconds, name = style.choose_time_unit(run_seconds)
+        label_by_axis["virtual_s"] = (1 / unit_seconds, f"virtual time, {name}")
     if min(n_bytes, default=0.0) > 0:
-        unit = unit_of("comm/down_bytes", max(n_bytes))
-        columns["bytes"] = (unit.factor, f"bytes, {unit.name}")
-    return columns
+        unit = find_metric_unit("comm/down_bytes", max(n_bytes))
+        label_by_axis["bytes"] = (unit.factor, f"bytes, {unit.name}")
+    return label_by_axis
 
 
 def _choose_line_styles(result: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
     """Return the options of the lines with a colour: the baseline, and the best conditions on average over settings."""
 
     def mean(condition: str) -> float:
-        values = [entry.mean.mean for cell, entry in result.headline.entries.items() if cell[1] == condition]
-        value = result.headline.options.sign * float(np.mean(values))
-        return value if math.isfinite(value) else -math.inf
+        cell_means = [entry.mean.mean for cell, entry in result.headline.entries.items() if cell[1] == condition]
+        mean_result = result.headline.options.sign * float(np.mean(cell_means))
+        return mean_result if math.isfinite(mean_result) else -math.inf
 
     best_conditions = sorted(conditions, key=lambda name: (name != result.question.baseline, -mean(name)))[:MAX_LINES]
     names = list(dict.fromkeys(condition for _, condition in _sort_cells(result) if condition in best_conditions))
-    line_styles = zip(COLOURS, style.DASHES, style.MARKERS, strict=True)
+    line_styles = zip(LINE_COLOURS, style.DASHES, style.MARKERS, strict=True)
     return {
         name: {"color": colour, "linestyle": dashes, "marker": marker, "label": _name(result, name)}
         for name, (colour, dashes, marker) in zip(names, line_styles, strict=False)

@@ -14,59 +14,59 @@ from fedcohort.results.compare import Options
 from fedcohort.results.difference import t_test
 from fedcohort.results.run import Evaluations
 
-ROUNDS = "round"  # column of the curves
+ROUNDS_AXIS = "round"  # column of the curves
 N_POINTS = 200  # points at which runs with different costs are compared
-Points = Float64[np.ndarray, "_n"]
-BySeed = Mapping[int, Evaluations]
+PointValues = Float64[np.ndarray, "_n"]
+RunsBySeed = Mapping[int, Evaluations]
 
 
 @dataclass(frozen=True)
 class MeanCurve:
     """Mean over seeds at x, and half the width of its 95 % interval (NaN for one seed), each [points]."""
 
-    x: Points
-    mean: Points
-    half: Points
+    x: PointValues
+    mean: PointValues
+    half: PointValues
 
 
 EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
-def mean_curve(curves: BySeed, axis: str) -> MeanCurve:
+def average_curves(curves: RunsBySeed, axis: str) -> MeanCurve:
     """Return the mean over seeds; axis: `round` or the name of a cost."""
-    x = _points(list(curves.values()), axis)
-    return _summarise(x, [_values_at(run, axis, x) for run in curves.values()])
+    x = _choose_points(list(curves.values()), axis)
+    return _average(x, [_values_at(run, axis, x) for run in curves.values()])
 
 
-def mean_difference(curves: BySeed, base: BySeed, axis: str, options: Options) -> MeanCurve:
+def average_difference(curves: RunsBySeed, base: RunsBySeed, axis: str, options: Options) -> MeanCurve:
     """Return the mean difference to the baseline over common seeds, positive where the curve is better."""
     pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
-    x = _points([run for pair in pairs for run in pair], axis)
-    return _summarise(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
+    x = _choose_points([run for pair in pairs for run in pair], axis)
+    return _average(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
 
 
-def _points(runs: Sequence[Evaluations], axis: str) -> Points:
+def _choose_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
     """Return the rounds that all runs evaluated, or equidistant points of the range of costs that all runs cover."""
     if not runs:
         return np.empty(0)
-    if axis == ROUNDS:
+    if axis == ROUNDS_AXIS:
         return np.array(sorted(set.intersection(*(set(run.steps.tolist()) for run in runs))))
     costs_by_run = [run.spent[axis] for run in runs]
-    lowest_end, high = max(float(costs[0]) for costs in costs_by_run), min(float(costs[-1]) for costs in costs_by_run)
-    return np.linspace(lowest_end, high, N_POINTS) if high > lowest_end else np.empty(0)
+    range_start, high = max(float(costs[0]) for costs in costs_by_run), min(float(costs[-1]) for costs in costs_by_run)
+    return np.linspace(range_start, high, N_POINTS) if high > range_start else np.empty(0)
 
 
-def _values_at(run: Evaluations, axis: str, x: Points) -> Points:
-    values: Points = np.interp(x, run.steps if axis == ROUNDS else run.spent[axis], run.values)
+def _values_at(run: Evaluations, axis: str, x: PointValues) -> PointValues:
+    values: PointValues = np.interp(x, run.steps if axis == ROUNDS_AXIS else run.spent[axis], run.values)
     return values
 
 
-def _summarise(x: Points, values: Sequence[Points]) -> MeanCurve:
+def _average(x: PointValues, values: Sequence[PointValues]) -> MeanCurve:
     if not len(x) or not values:
         return EMPTY_CURVE
-    table = np.stack(values, axis=1)  # [points, seeds]
+    values_by_seed = np.stack(values, axis=1)  # [points, seeds]
     half_width = np.full(len(x), np.nan)
-    if table.shape[1] > 1:
+    if values_by_seed.shape[1] > 1:
         with np.errstate(divide="ignore", invalid="ignore"):  # equal values have no spread
-            half_width = t_test(table)[0]
-    return MeanCurve(x, table.mean(axis=1), half_width)
+            half_width = t_test(values_by_seed)[0]
+    return MeanCurve(x, values_by_seed.mean(axis=1), half_width)

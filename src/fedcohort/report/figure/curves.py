@@ -12,16 +12,16 @@ from fedcohort import units
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.figure.timeline import count_arrivals, list_timed_rounds, round_lengths
+from fedcohort.report.figure.timeline import count_arrivals, list_timed_rounds, measure_round_lengths
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
 MAX_RAW_POINTS = 300  # points above which a moving mean is drawn
-MAX_DISTANCE = 0.05  # share of an axis up to which two curves look equal
+MAX_CURVE_DISTANCE = 0.05  # share of an axis up to which two curves look equal
 THICK_LINE, THIN_LINE = 1.4, 0.9
-LINES = {  # panel -> (metric, label, colour, line style, width)
+LINES_BY_PANEL = {  # panel -> (metric, label, colour, line style, width)
     "accuracy": (
         ("test/acc", "server's test set", style.BLUE, "-", THICK_LINE),
         ("clients/acc_mean", "clients' test sets, mean", style.ORANGE, "--", THICK_LINE),
@@ -41,32 +41,32 @@ ARRIVAL_COUNTS = (  # column of `arrivals`, colour, hatch and label, from below
 MIN_VISIBLE_SHARE = 0.01  # share of a round from which time before its broadcast is drawn
 
 
-def draw(info: RunInfo, history: History) -> "Figure | None":
+def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
     """Draw accuracy and loss by round and by virtual time; return None if no round was evaluated."""
     metrics = history.metrics
-    if not any(name in metrics for lines in LINES.values() for name, *_ in lines):
+    if not any(name in metrics for panel_lines in LINES_BY_PANEL.values() for name, *_ in panel_lines):
         return None
-    window = smoothing_window(metrics)
-    mean = f" (means of {window} rounds; pale: as measured_values)" if window > 1 else ""
+    window_rounds = choose_window(metrics)
+    hint = f" (means of {window_rounds} rounds; pale: as measured)" if window_rounds > 1 else ""
     steps = metrics.index.to_series().astype(float)
     virtual_s = metrics.get("time/virtual_s", 0 * steps)
     has_time_axis = not has_equal_rounds(virtual_s.to_numpy(), steps.to_numpy())
-    columns = 2 if has_time_axis else 1
-    figure = style.new_run_figure(info, f"Accuracy and loss{mean}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
-    grid = figure.subplots(2, columns, sharey="row", sharex="col", squeeze=False)
-    _draw_column(grid[:, 0], metrics, steps, window)
-    style.label_rounds_axis(grid[1, 0])
+    n_columns = 2 if has_time_axis else 1
+    figure = style.new_run_figure(info, f"Accuracy and loss{hint}", style.PAGE if has_time_axis else style.COLUMN, 4.0)
+    panel_grid = figure.subplots(2, n_columns, sharey="row", sharex="col", squeeze=False)
+    _draw_column(panel_grid[:, 0], metrics, steps, window_rounds)
+    style.label_rounds_axis(panel_grid[1, 0])
     if has_time_axis:
-        unit_s, unit = style.virtual_unit(virtual_s.tolist())
-        _draw_column(grid[:, 1], metrics, virtual_s / unit_s, window)
-        grid[1, 1].set_xlabel(f"virtual time, {unit}")
+        unit_s, unit_name = style.choose_time_unit(virtual_s.tolist())
+        _draw_column(panel_grid[:, 1], metrics, virtual_s / unit_s, window_rounds)
+        panel_grid[1, 1].set_xlabel(f"virtual time, {unit_name}")
     else:
         pace_s = float(virtual_s.iloc[-1] / steps.iloc[-1]) if len(steps) and steps.iloc[-1] > 0 else 0.0
         pace_text = f"about {units.seconds(pace_s)} of virtual time each" if pace_s > 0 else "without virtual time"
-        grid[1, 0].set_xlabel(f"communication round\n({pace_text})")
-    grid[0, 0].set_ylabel("accuracy, %")
-    grid[1, 0].set_ylabel("cross-entropy, nats")
-    style.legend(figure)
+        panel_grid[1, 0].set_xlabel(f"communication round\n({pace_text})")
+    panel_grid[0, 0].set_ylabel("accuracy, %")
+    panel_grid[1, 0].set_ylabel("cross-entropy, nats")
+    style.add_legend(figure)
     return figure
 
 
@@ -74,56 +74,56 @@ def has_equal_rounds(virtual_s: np.ndarray, steps: np.ndarray) -> bool:
     """Return whether curves by virtual time look like those by round: no time passes, or rounds take equal time."""
     if not len(steps) or steps[-1] <= 0 or not virtual_s[-1] > 0:
         return True
-    return bool(np.abs(virtual_s / virtual_s[-1] - steps / steps[-1]).max() < MAX_DISTANCE)
+    return bool(np.abs(virtual_s / virtual_s[-1] - steps / steps[-1]).max() < MAX_CURVE_DISTANCE)
 
 
-def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window: int) -> None:
+def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window_rounds: int) -> None:
     """Draw accuracy and loss, the band of the clients, and a star at the best accuracy, as early stopping gives it."""
-    for axes, lines in zip(column, LINES.values(), strict=True):
-        for name, label, colour, line_style, width in lines:
-            values = measured_values(metrics, name)
-            if window > 1 and width == THICK_LINE:
+    for axes, panel_lines in zip(column, LINES_BY_PANEL.values(), strict=True):
+        for name, line_label, colour, line_style, width in panel_lines:
+            values = list_measured_values(metrics, name)
+            if window_rounds > 1 and width == THICK_LINE:
                 axes.plot(x[values.index], values, color=colour, linewidth=0.6, alpha=0.35)
             if len(values):
-                line_style_ = {"label": label, "color": colour, "linestyle": line_style}
-                style.line(axes, x[values.index], smooth(values, window), width, **line_style_)
+                line_style_ = {"label": line_label, "color": colour, "linestyle": line_style}
+                style.line(axes, x[values.index], smooth_values(values, window_rounds), width, **line_style_)
         style.format_axes(axes)
-    low, high = (measured_values(metrics, name) for name in BAND_METRICS[:2])
+    low, high = (list_measured_values(metrics, name) for name in BAND_METRICS[:2])
     rounds = low.index.intersection(high.index)
     if len(rounds):
-        low, high = (smooth(values[rounds], window) for values in (low, high))
+        low, high = (smooth_values(values[rounds], window_rounds) for values in (low, high))
         column[0].fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND_METRICS[2])
-    accuracy = measured_values(metrics, "test/acc")
+    accuracy = list_measured_values(metrics, "test/acc")
     if len(accuracy):
         best_round = int(accuracy.index.to_numpy()[accuracy.to_numpy().argmax()])  # the first round with the highest
-        label = f"best so far: {accuracy[best_round]:.1f} % at round {best_round}"
+        line_label = f"best so far: {accuracy[best_round]:.1f} % at round {best_round}"
         marker: dict[str, Any] = {"markersize": 9, "color": style.VERMILLION, "markeredgecolor": "white", "zorder": 5}
-        column[0].plot(x[best_round], accuracy[best_round], "*", linestyle="none", label=label, **marker)
+        column[0].plot(x[best_round], accuracy[best_round], "*", linestyle="none", label=line_label, **marker)
 
 
-def measured_values(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
-    """Return the finite values of a metric by round, accuracies in per cent; empty if it was not measured_values."""
+def list_measured_values(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
+    """Return the finite values of a metric by round, accuracies in per cent; empty if it was not measured."""
     import pandas as pd
 
     values: pd.Series[float] = metrics.get(name, pd.Series(dtype=float))
     return values[np.isfinite(values)] * (1 if name.endswith("loss") else 100)
 
 
-def smoothing_window(metrics: "pd.DataFrame") -> int:
+def choose_window(metrics: "pd.DataFrame") -> int:
     """Return the window of the moving mean, in rounds; 1 if the points themselves are readable."""
-    points = max(len(measured_values(metrics, name)) for lines in LINES.values() for name, *_ in lines)
-    return 1 if points <= MAX_RAW_POINTS else 2 * (len(metrics) // 100) + 1
+    n_points = max(len(list_measured_values(metrics, name)) for lines in LINES_BY_PANEL.values() for name, *_ in lines)
+    return 1 if n_points <= MAX_RAW_POINTS else 2 * (len(metrics) // 100) + 1
 
 
-def smooth(values: "pd.Series[float]", window: int) -> "pd.Series[float]":
-    """Return the mean of the measured_values values in the `window` rounds around each round.
+def smooth_values(values: "pd.Series[float]", window_rounds: int) -> "pd.Series[float]":
+    """Return the mean of the measured values in the `window_rounds` rounds around each round.
 
     Args:
         values: measured values, indexed by round in ascending order.
-        window: odd number of rounds.
+        window_rounds: odd number of rounds.
     """
     rounds = range(values.index[0], values.index[-1] + 1)
-    return values.reindex(rounds).rolling(window, center=True, min_periods=1).mean()[values.index]
+    return values.reindex(rounds).rolling(window_rounds, center=True, min_periods=1).mean()[values.index]
 
 
 def draw_pace(info: RunInfo, history: History) -> "Figure | None":
@@ -133,9 +133,9 @@ def draw_pace(info: RunInfo, history: History) -> "Figure | None":
     figure = style.new_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
     upper, arrival_axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     round_ends = history.metrics["round/closed_s"].dropna()
-    total = round_lengths(history).reindex(round_ends.index)
+    total = measure_round_lengths(history).reindex(round_ends.index)
     deadlines = history.metrics.get("round/announced_s", round_ends.iloc[:0]).dropna()
-    unit_s, unit = style.virtual_unit([*total.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
+    unit_s, unit_name = style.choose_time_unit([*total.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
     if (total > (1 + MIN_VISIBLE_SHARE) * round_ends).any():
         style.line(upper, total.index, total / unit_s, 1.0, color=style.GREY, label="with queries and waits", marker="")
     style.line(upper, round_ends.index, round_ends / unit_s, color=style.BLUE, label="round closed")
@@ -143,16 +143,16 @@ def draw_pace(info: RunInfo, history: History) -> "Figure | None":
         line_style: dict[str, Any] = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
         style.line(upper, deadlines.index, deadlines / unit_s, marker="", **line_style)
     upper.set_ylim(0, 1.08 * max(upper.dataLim.y1, 1e-12))
-    upper.set_ylabel(f"virtual time\nof a round, {unit}")
+    upper.set_ylabel(f"virtual time\nof a round, {unit_name}")
     style.format_axes(upper)
-    counts = count_arrivals(history)
-    bar_edges = np.append(counts.index.to_numpy() - 0.5, counts.index[-1] + 0.5)
-    lower_edge = np.zeros(len(counts))
-    for name, colour, hatch, label in ARRIVAL_COUNTS:
-        upper_edge = lower_edge + counts[name].to_numpy()
+    arrival_counts = count_arrivals(history)
+    bar_edges = np.append(arrival_counts.index.to_numpy() - 0.5, arrival_counts.index[-1] + 0.5)
+    lower_edge = np.zeros(len(arrival_counts))
+    for name, colour, hatch, count_label in ARRIVAL_COUNTS:
+        upper_edge = lower_edge + arrival_counts[name].to_numpy()
         if (upper_edge > lower_edge).any():
             bar_style: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
-            arrival_axes.stairs(upper_edge, bar_edges, baseline=lower_edge, fill=True, label=label, **bar_style)
+            arrival_axes.stairs(upper_edge, bar_edges, baseline=lower_edge, fill=True, label=count_label, **bar_style)
         lower_edge = upper_edge
     arrival_axes.set_ylabel("clients")
     arrival_axes.set_ylim(bottom=0)
@@ -160,5 +160,5 @@ def draw_pace(info: RunInfo, history: History) -> "Figure | None":
     style.use_integer_ticks(arrival_axes.yaxis, 4)
     style.label_rounds_axis(arrival_axes)
     arrival_axes.set_xlim(0.5, max(history.steps) + 0.5)
-    style.legend(figure)
+    style.add_legend(figure)
     return figure

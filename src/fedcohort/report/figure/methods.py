@@ -56,7 +56,7 @@ class Row:
 
 
 def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, reference: float | None = None) -> "Figure":
-    """Return the figure.
+    """Return a figure with one point and its interval per row, such as a method's difference to the baseline.
 
     Args:
         rows: the rows, from top to bottom.
@@ -65,11 +65,11 @@ def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, refer
         label: label of the horizontal axis.
         reference: value of the baseline, a vertical line; None for none.
     """
-    names, groups = [row.name for row in rows], [row.group for row in rows]
-    width = style.COLUMN if max(map(len, (*names, *groups))) <= MAX_COLUMN_LETTERS else style.PAGE
-    canvas = style.new_figure(title, note, width, 1.0 + ROW_HEIGHT * (len(rows) + len(set(groups))))
+    row_names, row_groups = [row.name for row in rows], [row.group for row in rows]
+    width = style.COLUMN if max(map(len, (*row_names, *row_groups))) <= MAX_COLUMN_LETTERS else style.PAGE
+    canvas = style.new_figure(title, note, width, 1.0 + ROW_HEIGHT * (len(rows) + len(set(row_groups))))
     axes = canvas.subplots()
-    for row, y in zip(rows, name_rows_by_group(axes, names, groups), strict=True):
+    for row, y in zip(rows, name_rows_by_group(axes, row_names, row_groups), strict=True):
         colour, marker = STYLE_BY_SIGN[row.sign]
         points: dict[str, Any] = {"color": colour, "fmt": marker, "capsize": 2, "markersize": 3.5, "linewidth": 1.0}
         error_bars = [[row.value - row.low], [row.high - row.value]] if np.isfinite(row.high) else None
@@ -79,30 +79,30 @@ def draw_intervals(rows: Sequence[Row], title: str, note: str, label: str, refer
         axes.axvline(reference, color=style.BLACK, linewidth=0.9)
     axes.set_xlabel(label)
     style.format_axes(axes, "x")
-    style.legend(canvas)
+    style.add_legend(canvas)
     return canvas
 
 
-def name_rows_by_group(axes: "Axes", names: Sequence[str], groups: Sequence[str]) -> Int64[np.ndarray, "_rows"]:
+def name_rows_by_group(axes: "Axes", row_names: Sequence[str], row_groups: Sequence[str]) -> Int64[np.ndarray, "_rows"]:
     """Write names at rows, those of a group below the group's name, and return the row of each name.
 
     Args:
         axes: a panel whose rows point down.
-        names: names of the rows, from top to bottom; the rows of a group follow each other.
-        groups: group of each row; a single group is not written.
+        row_names: names of the rows, from top to bottom; the rows of a group follow each other.
+        row_groups: group of each row; a single group is not written.
     """
-    labels, rows = list[str](), list[int]()
-    for i, (name, group) in enumerate(zip(names, groups, strict=True)):
-        if len(set(groups)) > 1 and group not in groups[:i]:
-            labels.append(f"{group}:")
-        rows.append(len(labels))
-        labels.append(name)
-    axes.set_yticks(range(len(labels)), labels)
-    axes.set_ylim(len(labels) - 0.4, -0.6)
-    for i, label in enumerate(axes.get_yticklabels()):
-        label.set_fontweight("normal" if i in rows else "bold")
+    row_labels, name_positions = list[str](), list[int]()
+    for i, (name, group) in enumerate(zip(row_names, row_groups, strict=True)):
+        if len(set(row_groups)) > 1 and group not in row_groups[:i]:
+            row_labels.append(f"{group}:")
+        name_positions.append(len(row_labels))
+        row_labels.append(name)
+    axes.set_yticks(range(len(row_labels)), row_labels)
+    axes.set_ylim(len(row_labels) - 0.4, -0.6)
+    for i, row_label in enumerate(axes.get_yticklabels()):
+        row_label.set_fontweight("normal" if i in name_positions else "bold")
     axes.tick_params(axis="y", length=0)
-    return np.array(rows, dtype=np.int64)
+    return np.array(name_positions, dtype=np.int64)
 
 
 def draw_map(
@@ -117,7 +117,7 @@ def draw_map(
         difference: difference to the baseline by label of the setting (rows) and by option of the method (columns); NaN
             if there is no result.
         is_clear: whether a difference is significant, [settings, methods].
-        groups: group of each method, from `method_names.GROUPS`.
+        groups: group of each method, from `names.GROUPS`.
         title: title of the figure.
         note: second line of the title.
         path: path of the file.
@@ -126,7 +126,7 @@ def draw_map(
 
     values, n_settings = difference.to_numpy(dtype=float), len(difference)
     names = [name_method(str(method)) for method in difference]
-    margin_in = 0.15 + max(map(len, (*names, *groups))) * style.LETTER_RATIO * style.TEXT / 72
+    margin_in = 0.15 + max(map(len, (*names, *groups))) * style.LETTER_RATIO * style.FONT_SIZE / 72
     n_blocks = -(-n_settings // int((style.PAGE - margin_in) / CELL_WIDTH))
     width = style.COLUMN if margin_in + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
     labels = [_wrap_label(label) for label in difference.index]
@@ -140,8 +140,8 @@ def draw_map(
     canvas = style.new_figure(title, note, width, sum(heights))
     largest_difference = max(float(np.nanmax(np.abs(values), initial=0.0)), 1.0)
     colour_scale = SymLogNorm(linthresh=1.0, vmin=-largest_difference, vmax=largest_difference)
-    grid = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, block, methods in zip(grid, blocks, rows, strict=True):
+    block_axes = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
+    for axes, block, methods in zip(block_axes, blocks, rows, strict=True):
         block_cells = np.ix_(block, methods)
         row_positions = name_rows_by_group(axes, [names[i] for i in methods], [groups[i] for i in methods])
         _draw_squares(axes, values[block_cells].T, is_clear[block_cells].T, row_positions, colour_scale)
@@ -154,21 +154,21 @@ def draw_map(
 def _wrap_label(label: str) -> str:
     """Return the label of a setting in `MAX_LABEL_LINES` lines at most, of 14 letters or more."""
     lines = (textwrap.wrap(label, width) for width in range(max(14, len(label) // MAX_LABEL_LINES), len(label) + 15))
-    return "\n".join(next(lines_of_label for lines_of_label in lines if len(lines_of_label) <= MAX_LABEL_LINES))
+    return "\n".join(next(label_lines for label_lines in lines if len(label_lines) <= MAX_LABEL_LINES))
 
 
 def _draw_squares(
-    axes: "Axes", difference: np.ndarray, is_clear: np.ndarray, row_positions: np.ndarray, norm: "Normalize"
+    axes: "Axes", differences: np.ndarray, is_significant: np.ndarray, row_positions: np.ndarray, norm: "Normalize"
 ) -> None:
-    values = np.full((row_positions[-1] + 1, difference.shape[1]), np.nan)
-    values[row_positions] = difference
-    style.draw_heat_map(axes, np.ma.masked_invalid(values), None, cmap="RdBu", norm=norm)
-    for i, j in np.ndindex(*difference.shape):
-        value = difference[i, j]
+    row_values = np.full((row_positions[-1] + 1, differences.shape[1]), np.nan)
+    row_values[row_positions] = differences
+    style.draw_heat_map(axes, np.ma.masked_invalid(row_values), None, cmap="RdBu", norm=norm)
+    for i, j in np.ndindex(*differences.shape):
+        value = differences[i, j]
         number_text = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"
         colour = "white" if np.isfinite(value) and abs(float(norm(value)) - 0.5) > DARK_THRESHOLD / 2 else style.BLACK
-        font: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_clear[i, j] else "normal"}
-        number_text = number_text.replace("-", "−") + "*" * int(is_clear[i, j])
+        font: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_significant[i, j] else "normal"}
+        number_text = number_text.replace("-", "−") + "*" * int(is_significant[i, j])
         text = axes.text(j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **font)
         text.set_in_layout(False)  # hundreds of texts would take the layout seconds
 

@@ -14,7 +14,7 @@ from fedcohort.ranges import range_error
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.report.figure.selector_state import label_of
+from fedcohort.report.figure.selector_state import label_component
 from fedcohort.types import Ids, Values
 
 if TYPE_CHECKING:
@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 IDLE, AWAY, TOO_LATE, ARRIVED = range(4)
-Outcomes = Int[np.ndarray, "_n"]
-N_BEST, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
+OutcomeCodes = Int[np.ndarray, "_n"]
+N_BEST_ROWS, MAX_ROWS = 30, 60  # rows: up to `MAX_ROWS` all clients, otherwise the best by score and the selected ones
 MAX_PART_PANELS = 5  # components that are drawn next to a score
 STYLE_BY_OUTCOME = {  # outcome -> (colour, marker, label)
     ARRIVED: (style.BLUE, "o", "selected, arrived"),
@@ -40,17 +40,17 @@ class ScoredRound:
 
     Attributes:
         step: the round.
-        outcome: outcome of each client: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or ARRIVED.
+        outcomes: outcome of each client: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or ARRIVED.
         columns: values by client, NaN if unknown: `score`, `probability` if the selector draws, and each component of
             the scores as `part_<name>`.
     """
 
     step: int
-    outcome: Outcomes
+    outcomes: OutcomeCodes
     columns: Mapping[str, Values]
 
     @property
-    def key(self) -> Values:
+    def score(self) -> Values:
         """The values by which the clients are ranked."""
         is_scored = "probability" not in self.columns or not np.isnan(self.columns["score"]).all()
         return self.columns["score" if is_scored else "probability"]
@@ -58,13 +58,13 @@ class ScoredRound:
     @property
     def selected(self) -> Bool[np.ndarray, "_n"]:
         """Which clients were selected."""
-        return np.isin(self.outcome, (ARRIVED, TOO_LATE))
+        return np.isin(self.outcomes, (ARRIVED, TOO_LATE))
 
     @property
     def ranking(self) -> Ids:
         """Ids of all clients, the best first; among equals selected clients first, then by id; no score last."""
-        value = np.where(np.isnan(self.key), -np.inf, self.key)
-        return np.lexsort((np.arange(len(value)), ~self.selected, np.isnan(self.key), -value))
+        sort_values = np.where(np.isnan(self.score), -np.inf, self.score)
+        return np.lexsort((np.arange(len(sort_values)), ~self.selected, np.isnan(self.score), -sort_values))
 
 
 def list_scored_rounds(history: History) -> list[int]:
@@ -77,39 +77,39 @@ def list_scored_rounds(history: History) -> list[int]:
     return [int(step) for step in rows_by_step.index[rows_by_step.all(axis=1)]]
 
 
-def outcomes_of(available: np.ndarray, selected: np.ndarray, arrived: np.ndarray) -> Outcomes:
+def code_outcomes(is_available: np.ndarray, is_selected: np.ndarray, has_arrived: np.ndarray) -> OutcomeCodes:
     """Return for each client whether it was idle, away, too late, or arrived in the round."""
-    outcome_codes = np.select([selected & arrived, selected, ~available], [ARRIVED, TOO_LATE, AWAY], IDLE)
+    outcome_codes = np.select([is_selected & has_arrived, is_selected, ~is_available], [ARRIVED, TOO_LATE, AWAY], IDLE)
     return outcome_codes.astype(np.int8)
 
 
 def load_scored_round(history: History, step: int) -> ScoredRound:
     """Read one round from the journal and the per-client table."""
-    table = history.clients(start=step)
-    rows = table[table["step"] == step].set_index("client")
-    in_journal = history.available(step)
-    available = rows["available"].to_numpy(dtype=bool) if in_journal is None else in_journal
-    by_client = rows.reindex(index=range(len(available))).dropna(axis="columns", how="all").astype(float)
-    columns: dict[str, Values] = {str(name): values.to_numpy() for name, values in by_client.items()}
-    no_values = np.full(len(available), np.nan)
-    selected, arrived = (columns.get(name, no_values) == 1 for name in ("selected", "arrived"))
-    names = [name for name in columns if name == "probability" or name.startswith("part_")]
-    values = {"score": columns.get("score", no_values), **{name: columns[name] for name in names}}
-    return ScoredRound(step, outcomes_of(available, selected, arrived), values)
+    client_table = history.clients(start=step)
+    round_rows = client_table[client_table["step"] == step].set_index("client")
+    logged_availability = history.available(step)
+    is_available = round_rows["available"].to_numpy(dtype=bool) if logged_availability is None else logged_availability
+    client_columns = round_rows.reindex(index=range(len(is_available))).dropna(axis="columns", how="all").astype(float)
+    columns: dict[str, Values] = {str(name): round_columns.to_numpy() for name, round_columns in client_columns.items()}
+    missing_values = np.full(len(is_available), np.nan)
+    is_selected, has_arrived = (columns.get(name, missing_values) == 1 for name in ("selected", "arrived"))
+    column_names = [name for name in columns if name == "probability" or name.startswith("part_")]
+    round_columns = {"score": columns.get("score", missing_values), **{name: columns[name] for name in column_names}}
+    return ScoredRound(step, code_outcomes(is_available, is_selected, has_arrived), round_columns)
 
 
-def choose_rows(round: ScoredRound) -> Ids:
+def choose_shown_clients(round: ScoredRound) -> Ids:
     """Return the clients that have a row, best first.
 
     These are all clients with a score or a selection, if there are at most `MAX_ROWS` of them. Otherwise they are the
-    best `N_BEST` and all selected clients, `MAX_ROWS` at most.
+    best `N_BEST_ROWS` and all selected clients, `MAX_ROWS` at most.
     """
     ranking = round.ranking
-    has_score, is_selected = ~np.isnan(round.key[ranking]), round.selected[ranking]
+    has_score, is_selected = ~np.isnan(round.score[ranking]), round.selected[ranking]
     if (has_score | is_selected).sum() > MAX_ROWS:
-        has_score[N_BEST:] = False
-    rows: Ids = ranking[has_score | is_selected][:MAX_ROWS]
-    return rows
+        has_score[N_BEST_ROWS:] = False
+    shown_clients: Ids = ranking[has_score | is_selected][:MAX_ROWS]
+    return shown_clients
 
 
 def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
@@ -117,34 +117,34 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
 
     Raises `OptionError` if round `step` has no scores.
     """
-    steps = list_scored_rounds(history)
-    if step is not None and step not in steps:
+    scored_steps = list_scored_rounds(history)
+    if step is not None and step not in scored_steps:
         allowed_text = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
-        if steps:
-            allowed_text = f"one of the rounds that selected by scores or probabilities, {list_steps(steps)}"
+        if scored_steps:
+            allowed_text = f"one of the rounds that selected by scores or probabilities, {format_steps(scored_steps)}"
         raise range_error("round", allowed_text, step)
-    if not steps:
+    if not scored_steps:
         return None
-    round = load_scored_round(history, steps[-1] if step is None else step)
-    rows, panels = choose_rows(round), _list_panels(round)
-    height = float(np.clip(0.11 * len(rows), 1.4, 5.8))
+    round = load_scored_round(history, scored_steps[-1] if step is None else step)
+    shown_clients, panels = choose_shown_clients(round), _list_panels(round)
+    height = float(np.clip(0.11 * len(shown_clients), 1.4, 5.8))
     width = style.COLUMN if len(panels) == 1 else style.PAGE
-    figure = style.new_run_figure(info, _title(round), width, height + 1.2)
-    widths = [3.0] + [1.4] * (len(panels) - 1)
-    grid = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=widths)[0]
-    for i, (axes, (label, values)) in enumerate(zip(grid, panels, strict=True)):
-        _draw_bars(axes, round, rows, values[rows])
-        axes.set_xlabel(style.wrap(label, width / len(panels) - 0.2))
+    figure = style.new_run_figure(info, _format_title(round), width, height + 1.2)
+    panel_widths = [3.0] + [1.4] * (len(panels) - 1)
+    panel_axes = figure.subplots(1, len(panels), sharey=True, squeeze=False, width_ratios=panel_widths)[0]
+    for i, (axes, (panel_label, client_values)) in enumerate(zip(panel_axes, panels, strict=True)):
+        _draw_bars(axes, round, shown_clients, client_values[shown_clients])
+        axes.set_xlabel(style.wrap_text(panel_label, width / len(panels) - 0.2))
         axes.locator_params(axis="x", nbins=3 if i else 5)
-    _name_rows(grid[0], info, round, rows)
-    style.legend(figure, _list_handles(round))
+    _label_rows(panel_axes[0], info, round, shown_clients)
+    style.add_legend(figure, _list_handles(round))
     return figure
 
 
-def _title(round: ScoredRound) -> str:
-    available, selected = int((round.outcome != AWAY).sum()), int(round.selected.sum())
-    arrived = int((round.outcome == ARRIVED).sum())
-    return f"Round {round.step}: {selected:,} of {available:,} available clients selected, {arrived:,} arrived"
+def _format_title(round: ScoredRound) -> str:
+    n_available, n_selected = int((round.outcomes != AWAY).sum()), int(round.selected.sum())
+    n_arrived = int((round.outcomes == ARRIVED).sum())
+    return f"Round {round.step}: {n_selected:,} of {n_available:,} available clients selected, {n_arrived:,} arrived"
 
 
 def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
@@ -152,52 +152,54 @@ def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
     columns = round.columns
     part_columns = [name for name in columns if name.startswith("part_")]
     panels = [] if np.isnan(columns["score"]).all() else [("score", columns["score"])]
-    panels += [(label_of(name.removeprefix("part_")), columns[name]) for name in part_columns[:MAX_PART_PANELS]]
+    panels += [(label_component(name.removeprefix("part_")), columns[name]) for name in part_columns[:MAX_PART_PANELS]]
     if (n_hidden := len(part_columns) - MAX_PART_PANELS) > 0:
-        label, values = panels[-1]
-        panels[-1] = (f"{label}\n({n_hidden} more are not shown)", values)
+        panel_label, client_values = panels[-1]
+        panels[-1] = (f"{panel_label}\n({n_hidden} more are not shown)", client_values)
     return panels + [(name, columns[name]) for name in ("probability",) if name in columns]
 
 
 def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, values: Values) -> None:
     """Draw the values of the rows in the colours of the outcomes, and a text for values that are not finite."""
-    colours = [STYLE_BY_OUTCOME[int(outcome)][0] for outcome in round.outcome[rows]]
+    colours = [STYLE_BY_OUTCOME[int(outcome)][0] for outcome in round.outcomes[rows]]
     axes.barh(np.arange(len(rows)), np.where(np.isfinite(values), values, 0.0), height=0.78, color=colours, linewidth=0)
-    text_style: dict[str, Any] = {"va": "center", "fontsize": style.row_size(axes, len(rows)), "color": "#555555"}
+    text_style: dict[str, Any] = {"va": "center", "fontsize": style.fit_row_font(axes, len(rows)), "color": "#555555"}
     for i in np.flatnonzero(~np.isfinite(values)):
-        text = "none" if np.isnan(values[i]) else ("\u221e" if values[i] > 0 else "\u2212\u221e")
-        axes.text(0.01, float(i), text, transform=axes.get_yaxis_transform(), **text_style)
+        value_text = "none" if np.isnan(values[i]) else ("\u221e" if values[i] > 0 else "\u2212\u221e")
+        axes.text(0.01, float(i), value_text, transform=axes.get_yaxis_transform(), **text_style)
     axes.axvline(0, color=style.GREY, linewidth=0.6)
     axes.use_sticky_edges = False  # bars end inside the frame
     style.format_axes(axes, "x")
     axes.tick_params(axis="y", length=0)
 
 
-def _name_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> None:
+def _label_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> None:
     """Put the clients' ids, label noise and most frequent class at the rows, each with the sign of its outcome."""
     noise_percent, majority_class = 100 * np.nan_to_num(info.noise_rate), info.class_counts.argmax(axis=1)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(np.arange(len(rows)), [f"{k}, {noise_percent[k]:.0f} %, {majority_class[k]}" for k in rows])
-    axes.tick_params(axis="y", labelsize=style.row_size(axes, len(rows)), pad=11)
-    for outcome_code in np.unique(round.outcome[rows]):  # an empty line without clipping would break the layout
-        y = np.flatnonzero(round.outcome[rows] == outcome_code)
+    axes.tick_params(axis="y", labelsize=style.fit_row_font(axes, len(rows)), pad=11)
+    for outcome_code in np.unique(round.outcomes[rows]):  # an empty line without clipping would break the layout
+        y = np.flatnonzero(round.outcomes[rows] == outcome_code)
         colour, marker, _ = STYLE_BY_OUTCOME[int(outcome_code)]
         marker_style: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": "none", "clip_on": False}
         axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **marker_style)
     n_hidden = int(round.selected.sum() - round.selected[rows].sum())
     note = f"; {n_hidden:,} more were selected" if n_hidden else ""
-    axes.set_ylabel(f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.key):,}{note})")
+    axes.set_ylabel(
+        f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.score):,}{note})"
+    )
 
 
 def _list_handles(round: ScoredRound) -> "list[Artist]":
     """Return the legend's entries: the outcomes that occur."""
     from matplotlib.lines import Line2D
 
-    styles = [style_of_outcome for code, style_of_outcome in STYLE_BY_OUTCOME.items() if (round.outcome == code).any()]
+    styles = [style_of_outcome for code, style_of_outcome in STYLE_BY_OUTCOME.items() if (round.outcomes == code).any()]
     return [Line2D([], [], color=colour, marker=m, linestyle="none", label=label) for colour, m, label in styles]
 
 
-def list_steps(steps: Sequence[int]) -> str:
+def format_steps(steps: Sequence[int]) -> str:
     """Return the rounds as text: `1 to 50`, or `2, 5, ..., 50` if some between them are missing."""
     if steps[-1] - steps[0] + 1 == len(steps):
         return str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"

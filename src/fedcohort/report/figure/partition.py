@@ -21,49 +21,49 @@ if TYPE_CHECKING:
 
 TRAIT_IN_MAP = "class imbalance"  # visible in the map of classes
 MAX_NAMED_CLASSES = 12  # with more, the names of classes would overlap
-MAX_NAME_LENGTH = 18
+MAX_CLASS_NAME_LENGTH = 18
 MIN_LOG_RATIO = 20.0  # ratio of the largest to the median value from which a strip is logarithmic
 
 
-def draw(info: RunInfo) -> "Figure":
+def draw_partition(info: RunInfo) -> "Figure":
     """Return the figure. A population of more than 400 clients is shown in groups of neighbours."""
     n = len(info.class_counts)
     traits = population.list_traits(info)
-    client_order, sorted_by = sort_clients(info)
+    client_order, sort_property = sort_clients(info)
     edges = style.group_starts(n)
     strip_traits = [trait for trait in traits if trait.varies and trait.word != TRAIT_IN_MAP]
-    class_names = class_labels(info)
+    class_names = shorten_class_names(info)
     height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
-    height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.TEXT / 72  # names are upright
+    height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.FONT_SIZE / 72  # names are upright
     *other_panels, last_panel = ["classes", *(trait.word for trait in strip_traits)]
     title = f"Partition: {', '.join(other_panels)}{' and ' if other_panels else ''}{last_panel} of each client"
     figure = style.new_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
     if common_text := "; ".join(trait.common for trait in traits if trait.common and not trait.varies):
-        text = style.wrap(f"equal for all clients: {common_text}", figure.get_figwidth() - 0.1)
-        figure.supxlabel(text, x=0.01, ha="left", fontsize=style.TEXT, color="#555555")
-    widths = [2.6] + [1.4] * len(strip_traits)
-    grid = figure.subplots(1, len(widths), sharey=True, squeeze=False, width_ratios=widths)[0]
-    label = f", sorted by {sorted_by}" if sorted_by else ""
+        wrapped_text = style.wrap_text(f"equal for all clients: {common_text}", figure.get_figwidth() - 0.1)
+        figure.supxlabel(wrapped_text, x=0.01, ha="left", fontsize=style.FONT_SIZE, color="#555555")
+    panel_widths = [2.6] + [1.4] * len(strip_traits)
+    panel_axes = figure.subplots(1, len(panel_widths), sharey=True, squeeze=False, width_ratios=panel_widths)[0]
+    label = f", sorted by {sort_property}" if sort_property else ""
     label = f"client{label}" if len(edges) == n else f"clients{label} (about {n / len(edges):.0f} in each row)"
-    image = _heat_map(grid[0], population.class_shares(info.class_counts)[client_order], edges, label)
-    style.name_rows(grid[0], client_order, sorted_by_id=not sorted_by)
+    class_map = _draw_class_map(panel_axes[0], population.class_shares(info.class_counts)[client_order], edges, label)
+    style.label_client_rows(panel_axes[0], client_order, sorted_by_id=not sort_property)
     if class_names:
-        grid[0].set_xticks(range(len(class_names)), class_names, rotation=90)
-    colour_bar = figure.colorbar(image, ax=grid[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
-    colour_bar.set_label("share of the client's samples, %", fontsize=style.TEXT)
-    colour_bar.ax.tick_params(labelsize=style.TEXT, length=2)
-    for axes, trait in zip(grid[1:], strip_traits, strict=True):
+        panel_axes[0].set_xticks(range(len(class_names)), class_names, rotation=90)
+    colour_bar = figure.colorbar(class_map, ax=panel_axes[0], location="top", aspect=30, ticks=[0, 5, 10, 25, 50, 100])
+    colour_bar.set_label("share of the client's samples, %", fontsize=style.FONT_SIZE)
+    colour_bar.ax.tick_params(labelsize=style.FONT_SIZE, length=2)
+    for axes, trait in zip(panel_axes[1:], strip_traits, strict=True):
         draw_strip(axes, trait.values[client_order], edges, trait.label)
     return figure
 
 
-def class_labels(info: RunInfo) -> list[str]:
+def shorten_class_names(info: RunInfo) -> list[str]:
     """Return a short name for each class; [] if the classes have no names or there is no room for them."""
     n_classes = info.class_counts.shape[1]
     if not info.labels or n_classes > MAX_NAMED_CLASSES:
         return []
     names = [info.labels.get(str(c), str(c)) for c in range(n_classes)]
-    return [name if len(name) <= MAX_NAME_LENGTH else f"{name[: MAX_NAME_LENGTH - 1]}…" for name in names]
+    return [name if len(name) <= MAX_CLASS_NAME_LENGTH else f"{name[: MAX_CLASS_NAME_LENGTH - 1]}…" for name in names]
 
 
 def sort_clients(info: RunInfo) -> tuple[Ids, str]:
@@ -76,7 +76,7 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
     if trait is not None:
         return np.argsort(-trait.values, kind="stable").astype(np.int64), trait.word
     n = len(info.class_counts)
-    return (sort_by_class(info.class_counts), "most frequent class") if n > style.MAX_ROWS else (np.arange(n), "")
+    return (sort_by_class(info.class_counts), "most frequent class") if n > style.MAX_MAP_ROWS else (np.arange(n), "")
 
 
 def sort_by_class(class_counts: np.ndarray) -> Ids:
@@ -85,38 +85,38 @@ def sort_by_class(class_counts: np.ndarray) -> Ids:
     return np.lexsort((-class_shares.max(axis=1), class_shares.argmax(axis=1))).astype(np.int64)
 
 
-def group_means(rows: np.ndarray, edges: Ids) -> Float64[np.ndarray, "..."]:
+def average_groups(row_values: np.ndarray, row_starts: Ids) -> Float64[np.ndarray, "..."]:
     """Return the mean of each group of neighbouring rows."""
-    group_sizes = np.diff(np.append(edges, len(rows)))
-    group_sums = np.add.reduceat(rows.astype(np.float64), edges, axis=0)
+    group_sizes = np.diff(np.append(row_starts, len(row_values)))
+    group_sums = np.add.reduceat(row_values.astype(np.float64), row_starts, axis=0)
     mean_rows: np.ndarray = (group_sums.T / group_sizes).T
     return mean_rows
 
 
-def _heat_map(axes: "Axes", class_shares: np.ndarray, edges: Ids, label: str) -> "AxesImage":
+def _draw_class_map(axes: "Axes", class_shares: np.ndarray, edges: Ids, axis_label: str) -> "AxesImage":
     from matplotlib.colors import PowerNorm
 
     n_clients, n_classes = class_shares.shape
     axes_extent = (-0.5, n_classes - 0.5, n_clients - 0.5, -0.5)
     norm = PowerNorm(0.5, 0, 100)  # a tenth of the samples differs visibly from none and from all
-    image = style.draw_heat_map(axes, 100 * group_means(class_shares, edges), axes_extent, cmap="Blues", norm=norm)
+    image = style.draw_heat_map(axes, 100 * average_groups(class_shares, edges), axes_extent, cmap="Blues", norm=norm)
     axes.set_xlabel("class")
-    axes.set_ylabel(label)
+    axes.set_ylabel(axis_label)
     style.use_integer_ticks(axes.xaxis, 10)
     return image
 
 
-def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, label: str) -> None:
+def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, axis_label: str) -> None:
     """Draw one bar for each row of clients, next to a panel that names the rows."""
     n_clients = len(values)
     sizes = np.diff(np.append(edges, n_clients))
-    means = group_means(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
+    means = average_groups(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
     axes.barh(
         edges + sizes / 2 - 0.5, means, height=sizes * (0.8 if n_clients <= 120 else 1), color=style.GREY, linewidth=0
     )
-    axes.set_xlabel(style.wrap(label, 0.95))
-    median, largest_mean = float(np.median(means)), float(means.max())
-    if means.min() > 0 and largest_mean > MIN_LOG_RATIO * median and largest_mean > 1:  # shares stay linear
+    axes.set_xlabel(style.wrap_text(axis_label, 0.95))
+    median_value, largest_mean = float(np.median(means)), float(means.max())
+    if means.min() > 0 and largest_mean > MIN_LOG_RATIO * median_value and largest_mean > 1:  # shares stay linear
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, largest_mean * 1.05 if largest_mean > 0 else 1)

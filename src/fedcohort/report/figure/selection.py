@@ -13,7 +13,7 @@ from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import partition, style
-from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE, outcomes_of
+from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE, code_outcomes
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -21,47 +21,47 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 COLOURS = (style.PALE_GREY, "#C9C9C9", style.ORANGE, style.BLUE)  # by outcome, in print from light to dark
-LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
+OUTCOME_LABELS = ("available, not selected", "unavailable", "selected, too late or lost", "selected, arrived")
 MAX_MAP_ROUNDS = 700  # rounds that the map shows separately
 MAX_MAP_CELLS = 2**25  # clients x rounds up to which every client has a row; otherwise only selected clients have one
 
-Outcomes = Int[np.ndarray, "clients rounds"]
+OutcomeCodes = Int[np.ndarray, "clients rounds"]
 
 
-def draw(info: RunInfo, history: History) -> "Figure | None":
+def draw_selection(info: RunInfo, history: History) -> "Figure | None":
     """Draw the selected clients of each round; return None if no round is complete."""
     from matplotlib.patches import Patch
 
-    n_clients, rounds = len(info.n_train), sum(step > 0 for step in history.steps)
-    if not rounds:
+    n_clients, n_rounds = len(info.n_train), sum(step > 0 for step in history.steps)
+    if not n_rounds:
         return None
-    client_order, sorted_by = partition.sort_clients(info)
-    is_small = n_clients * rounds <= MAX_MAP_CELLS
-    clients = client_order if is_small else client_order[np.isin(client_order, find_selected_clients(history))]
+    client_order, sort_property = partition.sort_clients(info)
+    shows_all_clients = n_clients * n_rounds <= MAX_MAP_CELLS
+    clients = client_order if shows_all_clients else client_order[np.isin(client_order, find_selected_clients(history))]
     if not len(clients):
         return None
-    ids = np.sort(clients)
-    outcome = outcomes(history, ids)[np.searchsorted(ids, clients)]
+    sorted_ids = np.sort(clients)
+    outcomes = load_outcomes(history, sorted_ids)[np.searchsorted(sorted_ids, clients)]
     trait = population.find_main_trait(info)
     height = float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5))
-    low, high = np.unique((outcome >= TOO_LATE).sum(axis=0))[[0, -1]]
-    title = f"Selection: clients by round, {low}{f' to {high}' if low < high else ''} per round"
+    min_selected, high = np.unique((outcomes >= TOO_LATE).sum(axis=0))[[0, -1]]
+    title = f"Selection: clients by round, {min_selected}{f' to {high}' if min_selected < high else ''} per round"
     figure = style.new_run_figure(info, title, style.PAGE, height)
-    widths = [6, 1.2, *([1.2] if trait else [])]
-    grid = figure.subplots(1, len(widths), width_ratios=widths, sharey="row", squeeze=False)[0]
-    label = "client" if is_small else f"client, of the {len(clients):,} ever selected"
-    _draw_map(grid[0], outcome, f"{label}, sorted by {sorted_by}" if sorted_by else label)
-    style.name_rows(grid[0], clients, sorted_by_id=not sorted_by)
-    _draw_client_counts(grid[1], outcome)
+    panel_widths = [6, 1.2, *([1.2] if trait else [])]
+    panel_axes = figure.subplots(1, len(panel_widths), width_ratios=panel_widths, sharey="row", squeeze=False)[0]
+    client_label = "client" if shows_all_clients else f"client, of the {len(clients):,} ever selected"
+    _draw_map(panel_axes[0], outcomes, f"{client_label}, sorted by {sort_property}" if sort_property else client_label)
+    style.label_client_rows(panel_axes[0], clients, sorted_by_id=not sort_property)
+    _draw_client_counts(panel_axes[1], outcomes)
     if trait is not None:
-        values = trait.values[clients]
-        partition.draw_strip(grid[2], values, style.group_starts(len(clients)), trait.label)
-        if np.isfinite(rho := rank_correlation((outcome >= TOO_LATE).sum(axis=1).astype(float), values)):
-            grid[1].set_xlabel(f"{grid[1].get_xlabel()}\n(rank correlation\nwith {trait.word}\n{rho:+.2f})")
-    grid[0].set_xlim(0.5, rounds + 0.5)
-    grid[0].set_ylim(len(clients) - 0.5, -0.5)
-    outcome_codes = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcome == code).any()]
-    style.legend(figure, [Patch(**_bar_style(code), label=LABELS[code]) for code in outcome_codes])
+        trait_values = trait.values[clients]
+        partition.draw_strip(panel_axes[2], trait_values, style.group_starts(len(clients)), trait.label)
+        if np.isfinite(rho := rank_correlation((outcomes >= TOO_LATE).sum(axis=1).astype(float), trait_values)):
+            panel_axes[1].set_xlabel(f"{panel_axes[1].get_xlabel()}\n(rank correlation\nwith {trait.word}\n{rho:+.2f})")
+    panel_axes[0].set_xlim(0.5, n_rounds + 0.5)
+    panel_axes[0].set_ylim(len(clients) - 0.5, -0.5)
+    outcome_codes = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcomes == code).any()]
+    style.add_legend(figure, [Patch(**_choose_bar_style(code), label=OUTCOME_LABELS[code]) for code in outcome_codes])
     return figure
 
 
@@ -71,7 +71,7 @@ def find_selected_clients(history: History) -> Ids:
     return np.array(sorted(clients), dtype=np.int64)
 
 
-def outcomes(history: History, clients: Ids) -> Outcomes:
+def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
     """Return the outcome of each client in each round: IDLE, AWAY, TOO_LATE or ARRIVED.
 
     Args:
@@ -81,58 +81,58 @@ def outcomes(history: History, clients: Ids) -> Outcomes:
     table = history.clients(["available", "selected", "arrived"], start=1)
     table = table[table["client"].isin(clients)]
     steps = np.array([step for step in history.steps if step], dtype=np.int64)
-    outcome = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)
+    outcome_codes = np.full((len(clients), len(steps)), IDLE, dtype=np.int8)
     for i, step in enumerate(steps.tolist()):
-        if (available := history.available(step)) is not None:
-            outcome[~available[clients], i] = AWAY
+        if (is_available := history.available(step)) is not None:
+            outcome_codes[~is_available[clients], i] = AWAY
     if len(table):
-        rows = np.searchsorted(clients, table["client"].to_numpy())
-        flags = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
-        outcome[rows, np.searchsorted(steps, table["step"].to_numpy())] = outcomes_of(*flags)
-    return outcome
+        client_positions = np.searchsorted(clients, table["client"].to_numpy())
+        client_flags = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
+        outcome_codes[client_positions, np.searchsorted(steps, table["step"].to_numpy())] = code_outcomes(*client_flags)
+    return outcome_codes
 
 
-def coarsen(outcome: Outcomes, rows: Ids, columns: Ids) -> Int64[np.ndarray, "rows columns"]:
+def coarsen(outcomes: OutcomeCodes, row_starts: Ids, column_starts: Ids) -> Int64[np.ndarray, "rows columns"]:
     """Return one outcome for each group of clients and rounds.
 
     It is ARRIVED if any client arrived, else TOO_LATE if any was late, else the outcome of the majority.
     """
-    best_outcome = np.maximum.reduceat(np.maximum.reduceat(outcome, rows, axis=0), columns, axis=1)
-    is_away = partition.group_means(partition.group_means(outcome == AWAY, rows).T, columns).T
-    return np.where(best_outcome >= TOO_LATE, best_outcome, np.where(is_away >= 0.5, AWAY, IDLE)).astype(np.int64)
+    best_outcome = np.maximum.reduceat(np.maximum.reduceat(outcomes, row_starts, axis=0), column_starts, axis=1)
+    away_share = partition.average_groups(partition.average_groups(outcomes == AWAY, row_starts).T, column_starts).T
+    return np.where(best_outcome >= TOO_LATE, best_outcome, np.where(away_share >= 0.5, AWAY, IDLE)).astype(np.int64)
 
 
-def _draw_map(axes: "Axes", outcome: Outcomes, label: str) -> None:
+def _draw_map(axes: "Axes", outcome: OutcomeCodes, axis_label: str) -> None:
     from matplotlib.colors import ListedColormap
 
     n_clients, rounds = outcome.shape
     rows, columns = style.group_starts(n_clients), style.group_starts(rounds, MAX_MAP_ROUNDS)
-    axes_extent, image_style = (0.5, rounds + 0.5, n_clients - 0.5, -0.5), {"vmin": -0.5, "vmax": len(COLOURS) - 0.5}
+    axes_extent, image_style = ((0.5, rounds + 0.5, n_clients - 0.5, -0.5), {"vmin": -0.5, "vmax": len(COLOURS) - 0.5})
     style.draw_heat_map(axes, coarsen(outcome, rows, columns), axes_extent, cmap=ListedColormap(COLOURS), **image_style)
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
-        row, column = np.nonzero(outcome == TOO_LATE)
-        axes.plot(column + 1, row, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
+        late_clients, late_rounds = np.nonzero(outcome == TOO_LATE)
+        axes.plot(late_rounds + 1, late_clients, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
     grouping_text = "" if len(rows) == n_clients else f" (each row: about {n_clients / len(rows):.0f} clients)"
-    axes.set_ylabel(f"{label}{grouping_text}")
+    axes.set_ylabel(f"{axis_label}{grouping_text}")
     style.label_rounds_axis(axes)
 
 
-def _draw_client_counts(axes: "Axes", outcome: Outcomes) -> None:
-    rows = style.group_starts(len(outcome))
-    group_sizes = np.diff(np.append(rows, len(outcome)))
+def _draw_client_counts(axes: "Axes", outcomes: OutcomeCodes) -> None:
+    rows = style.group_starts(len(outcomes))
+    group_sizes = np.diff(np.append(rows, len(outcomes)))
     height = group_sizes * (0.85 if len(rows) <= style.MAX_MARKED_POINTS else 1.0)
     bar_start = np.zeros(len(rows))
     for outcome_code in (ARRIVED, TOO_LATE):
-        width = partition.group_means((outcome == outcome_code).sum(axis=1), rows)
-        axes.barh(rows + group_sizes / 2 - 0.5, width, left=bar_start, height=height, **_bar_style(outcome_code))
+        width = partition.average_groups((outcomes == outcome_code).sum(axis=1), rows)
+        axes.barh(rows + group_sizes / 2 - 0.5, width, left=bar_start, height=height, **_choose_bar_style(outcome_code))
         bar_start = bar_start + width
     axes.set_xlim(0, 1.05 * max(float(bar_start.max()), 1.0))
-    axes.set_xlabel("times selected" + (", mean" if len(rows) < len(outcome) else ""))
+    axes.set_xlabel("times selected" + (", mean" if len(rows) < len(outcomes) else ""))
     style.format_axes(axes)
     style.use_integer_ticks(axes.xaxis, 4)
     axes.tick_params(labelleft=False, left=False)
 
 
-def _bar_style(code: int) -> dict[str, Any]:
-    hatch = style.HATCH_PATTERN if code == TOO_LATE else ""
-    return {"facecolor": COLOURS[code], "hatch": hatch, "edgecolor": "#777777", "linewidth": 0.2}
+def _choose_bar_style(outcome_code: int) -> dict[str, Any]:
+    hatch = style.HATCH_PATTERN if outcome_code == TOO_LATE else ""
+    return {"facecolor": COLOURS[outcome_code], "hatch": hatch, "edgecolor": "#777777", "linewidth": 0.2}

@@ -29,59 +29,59 @@ STYLE_BY_FACT = {  # names of `round/score_correlation.py`: colour, label, and n
     "samples": (style.GREEN, "number of samples", "samples"),
 }
 PREFIX = "select/"
-MAX_SCORES = 6
-NAMES = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())  # labels of components
+MAX_SCORE_PANELS = 6
+COMPONENT_LABELS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())  # labels of components
 
 
-def draw(info: RunInfo, history: History) -> "Figure | None":
+def draw_state(info: RunInfo, history: History) -> "Figure | None":
     """Draw the quantities of the selector's state by round; return None if it traces none."""
-    names = list(dict.fromkeys(name for trace in history.trace for name in trace))
-    if not names:
+    component_names = list(dict.fromkeys(name for component_trace in history.trace for name in component_trace))
+    if not component_names:
         return None
-    cut_text = "" if len(names) <= MAX_PANELS else f" (first {MAX_PANELS} of {len(names)})"
-    title = f"State of the selector: mean and 95 % interval{cut_text}"
-    titles = [label_of(name) for name in names[:MAX_PANELS]]
+    hidden_text = "" if len(component_names) <= MAX_PANELS else f" (first {MAX_PANELS} of {len(component_names)})"
+    title = f"State of the selector: mean and 95 % interval{hidden_text}"
+    titles = [label_component(name) for name in component_names[:MAX_PANELS]]
     n_columns = 2 if len(titles) <= 4 else 4
     figure, panels = style.panels(titles, title, style.describe_run(info), columns=n_columns, height=0.95, sharey=False)
-    for axes, name in zip(panels, names, strict=False):
+    for axes, name in zip(panels, component_names, strict=False):
         traces = zip(history.steps, history.trace, strict=True)
-        points = [(step, *trace[name]) for step, trace in traces if name in trace]
-        rounds, mean, sd = (np.asarray(values, dtype=float) for values in zip(*points, strict=True))
+        trace_points = [(step, *component_trace[name]) for step, component_trace in traces if name in component_trace]
+        rounds, mean, sd = (np.asarray(values, dtype=float) for values in zip(*trace_points, strict=True))
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         axes.fill_between(rounds, mean - Z_95 * sd, mean + Z_95 * sd, color=style.BLUE, alpha=0.2, linewidth=0)
         style.line(axes, rounds, mean, color=style.BLUE)
-    figure.supylabel("value of the state", fontsize=style.TEXT)
+    figure.supylabel("value of the state", fontsize=style.FONT_SIZE)
     return figure
 
 
 def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
     """Draw rank correlations of scores and rewards by round; return None if the run has none."""
     terms_and_facts = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
-    score_parts = list(dict.fromkeys(term for term, _ in terms_and_facts))[:MAX_SCORES]
-    facts = list_facts(info)
+    score_parts = list(dict.fromkeys(term for term, _ in terms_and_facts))[:MAX_SCORE_PANELS]
+    facts = list_varying_facts(info)
     if not score_parts or not facts:
         return None
     title, note = "Rank correlation of scores and rewards with properties of the clients", style.describe_run(info)
-    figure, panels = style.panels([label_of(term) for term in score_parts], title, note, columns=1, height=0.85)
+    figure, panels = style.panels([label_component(term) for term in score_parts], title, note, columns=1, height=0.85)
     for axes, term in zip(panels, score_parts, strict=True):
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         for i, (fact_name, (colour, label, _)) in enumerate(STYLE_BY_FACT.items()):
-            values = history.metrics.get(f"{PREFIX}{term}_{fact_name}") if fact_name in facts else None
-            if values is not None and len(measured_values := values.dropna()):
+            correlations = history.metrics.get(f"{PREFIX}{term}_{fact_name}") if fact_name in facts else None
+            if correlations is not None and len(measured_correlations := correlations.dropna()):
                 line_style = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
-                style.line(axes, measured_values.index, measured_values, 1.0, **line_style)
+                style.line(axes, measured_correlations.index, measured_correlations, 1.0, **line_style)
         axes.set_ylim(-1.05, 1.05)
-    figure.supylabel("rank correlation", fontsize=style.TEXT)
-    style.legend(figure)
+    figure.supylabel("rank correlation", fontsize=style.FONT_SIZE)
+    style.add_legend(figure)
     return figure
 
 
-def list_facts(info: RunInfo) -> list[str]:
+def list_varying_facts(info: RunInfo) -> list[str]:
     """Return the properties in which clients differ visibly; a correlation with others is noise."""
-    varying_traits = {trait.word for trait in population.list_traits(info) if trait.varies}
-    return [trait for trait, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
+    varying_traits = {fact.word for fact in population.list_traits(info) if fact.varies}
+    return [fact for fact, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
 
 
-def label_of(name: str) -> str:
+def label_component(name: str) -> str:
     """Return the label of a component: "last reward" for `prev_reward`, "theta 0" for `theta_0`, which has none."""
-    return str(NAMES.get(name, name.replace("_", " ")))
+    return str(COMPONENT_LABELS.get(name, name.replace("_", " ")))

@@ -32,24 +32,24 @@ ORANGE = "#E69F00"
 GREEN = "#009E73"
 VERMILLION = "#D55E00"
 PURPLE = "#CC79A7"
-SKY = "#56B4E9"
+SKY_BLUE = "#56B4E9"
 BLACK = "#222222"
 GREY = "#8A8A8A"
 PALE_GREY = "#F1F1F1"
 DPI = 200
-TEXT = 8.0  # points
+FONT_SIZE = 8.0  # points
 MIN_FONT_SIZE = 5.0  # points: smallest text, for the ids of many rows
 COLUMN, PAGE = 85 / 25.4, 180 / 25.4  # inches: width of a column and of a page of a paper
 LETTER_RATIO = 0.56  # mean width of a letter divided by its font size
 BOLD_RATIO = 1.15  # width of a bold letter divided by that of another
-LINE_HEIGHT = 1.35 * TEXT / 72  # inches: height of a line of text
+LINE_HEIGHT = 1.35 * FONT_SIZE / 72  # inches: height of a line of text
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
 DASHES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 HATCH_PATTERN = "//////"
 MAX_MARKED_POINTS = 100  # points that have markers, and rows of a heat map that are separated by lines
-MAX_ROWS = 400  # rows or columns that a heat map shows separately
+MAX_MAP_ROWS = 400  # rows or columns that a heat map shows separately
 MAX_NAMED_ROWS = 60  # rows, sorted by a property, that have the ids of their clients
-FORMATS = ("png", "pdf", "svg")
+FILE_FORMATS = ("png", "pdf", "svg")
 
 
 def new_run_figure(info: RunInfo, title: str, width: float, height: float) -> "Figure":
@@ -57,51 +57,51 @@ def new_run_figure(info: RunInfo, title: str, width: float, height: float) -> "F
     return new_figure(title, describe_run(info), width, height)
 
 
-def new_figure(title: str, note: str, width: float, height: float) -> "Figure":
+def new_figure(title: str, note_text: str, width: float, height: float) -> "Figure":
     """Return a figure with a title in bold face and a note below it, each in as many lines as it needs.
 
     Args:
         title: the title.
-        note: text such as the number of runs.
+        note_text: text such as the number of runs.
         width: width of the figure in inches.
         height: height of the panels with labels and legend, in inches; the title needs additional height.
     """
     from matplotlib.figure import Figure
 
-    bold_title = wrap(title, width / BOLD_RATIO - 0.1)
+    bold_title = wrap_text(title, width / BOLD_RATIO - 0.1)
     title_height = LINE_HEIGHT * (bold_title.count("\n") + 1) + 0.08
-    text = wrap(note, width - 0.1)
-    total_height = height + title_height + LINE_HEIGHT * (text.count("\n") + 1) + 0.05
+    wrapped_note = wrap_text(note_text, width - 0.1)
+    total_height = height + title_height + LINE_HEIGHT * (wrapped_note.count("\n") + 1) + 0.05
     canvas = Figure(figsize=(width, total_height))
     canvas.set_layout_engine("constrained", rect=(0, 0, 1, height / total_height), w_pad=0.03, h_pad=0.03)
-    text_style: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": TEXT, "linespacing": 1.15}
+    text_style: dict[str, Any] = {"ha": "left", "va": "top", "fontsize": FONT_SIZE, "linespacing": 1.15}
     canvas.text(0.05 / width, 1 - 0.05 / total_height, bold_title, color=BLACK, fontweight="bold", **text_style)
-    canvas.text(0.05 / width, 1 - title_height / total_height, text, color="#555555", **text_style)
+    canvas.text(0.05 / width, 1 - title_height / total_height, wrapped_note, color="#555555", **text_style)
     return canvas
 
 
-def wrap(text: str, inches: float) -> str:
+def wrap_text(text: str, inches: float) -> str:
     """Return the text in lines that are at most so many inches wide; a number and its unit stay on one line."""
     text = re.sub(r"(?<=\d) (?=\w|%)", "\u00a0", text)
-    return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER_RATIO * TEXT)), 8), break_long_words=False))
+    return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER_RATIO * FONT_SIZE)), 8), break_long_words=False))
 
 
 def describe_run(info: RunInfo) -> str:
     """Return text such as `FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
     choices = info.choices
-    experiment = f"experiment={choices['experiment']}: " if "experiment" in choices else ""
-    method = experiment + " + ".join(name_method(choices[group]) for group in FOLDERS if group in choices)
-    data = f"{choices.get('dataset', 'data')}, {name_heterogeneity(info)}"
-    return f"{method}{' on ' if method else ''}{data}, {len(info.n_train)} clients, seed {info.seed}"
+    experiment_text = f"experiment={choices['experiment']}: " if "experiment" in choices else ""
+    method = experiment_text + " + ".join(name_method(choices[group]) for group in FOLDERS if group in choices)
+    federation_text = f"{choices.get('dataset', 'data')}, {name_heterogeneity(info)}"
+    return f"{method}{' on ' if method else ''}{federation_text}, {len(info.n_train)} clients, seed {info.seed}"
 
 
 def format_axes(axes: "Axes", grid: Literal["both", "x", ""] = "both") -> None:
     """Draw two spines, a faint grid behind the data, of both axes, one or none, and small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
-    axes.tick_params(labelsize=TEXT, color=GREY, labelcolor=BLACK)
-    axes.xaxis.label.set_fontsize(TEXT)
-    axes.yaxis.label.set_fontsize(TEXT)
+    axes.tick_params(labelsize=FONT_SIZE, color=GREY, labelcolor=BLACK)
+    axes.xaxis.label.set_fontsize(FONT_SIZE)
+    axes.yaxis.label.set_fontsize(FONT_SIZE)
     if grid:
         axes.grid(True, axis=grid, color="#E3E3E3", linewidth=0.7)
         axes.set_axisbelow(True)
@@ -116,17 +116,17 @@ def use_integer_ticks(axis: "Axis", max_ticks: int = 6) -> None:
 
 def label_rounds_axis(axes: "Axes") -> None:
     """Label the horizontal axis as communication rounds."""
-    axes.set_xlabel("communication round", fontsize=TEXT)
+    axes.set_xlabel("communication round", fontsize=FONT_SIZE)
     use_integer_ticks(axes.xaxis)
 
 
 def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **line_style: Any) -> None:  # noqa: ANN401
-    """Draw a line, with markers if its points can be counted; look: options of `Axes.plot`."""
+    """Draw a line, with markers if its points can be counted; line_style: options of `Axes.plot`."""
     marker = "o" if len(np.asarray(x)) <= MAX_MARKED_POINTS else ""
     axes.plot(x, y, **{"linewidth": width, "marker": marker, "markersize": 2.2 * width, **line_style})
 
 
-def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
+def add_legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
     """Put a legend below the panels, in as many columns as the width has room for.
 
     Args:
@@ -134,20 +134,20 @@ def legend(canvas: "Figure", handles: "Sequence[Artist] | None" = None) -> None:
         handles: the entries; None for those of all panels, each label once.
     """
     if handles is None:
-        legends = [axes.get_legend_handles_labels() for axes in canvas.axes]
-        by_label = {label: handle for pair in legends for handle, label in zip(*pair, strict=True)}
-        handles = list(by_label.values())
+        panel_legends = [axes.get_legend_handles_labels() for axes in canvas.axes]
+        handle_by_label = {label: handle for pair in panel_legends for handle, label in zip(*pair, strict=True)}
+        handles = list(handle_by_label.values())
     if handles:
         label_length = max(len(str(handle.get_label())) for handle in handles)
-        columns = int(canvas.get_figwidth() / (0.42 + label_length * LETTER_RATIO * TEXT / 72))
-        options: dict[str, Any] = {"frameon": False, "fontsize": TEXT, "handlelength": 1.8, "columnspacing": 1.0}
-        canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(columns, 1), len(handles)), **options)
+        n_columns = int(canvas.get_figwidth() / (0.42 + label_length * LETTER_RATIO * FONT_SIZE / 72))
+        options: dict[str, Any] = {"frameon": False, "fontsize": FONT_SIZE, "handlelength": 1.8, "columnspacing": 1.0}
+        canvas.legend(handles=handles, loc="outside lower left", ncols=min(max(n_columns, 1), len(handles)), **options)
 
 
 def draw_heat_map(
     axes: "Axes",
     values: np.ndarray,
-    extent: tuple[float, float, float, float] | None,
+    map_extent: tuple[float, float, float, float] | None,
     **image_options: Any,  # noqa: ANN401
 ) -> "AxesImage":
     """Draw a heat map, with white lines between its cells if they can be counted.
@@ -155,88 +155,88 @@ def draw_heat_map(
     Args:
         axes: the panel.
         values: [rows, columns].
-        extent: left, right, lower and upper end of the map; None for a unit for each cell.
+        map_extent: left, right, lower and upper end of the map; None for a unit for each cell.
         image_options: options of `Axes.imshow`.
     """
-    rows, columns = values.shape
-    image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=extent, **image_options)
-    if rows <= MAX_MARKED_POINTS and columns <= MAX_MARKED_POINTS:
-        x_min, x_max, lower, upper = image.get_extent()
-        axes.hlines(np.linspace(lower, upper, rows + 1)[1:-1], x_min, x_max, color="white", linewidth=0.6)
-        axes.vlines(np.linspace(x_min, x_max, columns + 1)[1:-1], lower, upper, color="white", linewidth=0.6)
+    n_rows, n_columns = values.shape
+    image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=map_extent, **image_options)
+    if n_rows <= MAX_MARKED_POINTS and n_columns <= MAX_MARKED_POINTS:
+        left_edge, right_edge, lower, upper = image.get_extent()
+        axes.hlines(np.linspace(lower, upper, n_rows + 1)[1:-1], left_edge, right_edge, color="white", linewidth=0.6)
+        axes.vlines(np.linspace(left_edge, right_edge, n_columns + 1)[1:-1], lower, upper, color="white", linewidth=0.6)
     format_axes(axes, "")
     return image
 
 
-def name_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
+def label_client_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
     """Put the ids of clients at their rows: all if they fit, else none unless the rows are in the order of ids."""
     if sorted_by_id:
         use_integer_ticks(axes.yaxis, 10)
     else:
-        names = [str(k) for k in clients] if len(clients) <= MAX_NAMED_ROWS else []
-        axes.set_yticks(np.arange(len(names)), names)
-        axes.tick_params(axis="y", labelsize=row_size(axes, len(clients)), length=0)
+        id_texts = [str(k) for k in clients] if len(clients) <= MAX_NAMED_ROWS else []
+        axes.set_yticks(np.arange(len(id_texts)), id_texts)
+        axes.tick_params(axis="y", labelsize=fit_row_font(axes, len(clients)), length=0)
 
 
-def row_size(axes: "Axes", rows: int) -> float:
+def fit_row_font(axes: "Axes", rows: int) -> float:
     """Return the size in points of text that fits into a row, if `rows` of them fill two thirds of the figure."""
-    return float(np.clip(0.6 * 72 * axes.figure.bbox.height / axes.figure.dpi / max(rows, 1), MIN_FONT_SIZE, TEXT))
+    return float(np.clip(0.6 * 72 * axes.figure.bbox.height / axes.figure.dpi / max(rows, 1), MIN_FONT_SIZE, FONT_SIZE))
 
 
 def panels(
-    titles: Sequence[str], title: str, note: str, *, columns: int, height: float, sharey: bool = True
+    panel_titles: Sequence[str], title: str, note_text: str, *, columns: int, height: float, sharey: bool = True
 ) -> "tuple[Figure, list[Axes]]":
     """Return a figure of small multiples and its panels, row by row; it is as wide as a column for up to two across.
 
     Args:
-        titles: titles of the panels.
+        panel_titles: titles of the panels.
         title: what the figure shows.
-        note: text such as the number of runs.
+        note_text: text such as the number of runs.
         columns: largest number of panels side by side.
         height: height of a panel in inches.
         sharey: whether the panels have the same vertical axis.
     """
-    n_panels, columns = len(titles), min(len(titles), columns)
+    n_panels, columns = len(panel_titles), min(len(panel_titles), columns)
     n_rows, width = -(-n_panels // columns), COLUMN if columns <= 2 else PAGE
-    canvas = new_figure(title, note, width, 0.75 + n_rows * (height + LINE_HEIGHT))
-    grid = list(canvas.subplots(n_rows, columns, sharex=True, sharey=sharey, squeeze=False).flat)
-    for axes in grid[n_panels:]:
+    canvas = new_figure(title, note_text, width, 0.75 + n_rows * (height + LINE_HEIGHT))
+    panel_grid = list(canvas.subplots(n_rows, columns, sharex=True, sharey=sharey, squeeze=False).flat)
+    for axes in panel_grid[n_panels:]:
         axes.remove()
-    for i, (axes, name) in enumerate(zip(grid, titles, strict=False)):
-        axes.set_title(wrap(name, width / columns - 0.25), fontsize=TEXT, loc="left", color=BLACK, pad=3)
+    for i, (axes, name) in enumerate(zip(panel_grid, panel_titles, strict=False)):
+        axes.set_title(wrap_text(name, width / columns - 0.25), fontsize=FONT_SIZE, loc="left", color=BLACK, pad=3)
         format_axes(axes)
         if i + columns >= n_panels:  # the lowest panel of its column
             axes.tick_params(labelbottom=True)
             label_rounds_axis(axes)
-    return canvas, grid[:n_panels]
+    return canvas, panel_grid[:n_panels]
 
 
-def save(canvas: "Figure", path: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
+def save(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write the figure in each of the formats and return the files; path: name of the file, with any suffix.
 
     An existing file is replaced once the new one is complete.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    files = [path.with_suffix(f".{name}") for name in formats]
-    for file in files:
+    figure_files = [path.with_suffix(f".{name}") for name in file_formats]
+    for file in figure_files:
         with disk.replace_atomically(file) as draft_path:
             if file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
                 canvas.set_dpi(DPI)
-                agg: Any = FigureCanvasAgg(canvas)  # its methods have no types
-                agg.print_png(draft_path)
+                agg_canvas: Any = FigureCanvasAgg(canvas)  # its methods have no types
+                agg_canvas.print_png(draft_path)
             else:
                 canvas.savefig(draft_path, dpi=DPI, format=file.suffix[1:])
-    return files
+    return figure_files
 
 
-def group_starts(n_rows: int, limit: int = MAX_ROWS) -> Int64[np.ndarray, "_edges"]:
+def group_starts(n_rows: int, limit: int = MAX_MAP_ROWS) -> Int64[np.ndarray, "_edges"]:
     """Return the start of each group, for at most `limit` groups of about equal size; [0, 1, 2, ...] if all fit."""
     n_groups = max(1, min(n_rows, limit))
     return (np.arange(n_groups, dtype=np.int64) * n_rows) // n_groups
 
 
-def virtual_unit(seconds: Sequence[float]) -> tuple[float, str]:
+def choose_time_unit(seconds: Sequence[float]) -> tuple[float, str]:
     """Return the length in seconds and the name of the unit that suits a span of virtual time."""
     longest_s = max((value for value in seconds if np.isfinite(value)), default=0.0)
     for unit_seconds, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):

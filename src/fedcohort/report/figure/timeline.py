@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 STYLE_BY_PHASE = {  # phase -> (colour, label)
-    "down_s": (style.SKY, "download"),
+    "down_s": (style.SKY_BLUE, "download"),
     "infer_s": (style.PURPLE, "forward passes"),
     "train_s": (style.BLUE, "training"),
     "up_s": (style.GREEN, "upload"),
@@ -31,7 +31,7 @@ AXIS_MULTIPLE = 1.8  # multiple of the round's length to which the axis extends 
 MIN_VISIBLE_SHARE = 0.002  # share of a round: a phase that is shorter for all clients is not in the legend
 PALE_ALPHA = 0.28  # opacity of phases after the end of the round
 TEXT_BOX = {"facecolor": "white", "alpha": 0.85, "linewidth": 0, "pad": 0.6}  # of text over lines
-DEADLINE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
+DEADLINE_STYLE: dict[str, Any] = {"color": style.VERMILLION, "linewidth": 1.4, "linestyle": (0, (4, 2))}
 
 
 @dataclass(frozen=True)
@@ -45,22 +45,22 @@ class TimedRound:
             of an earlier round, and `finish` are seconds since the broadcast. `units` and `units_asked` are the units
             of local work done and requested. `arrived` is a flag for clients in time, `goes_on` for those that still
             work after the round, and `partial` for those that arrived with less work than requested.
-        closed: seconds from the broadcast to the end of the round.
-        announced: deadline that was announced to clients, in seconds; NaN without one.
-        total: seconds of the round with queries before the broadcast, answers after its end, and waits for available
+        closed_s: seconds from the broadcast to the end of the round.
+        announced_s: deadline that was announced to clients, in seconds; NaN without one.
+        total_s: seconds of the round with queries before the broadcast, answers after its end, and waits for available
             clients; NaN if not known.
     """
 
     step: int
     jobs: "pd.DataFrame"
-    closed: float
-    announced: float
-    total: float
+    closed_s: float
+    announced_s: float
+    total_s: float
 
     @property
     def end(self) -> float:
         """The end of the round in seconds, or the deadline if it is later."""
-        return max(self.closed, self.announced) if np.isfinite(self.announced) else self.closed
+        return max(self.closed_s, self.announced_s) if np.isfinite(self.announced_s) else self.closed_s
 
 
 def list_timed_rounds(history: History) -> list[int]:
@@ -71,31 +71,31 @@ def list_timed_rounds(history: History) -> list[int]:
 
 def load_timed_round(history: History, step: int) -> TimedRound:
     """Read one round of `list_timed_rounds`."""
-    metrics = {str(name): float(column.loc[step]) for name, column in history.metrics.items()}
+    metrics = {str(name): float(metric_values.loc[step]) for name, metric_values in history.metrics.items()}
     if "round/in_flight" in metrics:
         rows = _read_jobs(history, step, metrics["time/virtual_s"] - metrics["round/closed_s"])
     else:
-        table = history.clients(["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked"], start=step)
-        rows = table[(table["step"] == step) & table["selected"]].assign(start=0.0, goes_on=False)
+        client_table = history.clients(["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked"], start=step)
+        rows = client_table[(client_table["step"] == step) & client_table["selected"]].assign(start=0.0, goes_on=False)
     finish, is_partial = rows["start"] + rows[list(STYLE_BY_PHASE)].sum(axis=1), rows["units"] < rows["units_asked"]
     jobs = rows.assign(finish=finish, partial=rows["arrived"] & is_partial).sort_values(["finish", "client"])
-    announced, total = metrics.get("round/announced_s", math.nan), round_lengths(history).get(step, math.nan)
-    return TimedRound(step, jobs, metrics["round/closed_s"], announced, float(total))
+    announced, total_s = metrics.get("round/announced_s", math.nan), measure_round_lengths(history).get(step, math.nan)
+    return TimedRound(step, jobs, metrics["round/closed_s"], announced, float(total_s))
 
 
 def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
     """Return the jobs that were in progress in a round; begun_s: virtual second of its broadcast."""
     columns = ["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked", "sent_s", "staleness", "in_flight"]
-    table = history.clients(columns, start=1)
-    latest_jobs = table[table["selected"] & (table["step"] <= step)].groupby("client").last()
-    present = table[table["step"] == step].set_index("client")
+    client_table = history.clients(columns, start=1)
+    latest_jobs = client_table[client_table["selected"] & (client_table["step"] <= step)].groupby("client").last()
+    present = client_table[client_table["step"] == step].set_index("client")
     is_working = present["selected"] | present["arrived"] | (present["in_flight"] == 1)
     rows = latest_jobs.loc[present.index[is_working], [*STYLE_BY_PHASE, "units_asked", "sent_s"]]
     rows = rows.assign(start=rows["sent_s"] - begun_s, arrived=present["arrived"], goes_on=present["in_flight"] == 1)
     return rows.assign(units=rows["units_asked"]).reset_index()
 
 
-def round_lengths(history: History) -> "pd.Series[float]":
+def measure_round_lengths(history: History) -> "pd.Series[float]":
     """Return the virtual seconds of each round, with queries and waits."""
     return history.metrics["time/virtual_s"].diff().dropna()
 
@@ -107,33 +107,33 @@ def count_arrivals(history: History) -> "pd.DataFrame":
     """
     columns = ["selected", "arrived", "units", "units_asked"]
     has_late_updates = "round/in_flight" in history.metrics
-    table = history.clients([*columns, *(["in_flight"] if has_late_updates else [])], start=1)
-    is_carried = table["in_flight"] == 1 if has_late_updates else np.zeros(len(table), dtype=bool)
-    rows = table[(table["selected"] & ~is_carried) | table["arrived"]]
+    client_table = history.clients([*columns, *(["in_flight"] if has_late_updates else [])], start=1)
+    is_carried = client_table["in_flight"] == 1 if has_late_updates else np.zeros(len(client_table), dtype=bool)
+    rows = client_table[(client_table["selected"] & ~is_carried) | client_table["arrived"]]
     is_partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
     counts = rows[["step"]].assign(complete=rows["arrived"] & ~is_partial, partial=is_partial, late=~rows["arrived"])
     return counts.groupby("step").sum().reindex([step for step in history.steps if step], fill_value=0)
 
 
-def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
+def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
     """Return the figure of round `step`, None for the last round; None if no time passed in it."""
-    steps = list_timed_rounds(history)
-    if not steps or (step is not None and step not in steps):
+    timed_steps = list_timed_rounds(history)
+    if not timed_steps or (step is not None and step not in timed_steps):
         return None
-    round = load_timed_round(history, steps[-1] if step is None else step)
+    round = load_timed_round(history, timed_steps[-1] if step is None else step)
     n_jobs = len(round.jobs)
-    positions = np.unique(
+    shown_positions = np.unique(
         np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64)
     )  # at equal distances
-    jobs = round.jobs.iloc[positions]
-    unit_seconds, unit = style.virtual_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end))])
+    jobs = round.jobs.iloc[shown_positions]
+    unit_seconds, unit = style.choose_time_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
     figure = style.new_run_figure(info, describe_round(round), style.COLUMN, height)
     axes = figure.subplots()
     right_edge = _draw_bars(axes, round, jobs, unit_seconds)
-    axes.axvline(round.closed / unit_seconds, color=style.BLACK, linewidth=1.4)
-    if np.isfinite(round.announced):
-        axes.axvline(round.announced / unit_seconds, **DEADLINE)
+    axes.axvline(round.closed_s / unit_seconds, color=style.BLACK, linewidth=1.4)
+    if np.isfinite(round.announced_s):
+        axes.axvline(round.announced_s / unit_seconds, **DEADLINE_STYLE)
     axes.set_xlim(max(float(round.jobs["start"].min()) / unit_seconds, -right_edge), right_edge)
     axes.set_ylim(len(jobs) - 0.4, -0.6)
     is_lost = ~(jobs["arrived"] | jobs["goes_on"])
@@ -144,10 +144,10 @@ def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | 
     axes.set_ylabel("client, in order of finish" + (f"\n({n_hidden:,} more are not shown)" if n_hidden else ""))
     axes.set_xlabel(f"virtual time since the broadcast, {unit}")
     style.format_axes(axes, "x")
-    axes.tick_params(axis="y", length=0, labelsize=style.row_size(axes, len(jobs)))
-    for label, lost_mark in zip(axes.get_yticklabels(), is_lost, strict=True):
-        label.set_color(style.VERMILLION if lost_mark else style.BLACK)
-    style.legend(figure, _list_handles(round))
+    axes.tick_params(axis="y", length=0, labelsize=style.fit_row_font(axes, len(jobs)))
+    for row_label, lost_mark in zip(axes.get_yticklabels(), is_lost, strict=True):
+        row_label.set_color(style.VERMILLION if lost_mark else style.BLACK)
+    style.add_legend(figure, _list_handles(round))
     return figure
 
 
@@ -156,33 +156,33 @@ def describe_round(round: TimedRound) -> str:
     counts = round.jobs[["arrived", "partial", "goes_on"]].sum()
     work_text = f", {counts['partial']} with part of their work" if counts["partial"] else ""
     in_flight = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
-    extra_s = round.total - round.closed
-    wait_text = f" ({units.seconds(extra_s)} more for queries and waits)" if extra_s > 0.005 * round.closed else ""
-    close_text = f"closed after {units.seconds(round.closed)}{wait_text}"
+    extra_s = round.total_s - round.closed_s
+    wait_text = f" ({units.seconds(extra_s)} more for queries and waits)" if extra_s > 0.005 * round.closed_s else ""
+    close_text = f"closed after {units.seconds(round.closed_s)}{wait_text}"
     return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work_text}{in_flight}; {close_text}"
 
 
 def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: float) -> float:
     """Draw one bar for each of `jobs`, pale after the end of the round, and return the end of the axis."""
     y = np.arange(len(jobs))
-    finish, close_time, end = jobs["finish"].to_numpy() / unit_s, round.closed / unit_s, round.end / unit_s
-    right_edge = max(1.03 * min(float(finish.max()), AXIS_MULTIPLE * end), 1.06 * end)
+    finish, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end / unit_s
+    right_edge = max(1.03 * min(float(finish.max()), AXIS_MULTIPLE * round_end), 1.06 * round_end)
     start, is_late = jobs["start"].to_numpy() / unit_s, ~jobs["arrived"].to_numpy()
     for phase, (colour, _) in STYLE_BY_PHASE.items():
-        stop = np.minimum(start + jobs[phase].to_numpy() / unit_s, 2 * right_edge)  # the end may be infinite
-        end_in_round = np.where(is_late, np.minimum(stop, close_time), stop)
+        phase_end = np.minimum(start + jobs[phase].to_numpy() / unit_s, 2 * right_edge)  # the end may be infinite
+        end_in_round = np.where(is_late, np.minimum(phase_end, close_time), phase_end)
         axes.barh(y, np.maximum(end_in_round - start, 0), left=start, height=0.72, color=colour, linewidth=0)
         start_after_close = np.maximum(start, close_time)
-        late_width = np.where(is_late, np.maximum(stop - start_after_close, 0), 0)
+        late_width = np.where(is_late, np.maximum(phase_end - start_after_close, 0), 0)
         axes.barh(y, late_width, left=start_after_close, height=0.72, color=colour, alpha=PALE_ALPHA, linewidth=0)
-        start = stop
-    font_size = style.row_size(axes, len(jobs))
+        start = phase_end
+    font_size = style.fit_row_font(axes, len(jobs))
     for i, job in enumerate(jobs.itertuples()):
         note_texts = [f"{job.units:.0f} of {job.units_asked:.0f} units"] if job.partial else []
         is_beyond = finish[i] > right_edge
         if is_beyond and not job.goes_on:
-            seconds = float(jobs["finish"].iloc[i])
-            note_texts.append(f"done after {units.seconds(seconds)}" if np.isfinite(seconds) else "never done")
+            finish_s = float(jobs["finish"].iloc[i])
+            note_texts.append(f"done after {units.seconds(finish_s)}" if np.isfinite(finish_s) else "never done")
         if note_texts:
             align = "right" if is_beyond else "left"
             text: dict[str, Any] = {"ha": align, "va": "center", "fontsize": font_size, "bbox": TEXT_BOX, "zorder": 5}
@@ -203,6 +203,6 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     if not (jobs["arrived"] | jobs["goes_on"]).all():
         handles.append(Patch(color=style.BLUE, alpha=PALE_ALPHA, label="too late (×): pale after the end"))
     handles.append(Line2D([], [], color=style.BLACK, linewidth=1.4, label="end of the round"))
-    if np.isfinite(round.announced):
-        handles.append(Line2D([], [], label="announced deadline", **DEADLINE))
+    if np.isfinite(round.announced_s):
+        handles.append(Line2D([], [], label="announced deadline", **DEADLINE_STYLE))
     return handles

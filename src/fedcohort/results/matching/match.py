@@ -14,13 +14,13 @@ from fedcohort.ranges import range_error
 from fedcohort.record.tags import BUDGET, ROUNDS
 from fedcohort.results.compare import Cell
 from fedcohort.results.matching.run import (
-    SEED,
-    Cells,
+    SEED_OPTION,
     OptionValues,
     Run,
+    RunsByCell,
     describe_runs,
     differences,
-    find_minorities,
+    find_minority_cells,
     find_oracles,
     follows_from_choice,
     format_cell,
@@ -41,7 +41,7 @@ IMPLIED_PREFIXES = {  # prefixes of options that a group or option may set, too:
 }
 LIMIT_OPTIONS = frozenset(BUDGET) - {ROUNDS}  # options that may end a run before its last round
 # Groups and options that decide the clients and their data.
-FEDERATION = frozenset(
+FEDERATION_OPTIONS = frozenset(
     ("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed", "device", "availability")
 )
 
@@ -63,7 +63,7 @@ class Matched:
 
     condition: str
     setting: str | None
-    cells: Cells
+    cells: RunsByCell
     notes: Sequence[str]
     atypical_cells: frozenset[Cell] = frozenset()
     oracles: frozenset[Cell] = frozenset()
@@ -75,7 +75,7 @@ class Matched:
         return [run for by_seed in self.cells.values() for run in by_seed.values()]
 
 
-class _Matcher:
+class _RunMatcher:
     """Puts runs into cells, and records which runs are left out and which options differ.
 
     Attributes:
@@ -99,7 +99,7 @@ class _Matcher:
         """The runs that were left out, with the reason, and the options that also differ."""
         return [f"left out: {', '.join(runs)}: {reason}" for reason, runs in self.left_out.items()] + self.differences
 
-    def assign(self, runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
+    def assign_runs(self, runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
         """Return the usable runs by the row and column of the table, and record the reason for each other run."""
         runs_by_cell: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
@@ -107,8 +107,8 @@ class _Matcher:
             missing_names = [str(name) for name, value in ((self.rows, row), (self.columns, column)) if value is None]
             if run.status != "finished":
                 self.leave_out(run, f"it is {run.status}")
-            elif missing_names or SEED not in run.params:
-                self.leave_out(run, f"it has no {', '.join(missing_names) or SEED}")
+            elif missing_names or SEED_OPTION not in run.params:
+                self.leave_out(run, f"it has no {', '.join(missing_names) or SEED_OPTION}")
             elif self.metric not in run.metrics:
                 self.leave_out(run, f"it has no {self.metric}")
             elif row is not None and column is not None:
@@ -124,7 +124,7 @@ class _Matcher:
         options = result_options(run)
         if ALL_OPTIONS in self.implied or not set(self.compared) <= dict(options).keys():
             return ()
-        groups = FEDERATION - {*self.compared, *self.implied}
+        groups = FEDERATION_OPTIONS - {*self.compared, *self.implied}
         return tuple(
             (name, value) for name, value in options if name.partition(".")[0] in groups and name not in self.compared
         )
@@ -140,8 +140,8 @@ class _Matcher:
             runs: runs of the cell, the oldest first.
             federation_counts: number of (run, seed) of each federation over all cells.
         """
-        one_per_seed = len({run.seed for run in runs}) == len(runs)
-        ignored = LIMIT_OPTIONS if one_per_seed else frozenset()
+        has_one_per_seed = len({run.seed for run in runs}) == len(runs)
+        ignored = LIMIT_OPTIONS if has_one_per_seed else frozenset()
         options = {run.id: tuple(option for option in result_options(run) if option[0] not in ignored) for run in runs}
         counts = Counter(options.values())
         newest_position = {options[run.id]: i for i, run in enumerate(runs)}
@@ -158,17 +158,17 @@ class _Matcher:
             chosen_runs[run.seed] = run
         return dict(sorted(chosen_runs.items()))
 
-    def find_atypical_cells(self, cells: Cells) -> frozenset[Cell]:
+    def find_atypical_cells(self, cells: RunsByCell) -> frozenset[Cell]:
         """Record the options that differ from cell to cell without being compared; return the cells of a minority.
 
         Budgets are compared seed by seed if the runs of a cell differ in them.
         """
         first_runs = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
-        names = sorted({name for run in first_runs.values() for name, _ in result_options(run)})
-        values = {name: {cell: _value(name, run) for cell, run in first_runs.items()} for name in names}
+        option_names = sorted({name for run in first_runs.values() for name, _ in result_options(run)})
+        values = {name: {cell: _value(name, run) for cell, run in first_runs.items()} for name in option_names}
         seeds = sorted({seed for runs in cells.values() for seed in runs})
         odd_cells: set[Cell] = set()
-        for name in names:
+        for name in option_names:
             if name in self.compared or name.startswith(self.prefixes) or follows_from_choice(name, values):
                 continue
             tables = {"": values[name]}
@@ -180,7 +180,7 @@ class _Matcher:
             for seeds_text, options_by_cell in tables.items():
                 if len(set(options_by_cell.values())) > 1:
                     self.differences.append(f"also differs: {name}{seeds_text} is {format_values(options_by_cell)}")
-                    odd_cells |= set() if name.startswith(self.implied) else find_minorities(options_by_cell)
+                    odd_cells |= set() if name.startswith(self.implied) else find_minority_cells(options_by_cell)
         return frozenset(odd_cells)
 
 
@@ -203,14 +203,14 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     for option, name in (("rows", rows), ("cols", columns)):
         if name is not None and all(run.fact(name) is None for run in runs):
             key_counts = Counter(key for key, _ in {parameter for run in runs for parameter in run.params.items()})
-            names = sorted(key for key, n_values in key_counts.items() if n_values > 1) or sorted(key_counts)
-            raise range_error(option, f"a parameter or tag of the runs ({', '.join(names)} and more)", name)
+            parameter_names = sorted(key for key, n_values in key_counts.items() if n_values > 1) or sorted(key_counts)
+            raise range_error(option, f"a parameter or tag of the runs ({', '.join(parameter_names)} and more)", name)
     logged = sorted({key for run in runs for key in run.metrics})
     for metric in metrics:
         if metric not in logged:
             raise range_error("metric", f"one of {', '.join(logged) or 'none (the runs have no metrics)'}", metric)
-    matcher = _Matcher(rows, columns, metrics[0])
-    runs_by_position = matcher.assign(runs)
+    matcher = _RunMatcher(rows, columns, metrics[0])
+    runs_by_position = matcher.assign_runs(runs)
     if not runs_by_position:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(matcher.notes[:3]))
     row_values, column_values = (sorted({key[i] for key in runs_by_position}, key=natural_sort_key) for i in range(2))
@@ -222,14 +222,14 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
         for cell_runs in runs_by_position.values()
         for federation, _ in {(matcher.federation(run), run.seed) for run in cell_runs}
     )
-    by_column = baseline is not None and baseline not in row_values
+    has_column_conditions = baseline is not None and baseline not in row_values
     runs_by_cell = {}
     for row, column in sorted(runs_by_position, key=lambda key: (natural_sort_key(key[0]), natural_sort_key(key[1]))):
-        cell = (row, column) if by_column else (column, row)
+        cell = (row, column) if has_column_conditions else (column, row)
         runs_by_cell[cell] = matcher.choose(cell, runs_by_position[row, column], federation_counts)
     odd_cells = matcher.find_atypical_cells(runs_by_cell)
     return Matched(
-        *((str(columns), rows) if by_column else (rows, columns)),
+        *((str(columns), rows) if has_column_conditions else (rows, columns)),
         runs_by_cell,
         notes=[*matcher.notes, *describe_runs(runs_by_cell, metrics[0])],
         atypical_cells=odd_cells,

@@ -6,12 +6,12 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from fedcohort.record.tags import BUDGET, FOLDER
-from fedcohort.results.compare import Cell, Comparison, Options, compare
-from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, count_costs
-from fedcohort.results.frame import AXES, CLOCK_COLUMN, COSTS, Frames
+from fedcohort.results.compare import Cell, Comparison, Options, compare_conditions
+from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, sum_costs
+from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, COSTS, RunFrames
 from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_PREFIXES, Matched
 from fedcohort.results.matching.run import differences, follows_from_choice, format_cell, name_newest, result_options
-from fedcohort.results.metric import rules_of, sign_of
+from fedcohort.results.metric import default_rules, sign_of_metric
 from fedcohort.results.run import Kind
 from fedcohort.results.target import Target
 
@@ -60,19 +60,19 @@ class Answer:
         tables: a comparison for each metric; verdicts are on the first one.
         costs: cost of the runs by their end, by name of the cost and cell.
         times: costs to the target, None without one.
-        unlike: options, other than the compared one, in which a cell differs from its baseline's cell.
-        newest: newest sweep of the runs, None if one sweep has all of them.
+        differing_options: options, other than the compared one, in which a cell differs from its baseline's cell.
+        newest_sweep: newest sweep of the runs, None if one sweep has all of them.
         notes: runs that were left out, options that also differ, and cells that cannot be compared.
     """
 
     question: Question
     matched: Matched
-    frames: Frames
+    frames: RunFrames
     tables: Sequence[Comparison]
     costs: Mapping[str, Mapping[Cell, TotalCost]]
     times: CostComparison | None = None
-    unlike: Mapping[Cell, Sequence[str]] = field(default_factory=dict)
-    newest: str | None = None
+    differing_options: Mapping[Cell, Sequence[str]] = field(default_factory=dict)
+    newest_sweep: str | None = None
     notes: Sequence[str] = ()
 
     @property
@@ -81,7 +81,7 @@ class Answer:
         return self.tables[0]
 
 
-def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answer:
+def answer_question(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answer:
     """Compare matched runs with the baseline, and collect notes on them.
 
     Args:
@@ -92,7 +92,7 @@ def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answ
     Raises:
         OptionError: no run has the target.
     """
-    q, frames = question, Frames(_frame_runs(matched), curves)
+    q, frames = question, RunFrames(_frame_runs(matched), curves)
     unpaired = {  # cells whose seeds give other clients or data than the baseline's
         cell
         for cell, federation in matched.federations.items()
@@ -100,9 +100,9 @@ def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answ
     }
     tables = []
     for i, metric in enumerate(q.metrics):
-        sign = sign_of(metric, q.better if i == 0 else "auto")
-        options = Options(metric, q.baseline, sign, q.result, q.horizon, rules_of(metric))
-        tables.append(compare(frames, options, unpaired))
+        sign = sign_of_metric(metric, q.better if i == 0 else "auto")
+        options = Options(metric, q.baseline, sign, q.result, q.horizon, default_rules(metric))
+        tables.append(compare_conditions(frames, options, unpaired))
     differing_options, notes = {}, list(matched.notes)
     for cell in matched.cells if q.baseline is not None else ():
         baseline_cell = (cell[0], str(q.baseline))
@@ -111,17 +111,17 @@ def answer(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answ
         elif baseline_cell != cell and cell not in unpaired:
             differing_options[cell] = list_differing_options(cell, baseline_cell, matched)
     if unpaired:
-        names = ", ".join(format_cell(cell) for cell in matched.cells if cell in unpaired)
-        notes.append(f"not compared with {q.baseline}: {names}, as clients or data differ (see `also differs`)")
+        cell_names = ", ".join(format_cell(cell) for cell in matched.cells if cell in unpaired)
+        notes.append(f"not compared with {q.baseline}: {cell_names}, as clients or data differ (see `also differs`)")
     return Answer(
         q,
         matched,
         frames,
         tables,
-        costs=count_costs(frames, q.baseline, unpaired),
+        costs=sum_costs(frames, q.baseline, unpaired),
         times=compare_cost(frames, tables[0].options, q.target, q.axis, unpaired) if q.target is not None else None,
-        unlike=differing_options,
-        newest=find_newest_sweep(matched),
+        differing_options=differing_options,
+        newest_sweep=find_newest_sweep(matched),
         notes=list(dict.fromkeys(notes)),
     )
 
@@ -131,14 +131,14 @@ def _frame_runs(matched: Matched) -> "pd.DataFrame":
     import pandas as pd
 
     rows = []
-    for (setting, condition), by_seed in matched.cells.items():
+    for (setting, condition), run_by_seed in matched.cells.items():
         is_oracle = (setting, condition) in matched.oracles
-        for seed, run in by_seed.items():
+        for seed, run in run_by_seed.items():
             clock_limit = run.params.get("until.virtual_s", "null")
             clock_s = math.nan if clock_limit == "null" else float(clock_limit)
             row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
             row |= {"folder": run.tags.get(FOLDER, ""), CLOCK_COLUMN: clock_s}
-            row |= {axis: sum(run.metrics.get(name, math.nan) for name in COSTS[axis]) for axis in AXES}
+            row |= {cost: sum(run.metrics.get(name, math.nan) for name in COSTS[cost]) for cost in COST_COLUMNS}
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -156,11 +156,11 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matched) ->
         matched: the runs.
     """
     compared_option = matched.condition
-    runs, base_runs = matched.cells.get(cell, {}), matched.cells.get(baseline_cell, {})
+    runs, baseline_runs = matched.cells.get(cell, {}), matched.cells.get(baseline_cell, {})
     implied_options = IMPLIED_PREFIXES.get(compared_option, ())
     unlike: set[str] = set()
-    for seed in set(runs) & set(base_runs):
-        options, base_options = result_options(runs[seed]), result_options(base_runs[seed])
+    for seed in set(runs) & set(baseline_runs):
+        options, base_options = result_options(runs[seed]), result_options(baseline_runs[seed])
         values = {name: {cell: a, baseline_cell: b} for name, a, b in differences(options, base_options)}
         only_budgets = ALL_OPTIONS in implied_options or compared_option not in {**dict(options), **dict(base_options)}
         unlike |= {
@@ -177,5 +177,5 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matched) ->
 
 def find_newest_sweep(matched: Matched) -> str | None:
     """Return the newest sweep of the runs; None if all runs belong to one sweep, or none belongs to any."""
-    in_one_sweep = set.intersection(*(set(run.sweeps) for run in matched.runs))
-    return None if in_one_sweep else name_newest(matched.runs)
+    common_sweeps = set.intersection(*(set(run.sweeps) for run in matched.runs))
+    return None if common_sweeps else name_newest(matched.runs)

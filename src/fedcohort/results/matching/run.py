@@ -11,7 +11,7 @@ from fedcohort.record.tags import COMMITS, DONE, ENDED_BY, FOLDER, FORCED, ORACL
 from fedcohort.results.compare import Cell
 from fedcohort.roles import OptionEffect, role_of
 
-SEED = "seed"
+SEED_OPTION = "seed"
 OptionValues = tuple[tuple[str, str], ...]  # name and value of each option, sorted by name
 
 # Option that sets in which rounds a metric is measured. server_val/loss may be a signal, measured in all rounds.
@@ -42,13 +42,13 @@ class Run:
 
     @property
     def seed(self) -> int:
-        return int(self.params[SEED])
+        return int(self.params[SEED_OPTION])
 
     @property
     def ended_early(self) -> bool:
         """Whether the run has fewer rounds than its option `rounds`; False if either is not known."""
-        rounds_done, requested = self.tags.get(DONE), self.params.get(ROUNDS)
-        return rounds_done is not None and requested is not None and int(rounds_done) < int(requested)
+        rounds_done, n_requested = self.tags.get(DONE), self.params.get(ROUNDS)
+        return rounds_done is not None and n_requested is not None and int(rounds_done) < int(n_requested)
 
     @property
     def sweeps(self) -> list[str]:
@@ -63,7 +63,7 @@ class Run:
 
 def result_options(run: Run) -> OptionValues:
     """Return name and value of each option that decides the run's result, without the seed."""
-    names = {name for name in run.params if role_of(name).effect is OptionEffect.RESULTS} - {SEED}
+    names = {name for name in run.params if role_of(name).effect is OptionEffect.RESULTS} - {SEED_OPTION}
     return tuple((name, run.params[name]) for name in sorted(names))
 
 
@@ -83,7 +83,7 @@ def label(run: Run) -> str:
     return folder or f"{run.name} (MLflow's {run.id[:8]})"
 
 
-def commit(run: Run) -> str:
+def describe_commit(run: Run) -> str:
     """Return the commit of the run's code; all commits if it was resumed with other code."""
     if "," in (commits := run.tags.get(COMMITS, "")):
         return commits.replace(", ", " then ")
@@ -97,15 +97,15 @@ def name_newest(runs: Sequence[Run]) -> str | None:
     return max(dated_sweeps)[1] if dated_sweeps else None
 
 
-Cells = Mapping[Cell, Mapping[int, Run]]  # runs by cell and seed
+RunsByCell = Mapping[Cell, Mapping[int, Run]]  # runs by cell and seed
 
 
-def natural_sort_key(text: str) -> tuple[int, float, str]:
+def natural_sort_key(sorted_text: str) -> tuple[int, float, str]:
     """Return a key that sorts 10 after 9, and texts after numbers."""
     try:
-        return 0, float(text), text
+        return 0, float(sorted_text), sorted_text
     except ValueError:
-        return 1, 0.0, text
+        return 1, 0.0, sorted_text
 
 
 def format_cell(cell: Cell) -> str:
@@ -122,14 +122,14 @@ def format_values(values: Mapping[Cell, str]) -> str:
 def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
     """Return the names of the settings, conditions or cells with `value`, the first kind that separates the values."""
     equal_cells = [cell for cell in values if values[cell] == value]
-    for position in (0, 1):
-        names = {cell[position] for cell in values}
-        if 1 < len(names) == len({(cell[position], text) for cell, text in values.items()}):
-            return list(dict.fromkeys(cell[position] for cell in equal_cells))
+    for key_index in (0, 1):
+        cell_labels = {cell[key_index] for cell in values}
+        if 1 < len(cell_labels) == len({(cell[key_index], cell_value) for cell, cell_value in values.items()}):
+            return list(dict.fromkeys(cell[key_index] for cell in equal_cells))
     return [format_cell(cell) for cell in equal_cells]
 
 
-def find_minorities(values: Mapping[Cell, str]) -> set[Cell]:
+def find_minority_cells(values: Mapping[Cell, str]) -> set[Cell]:
     """Return the cells whose value differs from the majority of their setting; all cells without a majority."""
     minority_cells = set()
     for setting in {setting for setting, _ in values}:
@@ -148,15 +148,15 @@ def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> 
     """
     name_parts = name.split(".")
     choices = [values.get(".".join(name_parts[:n]), {}) for n in range(1, len(name_parts))]
-    return "none" in values[name].values() and any(len(set(choice.values())) > 1 for choice in choices)
+    return "none" in values[name].values() and any(len(set(cell_choices.values())) > 1 for cell_choices in choices)
 
 
-def describe_runs(cells: Cells, metric: str) -> list[str]:
+def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
     """Return one line for each note: missing seeds, early ends, divergence, oracles and commits."""
-    runs = [run for by_seed in cells.values() for run in by_seed.values()]
+    runs = [run for run_by_seed in cells.values() for run in run_by_seed.values()]
     seeds, notes = {run.seed for run in runs}, []
-    for cell, by_seed in cells.items():
-        if missing_seeds := sorted(seeds - set(by_seed)):
+    for cell, run_by_seed in cells.items():
+        if missing_seeds := sorted(seeds - set(run_by_seed)):
             notes.append(f"missing: {format_cell(cell)} has no run of seed {', '.join(map(str, missing_seeds))}")
     notes += _describe_early_ends([run for run in runs if run.ended_early])
     for run in runs:
@@ -164,9 +164,9 @@ def describe_runs(cells: Cells, metric: str) -> list[str]:
             notes.append(f"diverged: {label(run)} ended with {metric}={run.metrics[metric]}")
     oracles = find_oracles(cells)
     for oracle_fact in dict.fromkeys(oracles.values()):
-        names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == oracle_fact)
-        notes.append(f"oracles, not methods: {names} read {oracle_fact}, which no server can know")
-    commits = Counter(map(commit, runs))
+        cell_names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == oracle_fact)
+        notes.append(f"oracles, not methods: {cell_names} read {oracle_fact}, which no server can know")
+    commits = Counter(map(describe_commit, runs))
     if len(commits) == 1:
         notes.append(f"all runs are of commit {next(iter(commits))}")
     else:
@@ -179,11 +179,11 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
     """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
     stopped = [f"{label(run)} ({run.tags[DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by]
     lines = [f"ended early: {', '.join(stopped)}"] if stopped else []
-    by_budget: dict[str, list[Run]] = {}
+    runs_by_budget: dict[str, list[Run]] = {}
     for run in (run for run in runs if run.ended_by):
         budget = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
-        by_budget.setdefault(budget, []).append(run)
-    for budget, group in by_budget.items():
+        runs_by_budget.setdefault(budget, []).append(run)
+    for budget, group in runs_by_budget.items():
         end_times = sorted(run.metrics[CLOCK] for run in group if CLOCK in run.metrics and "virtual_s" in budget)
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
         span = f", the last round of each after {time_range}" if end_times else ""
@@ -193,7 +193,7 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
     return lines
 
 
-def find_oracles(cells: Cells) -> dict[Cell, str]:
+def find_oracles(cells: RunsByCell) -> dict[Cell, str]:
     """Return the cells of oracles with the information that they read and no server can know."""
-    tags = {cell: [run.tags.get(ORACLE) for run in by_seed.values()] for cell, by_seed in cells.items()}
+    tags = {cell: [run.tags.get(ORACLE) for run in run_by_seed.values()] for cell, run_by_seed in cells.items()}
     return {cell: oracle_fact for cell, values in tags.items() if (oracle_fact := next(filter(None, values), None))}
