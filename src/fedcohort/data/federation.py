@@ -175,5 +175,5 @@ class Federation(ReadOnly):
     def to(self, device: torch.device | str) -> "Federation":
         """Return the same federation with all tensors on `device`."""
         shard_names = ("train", "val", "test", "server_val", "server_test")
-        moved_shards = {name: getattr(self, name).to(device) for name in shard_names}
-        return replace(self, proxy=None if self.proxy is None else self.proxy.to(device), **moved_shards)
+        device_shards = {name: getattr(self, name).to(device) for name in shard_names}
+        return replace(self, proxy=None if self.proxy is None else self.proxy.to(device), **device_shards)

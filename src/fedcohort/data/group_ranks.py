@@ -13,9 +13,9 @@ def rank_within_group(groups: Ids, row_order: Ids | None = None) -> Ids:
         row_order: all positions in the order of the ranks, [N]; None ranks rows in their own order.
     """
     row_order = np.arange(len(groups)) if row_order is None else row_order
-    rows_by_group, counts = row_order[_stable_order(groups[row_order])], np.bincount(groups)
+    rows_by_group, group_sizes = row_order[_stable_order(groups[row_order])], np.bincount(groups)
     ranks = np.empty(len(groups), dtype=np.int64)
-    ranks[rows_by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(counts) - counts, counts)
+    ranks[rows_by_group] = np.arange(len(groups)) - np.repeat(np.cumsum(group_sizes) - group_sizes, group_sizes)
     return ranks
 
 

@@ -110,7 +110,7 @@ class Positions(Targets):
     lowest: ClassVar[int] = UNLABELLED
 
     def per_sample(self, function: "PerTarget") -> "PerTarget":
-        return lambda table, y: self.mean(function(table.flatten(0, 1), self.flat(y)), y)
+        return lambda log_probs, y: self.mean(function(log_probs.flatten(0, 1), self.flat(y)), y)
 
     def flat(self, y: "Tensor") -> "Tensor":
         """Return the labels of all positions, [B * T]; unlabelled positions get class 0."""
@@ -128,12 +128,12 @@ class Positions(Targets):
 
     def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
         is_correct = scores.argmax(1) == y
-        for symbol in self.never:
-            is_correct = is_correct & (y != symbol)
+        for token in self.never:
+            is_correct = is_correct & (y != token)
         return is_correct
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        return self.per_sample(lambda table, flat: _cross_entropy(table, flat, "none"))(logits, y)
+        return self.per_sample(lambda scores, labels: _cross_entropy(scores, labels, "none"))(logits, y)
 
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
         return np.zeros(len(y), dtype=np.int64), 1

@@ -162,9 +162,9 @@ def write_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
         os.fsync(file.fileno())
 
 
-def _save_with_digest(data: object, digesting_file: _DigestingFile) -> None:
+def _save_with_digest(content: object, digesting_file: _DigestingFile) -> None:
     try:
-        torch.save(data, cast(IO[bytes], digesting_file))
+        torch.save(content, cast(IO[bytes], digesting_file))
     except RuntimeError as error:
         if digesting_file.error is not None:
             raise digesting_file.error from error
@@ -184,9 +184,9 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
         CheckpointError: it has another format, or is of another config.
     """
     checkpoint = _read_checkpoint(path)
-    entry = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
-    if entry.get("format") != CHECKPOINT_FORMAT:
-        raise CheckpointError(_describe_other_format(path, entry))
+    metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
+    if metadata.get("format") != CHECKPOINT_FORMAT:
+        raise CheckpointError(_describe_other_format(path, metadata))
     saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
     if saved_hash != config_hash:
         raise CheckpointError(f"{path} is of a run with other options (hash {saved_hash}, this run has {config_hash})")
@@ -200,8 +200,8 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
-    entry = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
-    if not is_complete and entry.get("format") != 1:  # format 1 had no digest
+    metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
+    if not is_complete and metadata.get("format") != 1:  # format 1 had no digest
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (its digest differs)")
     return checkpoint
 
@@ -211,17 +211,17 @@ def is_undamaged(path: Path) -> bool:
     digest = hashlib.blake2b(digest_size=32)
     remaining_bytes = path.stat().st_size - TRAILER_BYTES
     with path.open("rb") as file:
-        while remaining_bytes > 0 and (data := file.read(min(remaining_bytes, 1 << 20))):
-            digest.update(data)
-            remaining_bytes -= len(data)
+        while remaining_bytes > 0 and (chunk := file.read(min(remaining_bytes, 1 << 20))):
+            digest.update(chunk)
+            remaining_bytes -= len(chunk)
         return file.read() == TRAILER_TEMPLATE % digest.hexdigest().encode()
 
 
-def _describe_other_format(path: Path, entry: Mapping[str, Any]) -> str:
-    saved_format = entry.get("format")
+def _describe_other_format(path: Path, metadata: Mapping[str, Any]) -> str:
+    saved_format = metadata.get("format")
     reading_version = READING_VERSION_BY_FORMAT.get(saved_format) if isinstance(saved_format, int) else None
-    if "versions" in entry:  # a newer format
-        reading_version = f"fedcohort {entry['versions'].get('fedcohort')} at commit {entry.get('commit')}"
+    if "versions" in metadata:  # a newer format
+        reading_version = f"fedcohort {metadata['versions'].get('fedcohort')} at commit {metadata.get('commit')}"
     advice_text = f"{reading_version} reads it" if reading_version else "CHANGELOG.md says which version reads it"
     return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {advice_text}"
 

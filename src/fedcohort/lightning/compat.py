@@ -39,8 +39,8 @@ def make_checkpoint(trainer: pl.Trainer) -> dict[str, Any]:
     `Trainer.save_checkpoint` is not used because it writes the file in place. Depends on
     `Trainer._checkpoint_connector.dump_checkpoint(weights_only)` (Lightning 2.6.6).
     """
-    dump = _private_part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints")
-    state: dict[str, Any] = dump(weights_only=False)
+    dump_checkpoint = _private_part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints")
+    state: dict[str, Any] = dump_checkpoint(weights_only=False)
     return state
 
 

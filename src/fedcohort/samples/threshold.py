@@ -127,7 +127,7 @@ class LossThreshold(Samples[State]):
         """
         loss_list = request.losses if self.as_released else losses
         loss_list = loss_list if self.clip is None else np.minimum(loss_list, self.clip)
-        losses_above = (
+        high_losses = (
             loss_list[loss_list > state.threshold] if self.as_released else loss_list[loss_list >= state.threshold]
         )
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
@@ -135,7 +135,7 @@ class LossThreshold(Samples[State]):
         reports = dict(
             zip(
                 NOISY_REPORTS,
-                (lowest_loss, high_loss, float(len(losses_above)), float(losses_above @ losses_above)),
+                (lowest_loss, high_loss, float(len(high_losses)), float(high_losses @ high_losses)),
                 strict=True,
             )
         )

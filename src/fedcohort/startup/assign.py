@@ -88,7 +88,7 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     server = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
     memory.return_free_memory()
     clients = _partition(raw, server, options)
-    holders_hash = _hash_holders(clients, server, len(raw.train_y))
+    owner_hash = _hash_holders(clients, server, len(raw.train_y))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, clients)
     _shuffle(clients, seed)
     noise_rates = options.label_noise.rates(Draws(seed, len(clients)))
@@ -98,7 +98,7 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     is_val, val, train = clients.cut(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
     train_y, val_y = (None, None) if labels is None else (labels[~is_val], labels[is_val])
     n_unused = len(raw.train_y) - len(server) - len(clients.rows)
-    return Assignment(server, train, val, train_y, val_y, class_counts, noise_rates, owners, n_unused, holders_hash)
+    return Assignment(server, train, val, train_y, val_y, class_counts, noise_rates, owners, n_unused, owner_hash)
 
 
 def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:

@@ -99,9 +99,9 @@ def check_arguments(arguments: Sequence[str], configs: Path) -> None:
     if {"-p", "--package"} & argument_names and not {"-c", "--cfg"} & argument_names:
         raise OptionError("--package has an effect only together with --cfg: leave it out")
     for argument in arguments:
-        name, equals, value = argument.partition("=")
+        name, equals_sign, value = argument.partition("=")
         name = name.lstrip("+~")
-        if argument.startswith("-") or not equals:
+        if argument.startswith("-") or not equals_sign:
             continue
         if not name:
             raise OptionError(f"can't read {argument!r}: type name=value")
@@ -115,19 +115,19 @@ def _check_form(arguments: Sequence[str], configs: Path) -> None:
     """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`."""
 
     def is_option(name: str) -> bool:
-        match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
-        return name in OPTION_CHECKS or (match is not None and (configs / match[1]).is_dir())
+        form_match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
+        return name in OPTION_CHECKS or (form_match is not None and (configs / form_match[1]).is_dir())
 
     for position, argument in enumerate(arguments):
         next_text, argument_after = [*arguments[position + 1 :], "", ""][:2]
-        name, equals, value = argument.partition("=")
+        name, equals_sign, value = argument.partition("=")
         value_follows = bool(next_text) and "=" not in next_text and not next_text.startswith("-")
-        if name.startswith("--") and name not in HYDRA_FLAGS and (equals or value_follows or is_option(name[2:])):
+        if name.startswith("--") and name not in HYDRA_FLAGS and (equals_sign or value_follows or is_option(name[2:])):
             raise OptionError(f"{argument}: options have no dashes, type {name[2:]}={value or next_text or 'VALUE'}")
         if not is_option(name):
             continue
-        has_spaces = next_text[1:] or argument_after if not equals and next_text.startswith("=") else ""
-        if equals and not value and value_follows:
+        has_spaces = next_text[1:] or argument_after if not equals_sign and next_text.startswith("=") else ""
+        if equals_sign and not value and value_follows:
             has_spaces, next_text = next_text, ""
         if has_spaces:
             typed_text = f"{argument} {next_text}".strip()

@@ -82,7 +82,7 @@ def _check_monitors(callbacks: Mapping[str, Any]) -> None:
         from fedcohort.lightning.module import MONITORED_METRICS  # noqa: PLC0415 - imports Lightning
 
         monitor = getattr(callback, "monitor", None)
-        allowed = (*MONITORED_METRICS, "epoch", "step") if hasattr(callback, "save_top_k") else MONITORED_METRICS
-        if monitor is not None and monitor not in allowed:
+        valid_metrics = (*MONITORED_METRICS, "epoch", "step") if hasattr(callback, "save_top_k") else MONITORED_METRICS
+        if monitor is not None and monitor not in valid_metrics:
             reason = " (nothing may select on the test set)" if str(monitor).startswith("test/") else ""
-            raise OptionError(f"{node_name}.monitor must be one of {', '.join(allowed)}, got {monitor!r}{reason}")
+            raise OptionError(f"{node_name}.monitor must be one of {', '.join(valid_metrics)}, got {monitor!r}{reason}")

@@ -65,8 +65,8 @@ def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user pas
         is_plain = PLAIN_TEXT.fullmatch(text) and text.lower() not in NOT_TEXT
         return text if is_plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        items = (f"{spell_value(name, key)}:{spell_value(name, element)}" for key, element in value.items())
-        return "{" + ",".join(items) + "}"
+        pairs = (f"{spell_value(name, key)}:{spell_value(name, element)}" for key, element in value.items())
+        return "{" + ",".join(pairs) + "}"
     if isinstance(value, list | tuple | range):
         return "[" + ",".join(spell_value(name, element) for element in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays

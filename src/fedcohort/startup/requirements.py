@@ -157,22 +157,22 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
         facts: the run, including data and network.
         typed_overrides: the overrides that the user typed.
     """
-    lines = []
+    notices = []
     for group in SIGNAL_READERS:
         if signals := ", ".join(unknowable_signals(getattr(facts.components, group).needs)):
-            lines.append(f"{group}={choices[group]} is an oracle, which no server could run: it reads {signals}")
+            notices.append(f"{group}={choices[group]} is an oracle, which no server could run: it reads {signals}")
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
     for group in GROUPS_WITH_REQUIREMENTS:
         for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
                 unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
-    for item, options in unmet_recommendations.items():
-        lines.append(requirement_message(item, " and ".join(options), choices, facts))
-    lines += _list_options_without_effect(choices, facts, typed_overrides)
-    lines += _sent_models(choices, facts)
+    for requirement, options in unmet_recommendations.items():
+        notices.append(requirement_message(requirement, " and ".join(options), choices, facts))
+    notices += _list_options_without_effect(choices, facts, typed_overrides)
+    notices += _sent_models(choices, facts)
     for group in (field.name for field in fields(facts.components)):
-        lines += getattr(facts.components, group).notices(choices[group])
-    return lines
+        notices += getattr(facts.components, group).notices(choices[group])
+    return notices
 
 
 def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequence[str]) -> list[str]:
@@ -192,9 +192,9 @@ def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed
     elif components.deadline.partial_work and local_units == 1:
         lines.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
-        falsified = ", ".join(sorted(components.attack.falsified_signals))
+        false_signals = ", ".join(sorted(components.attack.falsified_signals))
         message_start = f"attack={choices['attack']} has no effect"
-        lines.append(f"{message_start}: neither the selector nor the aggregator reads {falsified}")
+        lines.append(f"{message_start}: neither the selector nor the aggregator reads {false_signals}")
     if components.signal_noise.perturbs:
         signals = {name: find_signal(name) for name in sorted(components.needs())}
         unprotected = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
@@ -236,9 +236,9 @@ def _sent_models(choices: Mapping[str, str], facts: Facts) -> list[str]:
 
 def list_late_evaluations(config: Mapping[str, Any]) -> list[str]:
     """Return a notice for each evaluation whose interval exceeds the rounds of the run; config: composed."""
-    rounds, lines = config["rounds"], []
+    rounds, notices = config["rounds"], []
     for name, location_text in EVALUATIONS.items():
         if (interval := config["eval"][name]) > rounds:
             message_start = f"eval.{name}={interval} exceeds rounds={rounds}"
-            lines.append(f"{message_start}: only the first model is evaluated{location_text}, before any training")
-    return lines
+            notices.append(f"{message_start}: only the first model is evaluated{location_text}, before any training")
+    return notices
