@@ -111,7 +111,7 @@ def test_the_sweeps_own_options_are_checked(tmp_path: Path, launched: list[list[
 
 
 def test_a_sweep_without_jobs_is_refused(tmp_path: Path, launched: list[list[str]]) -> None:
-    with pytest.raises(OptionError, match=r"the sweep has no jobs: a range such as range\(0\) is empty"):
+    with pytest.raises(OptionError, match=r"the sweep has no jobs, as a range such as range"):
         gridded(tmp_path, "seed=range(0)").sweep([])
     assert launched == []
 
