@@ -24,7 +24,7 @@ from omegaconf import OmegaConf
 
 from fedcohort.agg.base import Aggregator, Arrived
 from fedcohort.flat import Block, Layout
-from fedcohort.hook import averaged_uploads, stored_vector_sizes
+from fedcohort.hook import count_stored_floats, list_averaged_uploads
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import CollectOptions, Collector
@@ -79,8 +79,8 @@ def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Arriva
     n = np.array([update.n_used for update in updates])
     options = CollectOptions(
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
-        averaged_uploads=averaged_uploads(agg.hooks),
-        vector_lengths=stored_vector_sizes(agg.hooks, PARAMETERS, int(n.max())),
+        averaged_uploads=list_averaged_uploads(agg.hooks),
+        vector_lengths=count_stored_floats(agg.hooks, PARAMETERS, int(n.max())),
         keeps_matrix=agg.stacked,
     )
     layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())

@@ -98,7 +98,7 @@ def time_rounds(
         cohort_size = min(deadline.cohort_size(cohort), len(ready))
         selected = np.sort(np.random.default_rng(t).choice(ready, cohort_size, replace=False))
         seconds -= time.process_time()
-        expected = device.expect(selected, workload(selected), draws.once())
+        expected = device.expect(selected, workload(selected), draws.draws_of_run())
         announced = deadline.announce(state, PaceContext(t, selected, UNITS, expected_of_all, expected))
         timing = device.sample(selected, workload(selected), draws)
         wall_time = partial(clock.wall_time(now_s + wait), selected)

@@ -30,7 +30,7 @@ from fedcohort.command.evaluate_policy import find_exclusion, replay_laws
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.maths.successive import CohortLaw
 from fedcohort.record import history
-from fedcohort.record.replayable import read_log
+from fedcohort.record.replayable import read_run_log
 from fedcohort.results import policy_evaluation
 from fedcohort.results.policy_evaluation import ComparedRound, RunHistory, estimate_gain
 from fedcohort.round.round import RoundRunner
@@ -154,7 +154,7 @@ def measure_gains(folder: Path, overrides: Sequence[str]) -> np.ndarray:
 
     Raises `ValueError` where the engine's step or the logged loss differs by more than `TOLERANCE`.
     """
-    run, logged = SteppedRun(overrides), history.read(folder).metrics[METRIC].to_numpy()
+    run, logged = SteppedRun(overrides), history.read_history(folder).metrics[METRIC].to_numpy()
     gains, rng = np.empty((N_ROUNDS, len(COHORTS))), np.random.default_rng(0)
     for t in range(N_ROUNDS):
         saved, before = run.save(), run.loss()
@@ -197,8 +197,8 @@ class Table:
 
 def tabulate(run: int, folder: Path, gains: np.ndarray, other: Sequence[str]) -> Iterator[Table]:
     """Yield the tables of the rounds that count."""
-    log = read_log(folder)
-    known = RunHistory(run, log, history.read(folder).metrics[METRIC].to_numpy(), -1)
+    log = read_run_log(folder)
+    known = RunHistory(run, log, history.read_history(folder).metrics[METRIC].to_numpy(), -1)
     for round, laws in replay_laws(log, other, CONFIGS):
         if not find_exclusion(round, laws, known):
             chosen = int(np.flatnonzero((round.chosen == COHORTS).all(axis=1))[0])

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import Block, FlatModel, Layout
-from fedcohort.hook import ClientContext, averaged_uploads, stored_vector_sizes
+from fedcohort.hook import ClientContext, count_stored_floats, list_averaged_uploads
 from fedcohort.rng import new_generator
 from fedcohort.round.arrivals import Arrivals, reweight_updates
 from fedcohort.round.collect import CollectOptions, Collector
@@ -71,8 +71,8 @@ def collect_updates(
     owned = np.array([by_id[k].n_train for k in cohort], dtype=np.int64)
     options = CollectOptions(
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
-        averaged_uploads=averaged_uploads(agg.hooks),
-        vector_lengths=stored_vector_sizes(agg.hooks, layout.n_params, max(owned)),
+        averaged_uploads=list_averaged_uploads(agg.hooks),
+        vector_lengths=count_stored_floats(agg.hooks, layout.n_params, max(owned)),
         keeps_matrix=agg.stacked or stacked,
         uses_moments=moments,
     )

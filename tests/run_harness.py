@@ -12,7 +12,7 @@ from omegaconf import DictConfig
 from torch import nn
 
 from fedcohort.component import Facts
-from fedcohort.flat import keeps_statistics
+from fedcohort.flat import has_batch_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.round.components import Components
 from fedcohort.startup import build, check, components, load, requirements, run
@@ -109,7 +109,9 @@ def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[s
     config = compose_words(*overrides)
     facts = load_facts(config)
     network = network or build.build_network(config, components.make(config, "model"), facts.federation)
-    return requirements.list_notices(config.choices, replace(facts, batch_norm=keeps_statistics(network)), overrides)
+    return requirements.list_notices(
+        config.choices, replace(facts, batch_norm=has_batch_statistics(network)), overrides
+    )
 
 
 def load_facts(composition: Composed) -> Facts:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.draw_log import MAX_LOGGED_CLIENTS, SAMPLE_SIZE, DrawLog, LoggedGenerator, list_logged_clients
+from fedcohort.draw_log import LOGGED_SAMPLE_SIZE, MAX_LOGGED_CLIENTS, DrawLog, LoggedGenerator, list_logged_clients
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import draw, draw_successively, top
 
@@ -22,7 +22,7 @@ def test_a_draw_is_logged_in_its_order_with_all_weights() -> None:
     assert np.array_equal(clients, draw_successively(weights, available, 2, new_generator(3, "draw")))
     assert entry.clients.tolist() == clients.tolist()
     assert entry.weights.tolist() == weights[clients].tolist()
-    assert (entry.n_pool, entry.n_zero, entry.total) == (4, 1, 7.0)
+    assert (entry.pool_size, entry.n_zero_weights, entry.weight_sum) == (4, 1, 7.0)
     assert entry.pool.tolist() == [0, 1, 2, 4]
     assert entry.pool_weights.tolist() == [4.0, 0.0, 2.0, 1.0]
 
@@ -33,7 +33,7 @@ def test_invalid_weights_count_as_zero() -> None:
     draw(np.array([np.nan, np.inf, 1.0, 2.0]), np.arange(4), 2, rng)
     (entry,) = rng.finish().draws
     assert entry.pool_weights.tolist() == [0.0, 0.0, 1.0, 2.0]
-    assert (entry.n_zero, entry.total) == (2, 3.0)
+    assert (entry.n_zero_weights, entry.weight_sum) == (2, 3.0)
 
 
 @pytest.mark.parametrize(("tie_rule", "weights"), [("random", [0, 1, 1, np.inf]), ("id", [0, np.inf, 0, np.inf])])
@@ -73,11 +73,11 @@ def test_a_large_population_has_the_weights_of_a_sample() -> None:
     clients = draw_successively(weights, np.arange(n_clients), 20, rng)
     (entry,) = rng.finish().draws
     sample = list_logged_clients(0, n_clients)
-    assert len(sample) == len(np.unique(sample)) == SAMPLE_SIZE
+    assert len(sample) == len(np.unique(sample)) == LOGGED_SAMPLE_SIZE
     assert np.array_equal(entry.pool, sample)
     assert np.array_equal(entry.pool_weights, weights[sample])
     assert np.array_equal(entry.weights, weights[clients])
-    assert (entry.n_pool, entry.total) == (n_clients, weights.sum())
+    assert (entry.pool_size, entry.weight_sum) == (n_clients, weights.sum())
     assert len(list_logged_clients(0, MAX_LOGGED_CLIENTS)) == MAX_LOGGED_CLIENTS
     assert not np.array_equal(sample, list_logged_clients(1, n_clients))
 
@@ -89,15 +89,15 @@ def test_a_round_has_a_limited_number_of_weights() -> None:
         draw(np.ones(6_000), np.arange(6_000), 5, rng)
     first, second = rng.finish().draws
     assert (len(first.pool), len(second.pool)) == (6_000, 0)
-    assert (len(second.weights), second.n_pool, second.total) == (5, 6_000, 6_000.0)
+    assert (len(second.weights), second.pool_size, second.weight_sum) == (5, 6_000, 6_000.0)
 
 
 def test_logs_are_joined() -> None:
     rng = logged(4)
     draw(np.ones(4), np.arange(4), 2, rng)
     log = rng.finish()
-    joined = DrawLog().joined_with(log).joined_with(log)
+    joined = DrawLog().append_log(log).append_log(log)
     assert [entry.is_dependent for entry in joined.draws] == [False, True]
     assert not joined.has_other_randomness
     assert joined.logged_ids.tolist() == [0, 1, 2, 3]
-    assert DrawLog(has_other_randomness=True).joined_with(log).has_other_randomness
+    assert DrawLog(has_other_randomness=True).append_log(log).has_other_randomness

@@ -62,7 +62,7 @@ def test_a_broadcast_copies_everything() -> None:
     a, b = FlatModel(network()), FlatModel(network())
     a.network.train()
     a.network(torch.randn(6, 3))
-    b.load(a)
+    b.copy_from(a)
     assert all(
         torch.equal(x, y) for x, y in zip(a.network.state_dict().values(), b.network.state_dict().values(), strict=True)
     )

@@ -27,7 +27,7 @@ def test_a_clients_draws_do_not_depend_on_the_queried_clients() -> None:
     draws = Draws(3, 100, 7)
     assert np.array_equal(draws.uniform("u")[[4, 9]], Draws(3, 100, 7).uniform("u")[[4, 9]])
     assert not np.array_equal(draws.uniform("u"), Draws(3, 100, 8).uniform("u"))
-    assert np.array_equal(draws.once().exponential("d"), Draws(3, 100).exponential("d"))
+    assert np.array_equal(draws.draws_of_run().exponential("d"), Draws(3, 100).exponential("d"))
 
 
 def test_torch_scope_is_keyed_and_restores_the_generator() -> None:

@@ -93,8 +93,8 @@ class Requirement:
     def __post_init__(self) -> None:
         for old_placeholder, new_placeholder in {"{who}": "{option}", "{everybody}": "{full_participation}"}.items():
             if old_placeholder in self.message:
-                problem = f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now"
-                raise ComponentError(f"{problem}: {self.message}")
+                problem_text = f"a requirement's message holds {old_placeholder}, which is called {new_placeholder} now"
+                raise ComponentError(f"{problem_text}: {self.message}")
 
     def or_else(self, alternative_option: str) -> "Requirement":
         """Return this requirement with another way to meet it, an option of the component, added to its message."""
@@ -171,14 +171,14 @@ LOSS_LISTS = Requirement(
 ADVANCING_CLOCK = Requirement(
     lambda run: run.time_passes,
     "{option} follows the virtual clock, which does not advance with device=instant and deadline.window_s=0: the same "
-    "clients are ready in all rounds",
+    "clients are ready in all rounds (choose device=shifted_exponential, or deadline.window_s above 0)",
 )
 LATE_UPDATES = Requirement(
     lambda run: run.components.deadline.carries,
     "{option} reads the staleness of updates, but with {deadline} no update arrives in a later round: choose "
     "deadline=buffered, or deadline=fixed with deadline.late_updates=carry",
 )
-SAME_STEP = Requirement(
+SAME_MODEL = Requirement(
     lambda run: not run.components.deadline.carries,
     "{option} needs all updates of a round to start from the same model, but late updates under {deadline} start from "
     "an older one: choose deadline=wait_for_all, or deadline=fixed with deadline.late_updates=drop",
@@ -223,10 +223,11 @@ UNADVISED_WEIGHTS = Requirement(
 )
 CLEAN_LABELS = Requirement(
     lambda run: run.federation and not run.federation.noise_rate.any(),
-    "with {option}, clients with high losses get more weight, and label noise ({label_noise}) also raises losses",
+    "with {option}, clients with high losses get more weight, and label noise ({label_noise}) also raises losses "
+    "(choose label_noise=none, or a method that does not weigh clients by their losses)",
 )
 NO_BATCH_NORM = Requirement(
     lambda run: None if run.batch_norm is None else not run.batch_norm,
     "the network has batch norm, whose statistics are averaged over samples, while {option} combines parameters in "
-    "another way: the statistics fit the new model only approximately (group norm has none)",
+    "another way: the statistics fit the new model only approximately (choose a model with group norm, which has none)",
 )

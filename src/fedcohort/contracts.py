@@ -25,23 +25,24 @@ NEW_NAMES_OF_ARGUMENTS = {"parts": "score_terms", "down": "down_s", "infer": "in
 MAX_VALUE_CHARACTERS = 60  # of a value in a message
 
 
-def contract_error(value_name: str, expected: str, value: object) -> ComponentError:
-    """Return the error for a value that a component returned; expected: text that completes "must be"."""
-    return ComponentError(f"{value_name} must be {expected}, got {describe_value(value)}")
+def contract_error(value_name: str, expected_text: str, value: object) -> ComponentError:
+    """Return the error for a value that a component returned; expected_text: text that completes "must be"."""
+    return ComponentError(f"{value_name} must be {expected_text}, got {describe_value(value)}")
 
 
 def describe_value(value: object) -> str:
     """Describe a value in a few words: an array or a tensor by type, shape and range, anything else as it prints."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
-        text = repr(value)
-        shortened_text = text if len(text) <= MAX_VALUE_CHARACTERS else text[:MAX_VALUE_CHARACTERS] + "..."
-        return f"{shortened_text} ({type(value).__name__})"
+        value_text = repr(value)
+        if len(value_text) > MAX_VALUE_CHARACTERS:
+            value_text = value_text[:MAX_VALUE_CHARACTERS] + "..."
+        return f"{value_text} ({type(value).__name__})"
     type_name = "array" if isinstance(value, np.ndarray) else type(value).__name__
-    description = f"{str(dtype).removeprefix('torch.')} {type_name} {list(shape)}"
+    array_text = f"{str(dtype).removeprefix('torch.')} {type_name} {list(shape)}"
     if isinstance(value, np.ndarray) and value.size and dtype.kind in "iuf":
-        description += f" with values from {value.min():g} to {value.max():g}"
-    return description
+        array_text += f" with values from {value.min():g} to {value.max():g}"
+    return array_text
 
 
 def check_type(value_name: str, value: object, required_type: type[T]) -> T:
@@ -81,8 +82,8 @@ def check_array(
     if not is_valid:
         interval_text = "" if math.isinf(min_value) and math.isinf(max_value) else f" in [{min_value:g}, {max_value:g}]"
         finite_text = "" if allow_nan or "f" not in dtype_kinds else " of finite numbers"
-        expected = f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(shape)}{finite_text}{interval_text}"
-        raise contract_error(value_name, expected, value)
+        expected_text = f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(shape)}{finite_text}{interval_text}"
+        raise contract_error(value_name, expected_text, value)
 
 
 def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -> None:
@@ -93,8 +94,8 @@ def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -
         is_valid = bool(is_in_range and (value[1:] > value[:-1]).all())
     if not is_valid:
         minimum_text = f", at least {min_length}" if min_length else ""
-        expected = f"an integer array of sorted distinct numbers in [0, {n_ids - 1}]{minimum_text}"
-        raise contract_error(value_name, expected, value)
+        expected_text = f"an integer array of sorted distinct numbers in [0, {n_ids - 1}]{minimum_text}"
+        raise contract_error(value_name, expected_text, value)
 
 
 def check_number(
@@ -136,10 +137,10 @@ def check_integer(value_name: str, value: object, min_value: int) -> None:
 
 def check_numbers_by_name(value_name: str, value: object) -> None:
     """Check that a component returned a mapping of names to numbers; NaN is allowed."""
-    for key, named_value in check_type(value_name, value, Mapping).items():  # type: ignore[type-abstract]
-        if not isinstance(key, str):
-            raise contract_error(f"a key of {value_name}", "a text", key)
-        check_number(f"{value_name}[{key!r}]", named_value, allow_nan=True)
+    for number_name, named_value in check_type(value_name, value, Mapping).items():  # type: ignore[type-abstract]
+        if not isinstance(number_name, str):
+            raise contract_error(f"a key of {value_name}", "a text", number_name)
+        check_number(f"{value_name}[{number_name!r}]", named_value, allow_nan=True)
 
 
 def check_tensor(value_name: str, value: object, shape: tuple[int, ...]) -> None:
@@ -153,9 +154,9 @@ def check_tensor(value_name: str, value: object, shape: tuple[int, ...]) -> None
 def check_vectors_by_name(value_name: str, value: object, vector_length: int | None = None) -> None:
     """Check a mapping of names to vectors; vector_length: the required length, or None for any length."""
     values_by_name: Mapping[Any, Tensor] = check_type(value_name, value, Mapping)  # type: ignore[type-abstract]
-    for key, named_value in values_by_name.items():
+    for vector_name, named_value in values_by_name.items():
         required_shape = getattr(named_value, "shape", (0,))[:1] if vector_length is None else (vector_length,)
-        check_tensor(f"{value_name}[{key!r}]", named_value, tuple(required_shape))
+        check_tensor(f"{value_name}[{vector_name!r}]", named_value, tuple(required_shape))
 
 
 def check_result_and_state(
@@ -188,12 +189,12 @@ def check_state_type(next_state: object, previous_state: object) -> object:
 
 def describe_exception(error: BaseException, module_name: str) -> str:
     """Describe an exception in one line, with the innermost line of code in `module_name`, the component's module."""
-    message = " ".join(str(error).split("\n")[:2]).strip()
+    error_text = " ".join(str(error).split("\n")[:2]).strip()
     for old_argument, new_argument in NEW_NAMES_OF_ARGUMENTS.items():
-        if f"unexpected keyword argument '{old_argument}'" in message:
-            message += f"; {old_argument} is called {new_argument} now"
+        if f"unexpected keyword argument '{old_argument}'" in error_text:
+            error_text += f"; {old_argument} is called {new_argument} now"
     location = find_error_line(error.__traceback__, module_name)
-    return f"{type(error).__name__}{f': {message}' if message else ''}{f' ({location})' if location else ''}"
+    return f"{type(error).__name__}{f': {error_text}' if error_text else ''}{f' ({location})' if location else ''}"
 
 
 def find_error_line(traceback_start: TracebackType | None, module_name: str) -> str:

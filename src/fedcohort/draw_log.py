@@ -17,7 +17,7 @@ from fedcohort.arrays import Ids, Values
 from fedcohort.rng import new_generator
 
 MAX_LOGGED_CLIENTS = 10_000  # a larger population has the weights of a sample in its log
-SAMPLE_SIZE = 1_000
+LOGGED_SAMPLE_SIZE = 1_000
 NO_IDS: Ids = np.empty(0, np.int64)
 
 
@@ -28,9 +28,9 @@ class Draw:
     Attributes:
         clients: ids of the drawn clients, in the order of the draw.
         weights: their weights, [len(clients)].
-        n_pool: number of clients in the pool.
-        n_zero: number of clients of weight zero in the pool.
-        total: sum of the finite weights in the pool.
+        pool_size: number of clients in the pool.
+        n_zero_weights: number of clients of weight zero in the pool.
+        weight_sum: sum of the finite weights in the pool.
         pool: sorted ids of the clients in the pool whose weights are logged.
         pool_weights: their weights, [len(pool)].
         is_query: whether the draw chose clients for a query, before the selection.
@@ -40,9 +40,9 @@ class Draw:
 
     clients: Ids
     weights: Values
-    n_pool: int
-    n_zero: int
-    total: float
+    pool_size: int
+    n_zero_weights: int
+    weight_sum: float
     pool: Ids
     pool_weights: Values
     is_query: bool = False
@@ -64,11 +64,11 @@ class DrawLog:
     has_other_randomness: bool = False
     logged_ids: Ids = field(default_factory=lambda: NO_IDS)
 
-    def joined_with(self, later: "DrawLog") -> "DrawLog":
-        """Return the draws of both logs; those of `later` depend on the earlier ones."""
-        later_draws = [replace(draw, is_dependent=draw.is_dependent or bool(self.draws)) for draw in later.draws]
-        has_other_randomness = self.has_other_randomness or later.has_other_randomness
-        logged_ids = self.logged_ids if len(self.logged_ids) else later.logged_ids
+    def append_log(self, later_log: "DrawLog") -> "DrawLog":
+        """Return the draws of both logs; those of `later_log` depend on the earlier ones."""
+        later_draws = [replace(draw, is_dependent=draw.is_dependent or bool(self.draws)) for draw in later_log.draws]
+        has_other_randomness = self.has_other_randomness or later_log.has_other_randomness
+        logged_ids = self.logged_ids if len(self.logged_ids) else later_log.logged_ids
         return DrawLog((*self.draws, *later_draws), has_other_randomness, logged_ids)
 
 
@@ -79,14 +79,14 @@ def list_logged_clients(seed: int, n_clients: int) -> Ids:
     """Return the sorted ids of the clients whose weights a run logs: all, or a sample keyed by the run's seed."""
     if n_clients <= MAX_LOGGED_CLIENTS:
         return np.arange(n_clients)
-    return np.sort(new_generator(seed, "logged_weights").choice(n_clients, SAMPLE_SIZE, replace=False))
+    return np.sort(new_generator(seed, "logged_weights").choice(n_clients, LOGGED_SAMPLE_SIZE, replace=False))
 
 
 def is_random(draw: Draw) -> bool:
     """Return whether a draw has more than one possible set of clients."""
     if n_drawn_zero := int(np.count_nonzero(draw.weights == 0)):
-        return n_drawn_zero < draw.n_zero
-    return bool(np.isfinite(draw.weights).any()) and len(draw.clients) < draw.n_pool - draw.n_zero
+        return n_drawn_zero < draw.n_zero_weights
+    return bool(np.isfinite(draw.weights).any()) and len(draw.clients) < draw.pool_size - draw.n_zero_weights
 
 
 class LoggedGenerator(np.random.Generator):
@@ -106,11 +106,11 @@ class LoggedGenerator(np.random.Generator):
         self._draws: list[Draw] = []
         self._pools: list[Ids] = []  # those of the selection, from the first random draw on
         self._has_other_randomness, self._is_query = False, True
-        self._position = self._find_position()
+        self._position = self._read_stream_position()
 
     def start_selection(self) -> None:
         """Note that the queries are planned and the selection begins."""
-        self._is_query, self._position = False, self._find_position()
+        self._is_query, self._position = False, self._read_stream_position()
 
     def finish(self) -> DrawLog:
         """Return the log of the round."""
@@ -119,27 +119,27 @@ class LoggedGenerator(np.random.Generator):
 
     def start_draw(self) -> None:
         """Note whether the selection has used random numbers since the previous draw."""
-        self._has_other_randomness |= not self._is_query and self._find_position() != self._position
+        self._has_other_randomness |= not self._is_query and self._read_stream_position() != self._position
 
     def end_draw(self, pool: Ids, weights: Values, clients: Ids) -> None:
         """Log a draw of `clients`, in their order, from the sorted ids `pool` with these weights, [len(pool)]."""
-        self._position = self._find_position()
+        self._position = self._read_stream_position()
         if not len(clients):
             return
         logged_pool, logged_weights = pool.copy(), weights
         if len(self._logged_ids) <= self._logged_ids[-1]:  # a sample
-            rows = np.searchsorted(pool, self._logged_ids)
-            rows = rows[pool[np.minimum(rows, len(pool) - 1)] == self._logged_ids]
-            logged_pool, logged_weights = pool[rows], weights[rows]
+            logged_rows = np.searchsorted(pool, self._logged_ids)
+            logged_rows = logged_rows[pool[np.minimum(logged_rows, len(pool) - 1)] == self._logged_ids]
+            logged_pool, logged_weights = pool[logged_rows], weights[logged_rows]
         if len(logged_pool) > self._free_weights:
             logged_pool, logged_weights = pool[:0], weights[:0]
         self._free_weights -= len(logged_pool)
         draw = Draw(
             clients=clients.copy(),
             weights=weights[np.searchsorted(pool, clients)],
-            n_pool=len(pool),
-            n_zero=len(pool) - int(np.count_nonzero(weights)),
-            total=float(weights.sum(where=np.isfinite(weights))),
+            pool_size=len(pool),
+            n_zero_weights=len(pool) - int(np.count_nonzero(weights)),
+            weight_sum=float(weights.sum(where=np.isfinite(weights))),
             pool=logged_pool,
             pool_weights=logged_weights,
             is_query=self._is_query,
@@ -149,7 +149,7 @@ class LoggedGenerator(np.random.Generator):
         if not self._is_query and (self._pools or is_random(draw)):
             self._pools.append(pool.copy())
 
-    def _find_position(self) -> tuple[bytes, int, int, int]:
+    def _read_stream_position(self) -> tuple[bytes, int, int, int]:
         """Return the generator's position in its stream, which differs after each random number."""
         state = self.bit_generator.state
         return state["state"]["counter"].tobytes(), state["buffer_pos"], state["has_uint32"], state["uinteger"]
@@ -163,8 +163,8 @@ def start_draw(generator: np.random.Generator) -> LoggedGenerator | None:
     return generator
 
 
-def end_draw(log: LoggedGenerator | None, pool: Ids, weights: Values | float, clients: Ids) -> Ids:
-    """Log a draw as `LoggedGenerator.end_draw` does, unless `log` is None, and return `clients`."""
-    if log is not None:
-        log.end_draw(pool, np.broadcast_to(weights, len(pool)), clients)
+def end_draw(draw_logger: LoggedGenerator | None, pool: Ids, weights: Values | float, clients: Ids) -> Ids:
+    """Log a draw as `LoggedGenerator.end_draw` does, unless `draw_logger` is None, and return `clients`."""
+    if draw_logger is not None:
+        draw_logger.end_draw(pool, np.broadcast_to(weights, len(pool)), clients)
     return clients

@@ -34,7 +34,7 @@ class Block:
     def size(self) -> int:
         return int(torch.Size(self.shape).numel())
 
-    def of(self, vector: Tensor) -> Tensor:
+    def view_of(self, vector: Tensor) -> Tensor:
         """Return the tensor as a view of `vector`, in the network's shape for either memory layout."""
         flat_values = vector[self.offset : self.offset + self.size]
         if not self.channels_last:
@@ -58,7 +58,7 @@ class Layout:
     counters: tuple[Block, ...]
 
     @classmethod
-    def of(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
+    def from_network(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
         """Return the layout of a network's tensors."""
         parameters, buffers = list(network.named_parameters()), list(network.named_buffers())
         frozen_parameters = [(name, p) for name, p in parameters if not p.requires_grad]
@@ -111,7 +111,7 @@ class FlatModel:
 
     def __init__(self, network: nn.Module, channels_last: bool = False, bf16: bool = False) -> None:
         self.network, self.bf16 = network, bf16
-        self.layout = Layout.of(network, channels_last)
+        self.layout = Layout.from_network(network, channels_last)
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.tensors: list[Tensor] = list(self.parameters)
         first_parameter = self.parameters[0]
@@ -130,13 +130,13 @@ class FlatModel:
     def _attach_views(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
         parameters_by_name = dict(self.network.named_parameters())
         for block in blocks:
-            view = block.of(vector)
+            view = block.view_of(vector)
             if block.name in parameters_by_name:
                 parameter = parameters_by_name[block.name]
                 view.copy_(parameter.data)
                 parameter.data = view
                 if parameter.requires_grad:
-                    parameter.grad = block.of(self.g)
+                    parameter.grad = block.view_of(self.g)
             else:
                 module_path, _, buffer_name = block.name.rpartition(".")
                 module = self.network.get_submodule(module_path)
@@ -149,7 +149,7 @@ class FlatModel:
             network_output: Tensor = self.network(x)
         return network_output.float() if self.bf16 else network_output
 
-    def load(self, source_model: "FlatModel") -> None:
+    def copy_from(self, source_model: "FlatModel") -> None:
         """Copy the parameters and buffers of another model of the same network into this model."""
         self.w.copy_(source_model.w)
         self.buffers.copy_(source_model.buffers)
@@ -162,19 +162,19 @@ def _applies_dropout(module: nn.Module) -> bool:
     return has_inner_dropout or isinstance(module, nn.modules.dropout._DropoutNd)
 
 
-def batch_norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
+def list_batch_norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
     """Return the batch norm layers of a network."""
     return [m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
 
 
 def has_batch_norm(network: nn.Module) -> bool:
     """Return whether a network has batch norm, so that the output for a sample depends on the batch that it is in."""
-    return bool(batch_norms(network))
+    return bool(list_batch_norms(network))
 
 
-def keeps_statistics(network: nn.Module) -> bool:
+def has_batch_statistics(network: nn.Module) -> bool:
     """Return whether a network has running batch statistics among its buffers."""
-    return any(batch_norm.running_mean is not None for batch_norm in batch_norms(network))
+    return any(batch_norm.running_mean is not None for batch_norm in list_batch_norms(network))
 
 
 @torch.no_grad()
@@ -183,10 +183,10 @@ def can_norm_one_sample(network: nn.Module, x: Tensor) -> bool:
 
     They need at least two values per channel.
     """
-    if not batch_norms(network):
+    if not list_batch_norms(network):
         return True
     network_copy = copy.deepcopy(network).eval()  # a copy, as the forward pass changes the statistics; dropout is off
-    for batch_norm in batch_norms(network_copy):
+    for batch_norm in list_batch_norms(network_copy):
         batch_norm.train()
     try:
         network_copy(x)

@@ -121,10 +121,10 @@ class StepView(Protocol):
     def validation_gradient(self) -> Vector:
         """Return the gradient of the mean cross-entropy of the client's next validation mini-batch, [P]."""
 
-    def along(self, u: Vector) -> Float[Tensor, "b"]:
+    def derivative_along(self, u: Vector) -> Float[Tensor, "b"]:
         """Return the derivative of each sample's objective l_j along u, <grad l_j(y), u>, [b]."""
 
-    def curvature(self, u: Vector, weights: Float[Tensor, "b"]) -> Vector:
+    def hessian_product(self, u: Vector, weights: Float[Tensor, "b"]) -> Vector:
         """Return H u, [P], with H the Hessian of the mini-batch's objective under `weights`."""
 
 
@@ -166,13 +166,13 @@ def find_weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
     return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
 
 
-def averaged_uploads(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
+def list_averaged_uploads(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
     """Return the names of the uploads that the server averages instead of summing them."""
     hook = find_weigher(hooks)
     return () if hook is None else hook.averaged
 
 
-def stored_vector_sizes(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
+def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
     """Return the number of floats that a client stores under each name of `remembers`.
 
     Args:
@@ -201,8 +201,8 @@ def begin_all(
     for hook, correction in zip(hooks, corrections, strict=True):
         for method_name in ("correct", "finish"):
             if not callable(getattr(correction, method_name, None)):
-                expected = f"an object with a method {method_name}"
-                raise contract_error(f"{_describe_hook(hook)}: the result of begin", expected, correction)
+                expected_text = f"an object with a method {method_name}"
+                raise contract_error(f"{_describe_hook(hook)}: the result of begin", expected_text, correction)
     return corrections
 
 
@@ -219,8 +219,8 @@ def finish_all(
         hook_description = _describe_hook(hook)
         result = check_type(f"{hook_description}: the result of finish", correction.finish(y, steps, lr), HookResult)
         if set(result.uploads) != set(hook.uploads):
-            expected = f"a mapping with {sorted(hook.uploads)}"
-            raise contract_error(f"{hook_description}: HookResult.uploads", expected, result.uploads)
+            expected_text = f"a mapping with {sorted(hook.uploads)}"
+            raise contract_error(f"{hook_description}: HookResult.uploads", expected_text, result.uploads)
         check_vectors_by_name(f"{hook_description}: HookResult.uploads", result.uploads, len(y))
         check_vectors_by_name(f"{hook_description}: HookResult.stored", result.stored)
         results.append(result)

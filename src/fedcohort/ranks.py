@@ -44,20 +44,20 @@ def _reduce_tensor(tensor: Tensor, reduce_operation: "dist.ReduceOp.RedOpType") 
     return tensor
 
 
-def training_order(client_ids: Ids, client_costs: Values) -> list[int]:
+def order_for_training(client_ids: Ids, client_costs: Values) -> list[int]:
     """Return the positions of clients by descending cost, then id: the order in which they are trained and summed."""
-    return [int(position) for position in np.lexsort((client_ids, -client_costs))]
+    return [int(client_position) for client_position in np.lexsort((client_ids, -client_costs))]
 
 
 def positions_of_rank(rank: int, n_ranks: int, client_ids: Ids, client_costs: Values) -> Sequence[int]:
     """Return the positions of the clients that `rank` trains: largest first, each to the least loaded rank."""
     if n_ranks == 1:
-        return training_order(client_ids, client_costs)
+        return order_for_training(client_ids, client_costs)
     load_and_rank_heap = [(0.0, candidate_rank) for candidate_rank in range(n_ranks)]
-    positions = []
-    for position in training_order(client_ids, client_costs):
+    client_positions = []
+    for client_position in order_for_training(client_ids, client_costs):
         rank_load, least_loaded_rank = heapq.heappop(load_and_rank_heap)
-        heapq.heappush(load_and_rank_heap, (rank_load + float(client_costs[position]), least_loaded_rank))
+        heapq.heappush(load_and_rank_heap, (rank_load + float(client_costs[client_position]), least_loaded_rank))
         if least_loaded_rank == rank:
-            positions.append(position)
-    return positions
+            client_positions.append(client_position)
+    return client_positions

@@ -15,6 +15,8 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
+from fedcohort.errors import renamed_attribute
+
 NO_ROUND = -1  # the round of a draw that is made once a run
 NO_CLIENT = -1  # the client of a draw of the server or for all clients
 
@@ -67,10 +69,10 @@ def seeded_torch(seed: int, purpose: str, round: int = NO_ROUND, client: int = N
 
 
 @lru_cache(maxsize=4)  # a step of deadline=buffered reads the same vectors at each arrival
-def _draw_vector(distribution: str, seed: int, purpose: str, round: int, n_clients: int) -> Float64[np.ndarray, "_k"]:
-    """Return one draw for every client, [n_clients]; distribution: name of a method of the generator."""
-    vector: Float64[np.ndarray, _k] = getattr(new_generator(seed, purpose, round), distribution)(n_clients)
-    return vector
+def _draw_vector(method_name: str, seed: int, purpose: str, round: int, n_clients: int) -> Float64[np.ndarray, "_k"]:
+    """Return one draw for every client, [n_clients]; method_name: name of a method of the generator."""
+    draw_vector: Float64[np.ndarray, _k] = getattr(new_generator(seed, purpose, round), method_name)(n_clients)
+    return draw_vector
 
 
 @dataclass(frozen=True)
@@ -96,6 +98,8 @@ class Draws:
         """Return one draw from Exp(1) for every client, [n_clients]."""
         return _draw_vector("standard_exponential", self.seed, purpose, self.round, self.n_clients).copy()
 
-    def once(self) -> "Draws":
+    once = renamed_attribute("Draws.once", "draws_of_run")
+
+    def draws_of_run(self) -> "Draws":
         """Return the draws that this population makes once per run, so that they are equal in all rounds."""
         return Draws(self.seed, self.n_clients)

@@ -13,7 +13,7 @@ from typing import Any
 class OptionEffect(enum.Enum):
     """Whether another value of an option changes no result of a run, only its last bits, or its results."""
 
-    NOTHING = "nothing"
+    NO_EFFECT = "nothing"
     LAST_BITS = "last bits"  # sums in another order: results to rounding, until a choice flips
     RESULTS = "results"
 
@@ -23,8 +23,8 @@ class RunIdentity(enum.Enum):
 
     HASH = "another run"  # by the hash in the folder's name
     SEED = "another run, by the seed in the folder's name"
-    FORCED = "the same run, which can be resumed with resume=force only"
-    FREE = "the same run"
+    NEEDS_FORCE = "the same run, which can be resumed with resume=force only"
+    SAME_RUN = "the same run"
 
 
 @dataclass(frozen=True)
@@ -34,16 +34,16 @@ class OptionRole:
     Attributes:
         effect: what another value changes.
         identity: whether a run with another value is the same run.
-        tracked: whether it is a parameter in MLflow, which `fedcohort compare` reads. The table at the start of a run
-            shows it where it differs from its default.
+        is_tracked: whether the option is a parameter in MLflow, which `fedcohort compare` reads. The table at the start
+            of a run shows the option where it differs from its default.
     """
 
     effect: OptionEffect
     identity: RunIdentity
-    tracked: bool = False
+    is_tracked: bool = False
 
 
-COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)
+COMPONENT_OPTION_ROLE = OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, is_tracked=True)
 _OPTIONS_OF_RESULTS = (
     *("data_seed", "clients", "cohort", "deadline.window_s", "split", "update_limit"),
     *("device.watts", "device.joules_per_byte"),
@@ -52,20 +52,20 @@ _OPTIONS_OF_RESULTS = (
 _OPTIONS_OF_EXECUTION = ("engine.slices", "checkpoint", "client_store")
 _OPTIONS_OF_OUTPUT = (
     "eval.update_every",  # a metric that no result depends on
-    "callback",  # a callback that ended the run early must be there again: `claim.Request`
+    "callback",  # a callback that ended the run early must be there again: `claim.RunRequest`
     "requires",  # the options that an alias stands for are in the nodes of their groups
     *("engine.force", "logger", "name", "objective_metric", "paths", "resume", "sweep"),
 )
 ROLE_BY_OPTION: Mapping[str, OptionRole] = {
-    "seed": OptionRole(OptionEffect.RESULTS, RunIdentity.SEED, tracked=True),
-    "rounds": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # a larger number extends a run
-    "until": OptionRole(OptionEffect.RESULTS, RunIdentity.FREE, tracked=True),  # and so does a larger budget
-    "trainer": OptionRole(OptionEffect.LAST_BITS, RunIdentity.FORCED, tracked=True),
-    **dict.fromkeys(_OPTIONS_OF_RESULTS, OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, tracked=True)),
+    "seed": OptionRole(OptionEffect.RESULTS, RunIdentity.SEED, is_tracked=True),
+    "rounds": OptionRole(OptionEffect.RESULTS, RunIdentity.SAME_RUN, is_tracked=True),  # a larger number extends a run
+    "until": OptionRole(OptionEffect.RESULTS, RunIdentity.SAME_RUN, is_tracked=True),  # and so does a larger budget
+    "trainer": OptionRole(OptionEffect.LAST_BITS, RunIdentity.NEEDS_FORCE, is_tracked=True),
+    **dict.fromkeys(_OPTIONS_OF_RESULTS, OptionRole(OptionEffect.RESULTS, RunIdentity.HASH, is_tracked=True)),
     # other values give the same result in another way
-    **dict.fromkeys(_OPTIONS_OF_EXECUTION, OptionRole(OptionEffect.NOTHING, RunIdentity.FREE, tracked=True)),
+    **dict.fromkeys(_OPTIONS_OF_EXECUTION, OptionRole(OptionEffect.NO_EFFECT, RunIdentity.SAME_RUN, is_tracked=True)),
     # where files are written, and which observers there are
-    **dict.fromkeys(_OPTIONS_OF_OUTPUT, OptionRole(OptionEffect.NOTHING, RunIdentity.FREE)),
+    **dict.fromkeys(_OPTIONS_OF_OUTPUT, OptionRole(OptionEffect.NO_EFFECT, RunIdentity.SAME_RUN)),
 }
 
 # Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.
@@ -92,7 +92,7 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
 }
 
 
-def rows_of_option(option: str) -> list[str]:
+def roles_of_option(option: str) -> list[str]:
     """Return the rows of `ROLE_BY_OPTION` that name a dotted option or its node; [] for an option of a component."""
     return [name for name in ROLE_BY_OPTION if option == name or option.startswith(f"{name}.")]
 
@@ -100,7 +100,7 @@ def rows_of_option(option: str) -> list[str]:
 @cache
 def role_of(option: str) -> OptionRole:
     """Return what another value of an option changes, and whether the run then stays the same run."""
-    return next((ROLE_BY_OPTION[name] for name in rows_of_option(option)), COMPONENT_OPTION_ROLE)
+    return next((ROLE_BY_OPTION[name] for name in roles_of_option(option)), COMPONENT_OPTION_ROLE)
 
 
 def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator[tuple[str, Any]]:

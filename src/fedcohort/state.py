@@ -29,7 +29,7 @@ def pack_state(value: object) -> PlainData:
     if dataclasses.is_dataclass(value) and not isinstance(value, type):
         return {"record": {f.name: pack_state(getattr(value, f.name)) for f in dataclasses.fields(value)}}
     if isinstance(value, tuple | list) and type(value) in (tuple, list):  # a named tuple would come back as a list
-        return {type(value).__name__: [pack_state(item) for item in value]}
+        return {type(value).__name__: [pack_state(sequence_item) for sequence_item in value]}
     if isinstance(value, dict):
         return {"dict": [[pack_state(k), pack_state(v)] for k, v in value.items()]}
     raise TypeError(f"a State can't hold a {type(value).__name__}: {value!r:.80}")
@@ -53,9 +53,9 @@ def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateV
     if container_type == "record":
         return _unpack_record(container_items, value_type_hint)
     if container_type == "dict":
-        _, value_type = (*_type_arguments(value_type_hint), Any, Any)[:2]
+        _, value_type = (*_list_type_arguments(value_type_hint), Any, Any)[:2]
         return {unpack_state(k): unpack_state(v, value_type) for k, v in container_items}
-    inner_types = tuple(hint for hint in _type_arguments(value_type_hint) if hint is not Ellipsis)
+    inner_types = tuple(hint for hint in _list_type_arguments(value_type_hint) if hint is not Ellipsis)
     if len(inner_types) != len(container_items):
         inner_types = (inner_types[:1] or (Any,)) * len(container_items)
     unpacked_items = [unpack_state(item, hint) for item, hint in zip(container_items, inner_types, strict=True)]
@@ -63,21 +63,21 @@ def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateV
 
 
 def _unpack_record(packed_fields: dict[str, PlainData], value_type_hint: object) -> StateValue:
-    candidates = [c for c in _union_members(value_type_hint) if isinstance(c, type) and dataclasses.is_dataclass(c)]
-    if not candidates:
-        raise CheckpointError(f"the checkpoint holds a record where this version expects {value_type_hint}")
-    names_by_class = {c: {f.name for f in dataclasses.fields(c)} for c in candidates}
-    record_class: Any = next((c for c in candidates if names_by_class[c] == set(packed_fields)), candidates[0])
-    if names_by_class[record_class] != set(packed_fields):
+    record_classes = [c for c in _union_members(value_type_hint) if isinstance(c, type) and dataclasses.is_dataclass(c)]
+    if not record_classes:
+        raise CheckpointError(f"a checkpoint of another version has a record for {value_type_hint}; start a new run")
+    fields_by_class = {c: {f.name for f in dataclasses.fields(c)} for c in record_classes}
+    record_class: Any = next((c for c in record_classes if fields_by_class[c] == set(packed_fields)), record_classes[0])
+    if fields_by_class[record_class] != set(packed_fields):
         raise CheckpointError(
-            f"{record_class.__name__} has the fields {sorted(names_by_class[record_class])}, the checkpoint "
+            f"{record_class.__name__} has the fields {sorted(fields_by_class[record_class])}, the checkpoint "
             f"{sorted(packed_fields)}: another version wrote it; start a new run"
         )
     field_types = typing.get_type_hints(record_class)
     return record_class(**{name: unpack_state(value, field_types[name]) for name, value in packed_fields.items()})
 
 
-def _type_arguments(value_type_hint: object) -> tuple[Any, ...]:
+def _list_type_arguments(value_type_hint: object) -> tuple[Any, ...]:
     """Return the type arguments of the first alternative that has any: int and ... of `tuple[int, ...] | None`."""
     return next((arguments for hint in _union_members(value_type_hint) if (arguments := typing.get_args(hint))), ())
 

@@ -2,28 +2,28 @@
 
 import math
 
-BYTES = ("B", "kB", "MB", "GB", "TB", "PB")
-TIMES = (  # seconds of the smaller unit, how many make the larger, both names, seconds where the next scale begins
+BYTE_UNITS = ("B", "kB", "MB", "GB", "TB", "PB")
+TIME_UNITS = (  # seconds of the smaller unit, how many make the larger, both names, seconds where the next scale begins
     (1, 60, "min", "s", 7200),
     (60, 60, "h", "min", 172_800),
     (3600, 24, "d", "h", math.inf),
 )
-PREFIXES = ("", "k", "M", "G", "T", "P", "E")
+METRIC_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def bytes_(value: float) -> str:
     """Return a number of bytes as text in powers of 1000: 1234567 -> '1.23 MB'."""
-    return _format_with_prefix(value, BYTES)
+    return _format_with_prefix(value, BYTE_UNITS)
 
 
 def flops(value: float) -> str:
     """Return a number of floating-point operations as text, not as a rate: 1.2e12 -> '1.2 TFLOP'."""
-    return _format_with_prefix(value, [f"{prefix}FLOP" for prefix in PREFIXES])
+    return _format_with_prefix(value, [f"{prefix}FLOP" for prefix in METRIC_PREFIXES])
 
 
 def joules(value: float) -> str:
     """Return an energy in joules as text in powers of 1000: 1234567 -> '1.23 MJ'."""
-    return _format_with_prefix(value, [f"{prefix}J" for prefix in PREFIXES])
+    return _format_with_prefix(value, [f"{prefix}J" for prefix in METRIC_PREFIXES])
 
 
 def seconds(value: float) -> str:
@@ -32,7 +32,7 @@ def seconds(value: float) -> str:
         return "-"
     if value < 120:
         return f"{value:.3g} s"
-    unit, unit_s, large_unit, small_unit, _ = next(row for row in TIMES if round(value / row[0]) * row[0] < row[4])
+    unit, unit_s, large_unit, small_unit, _ = next(row for row in TIME_UNITS if round(value / row[0]) * row[0] < row[4])
     n_small_units = round(value / unit)
     return f"{n_small_units // unit_s} {large_unit} {n_small_units % unit_s} {small_unit}"
 

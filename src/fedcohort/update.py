@@ -17,12 +17,13 @@ class UpdateGroup:
     """Clients that were trained in one batch. One matrix product sums their updates without computing each update.
 
     Attributes:
-        size: number of clients.
-        total: function that takes weights by client id and returns the sum of weight x update over these clients, [P].
+        n_clients: number of clients.
+        weighted_sum: function that takes weights by client id and returns the sum of weight x update over these
+            clients, [P].
     """
 
-    size: int
-    total: "Callable[[Mapping[int, float]], Tensor]"
+    n_clients: int
+    weighted_sum: "Callable[[Mapping[int, float]], Tensor]"
 
 
 @dataclass(frozen=True)

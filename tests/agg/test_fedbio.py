@@ -43,11 +43,11 @@ class Step:
     def validation_gradient(self) -> torch.Tensor:
         return self.gradient
 
-    def along(self, u: torch.Tensor) -> torch.Tensor:
+    def derivative_along(self, u: torch.Tensor) -> torch.Tensor:
         result: torch.Tensor = self.slopes(u)
         return result
 
-    def curvature(self, u: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+    def hessian_product(self, u: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
         return self.hessian * u
 
 

@@ -30,7 +30,7 @@ def came(agg: FedDf, deltas: list[list[float]], bench: RoundModels | None = None
 
 
 def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE_INPUT) -> list[float]:
-    t = agg._teacher_predictions(came(agg, deltas), x)
+    t = agg._predict_with_teachers(came(agg, deltas), x)
     assert t is not None
     return t[0].tolist()
 
@@ -114,7 +114,7 @@ def test_clients_that_the_selector_excludes_are_no_teachers() -> None:
     agg = make("agg", "feddf")
     those = came(agg, [[9.0], [1.0]])
     object.__setattr__(those, "weights", np.array([0.0, 1.0]))
-    assert agg._teacher_predictions(those, ONE_INPUT)[0].tolist() == teachers(agg, [[1.0]])
+    assert agg._predict_with_teachers(those, ONE_INPUT)[0].tolist() == teachers(agg, [[1.0]])
 
 
 class Scripted(RoundModels):

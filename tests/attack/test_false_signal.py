@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.attack.false_signal import SIGNALS
+from fedcohort.attack.false_signal import FALSIFIABLE_SIGNALS
 from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, list_signals
 from run_harness import go
 from yaml_words import make
@@ -36,7 +36,7 @@ def test_numbers_of_samples_stay_integers(mode: str, value: float, false: list[i
 def test_every_signal_that_clients_send_can_be_false() -> None:
     kinds = Static | QueriedSignal | Reported
     sent = {name for name in list_signals() if isinstance(signal := find_signal(name), kinds) and signal.bytes_up > 0}
-    assert set(SIGNALS) == sent
+    assert set(FALSIFIABLE_SIGNALS) == sent
     assert make("attack", "false_signal").falsified_signals == sent
 
 

@@ -82,7 +82,7 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
     for network in networks:
         SCALE.attach(network)
     server, worker = (FlatModel(network) for network in networks)
-    worker.load(server)
+    worker.copy_from(server)
     parts = (make("objective", "ce"), make("client", "sgd", **{"batch": 4, **client}), make("codec", "none"))
     method = LocalMethod(*parts, (), augmentation=augmentation or CropFlip(2, 0.5))
     return LocalTrainer(server, worker, federation, method, SEED)

@@ -11,7 +11,7 @@ from fedcohort.command.evaluate_policy import evaluate_policy, main, replay_laws
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.maths.successive import set_log_probability
 from fedcohort.record import history
-from fedcohort.record.replayable import read_log
+from fedcohort.record.replayable import read_run_log
 from run_harness import go
 from yaml_words import CONFIGS
 
@@ -32,7 +32,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 
 def test_cohorts_have_the_probabilities_of_both_selectors(runs: list[Path]) -> None:
     """Of 12 clients, random draws each pair with probability 1 / 66; the other selector draws by n_k."""
-    log = read_log(runs[0])
+    log = read_run_log(runs[0])
     n_train = log.info.n_train.astype(float)
     for round, (run_law, other_law) in replay_laws(log, PROPORTIONAL, Path(CONFIGS)):
         chosen = round.chosen
@@ -60,7 +60,7 @@ def test_the_run_s_mean_gain_is_that_of_its_metric(runs: list[Path]) -> None:
 
 
 def _last_change(folder: Path, metric: str) -> float:
-    values = history.read(folder).metrics[metric].to_numpy()
+    values = history.read_history(folder).metrics[metric].to_numpy()
     return float(values[-1] - values[0])
 
 
@@ -107,7 +107,7 @@ def test_the_command_line_knows_the_command(runs: list[Path], capsys: pytest.Cap
 
 
 def test_each_round_has_its_draws_in_the_journal(runs: list[Path]) -> None:
-    log = read_log(runs[0])
+    log = read_run_log(runs[0])
     for round in log.rounds:
         assert round.draw_log is not None
         (draw,) = round.draw_log.draws

@@ -9,7 +9,7 @@ import pytest
 from fedcohort.command import line
 from fedcohort.command.replay import ReplayResult, main, make_selectors, replay
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
-from fedcohort.record.replayable import find_signal_columns, read_log
+from fedcohort.record.replayable import find_signal_columns, read_run_log
 from fedcohort.startup.command_line import run_with_one_line_errors
 from run_harness import go
 from yaml_words import CONFIGS
@@ -23,7 +23,7 @@ def ran(logs: Path, *words: str) -> Path:
 
 
 def again(folder: Path, *words: str) -> ReplayResult:
-    log = read_log(folder)
+    log = read_run_log(folder)
     return replay(log, *make_selectors(log, words, Path(CONFIGS)))
 
 
@@ -83,7 +83,7 @@ def fedcbs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_logged_vectors_are_read_back_unchanged(fedcbs: Path) -> None:
     """A row is as wide as it was, in order, whatever sorts its columns; counts are whole numbers."""
-    facts = read_log(fedcbs).facts
+    facts = read_run_log(fedcbs).facts
     assert facts["label_counts"].shape == (12, 10)
     assert facts["label_counts"].dtype.kind == "i"
     assert facts["label_counts"].sum(1).tolist() == facts["n_train"].tolist()
@@ -96,7 +96,7 @@ def test_logged_vectors_are_read_back_unchanged(fedcbs: Path) -> None:
 
 def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
     """With the classes of another client each, Fed-CBS chooses others."""
-    log = read_log(fedcbs)
+    log = read_run_log(fedcbs)
     turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
     assert replay(turned, *make_selectors(turned, (), Path(CONFIGS))).step is not None
 
@@ -116,7 +116,7 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
             ("selector=hcsfed", "selector.variant=feddiverse_paper"),
             "selector=hcsfed reads update, which .*: whole updates, values that the server",
         ),
-        (("selector=hcsfed", "selector.rate=0.7"), "asks for compressed_gradient in round 1, which"),
+        (("selector=hcsfed", "selector.rate=0.7"), "queries compressed_gradient in round 1, which"),
     ],
 )
 def test_signals_too_large_to_log_are_named(tmp_path: Path, words: tuple[str, ...], says: str) -> None:
@@ -133,7 +133,7 @@ def test_runs_with_late_updates_are_refused(tmp_path: Path) -> None:
 
 def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
     """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
-    log = read_log(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
+    log = read_run_log(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
     width = max(len(now.arrived) for now in log.rounds)
     narrow = [now for now in log.rounds if 0 < len(now.arrived) < width]
     assert any(len(now.arrived) < len(now.chosen) for now in narrow)
@@ -150,7 +150,7 @@ def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
     """With every product of two clients turned round, others are left out, and drawn less later."""
     folder = ran(tmp_path, "selector=fedpns", "selector.keep=0.3")
     assert again(folder) == ReplayResult(6)
-    log, turned = read_log(folder), []
+    log, turned = read_run_log(folder), []
     for now in log.rounds:
         H, m = now.signals["update_gram"].copy(), len(now.arrived)
         H[now.arrived, :m] *= 2 * np.eye(m) - 1
@@ -163,7 +163,7 @@ def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: 
     """Three numbers a row, where three or four clients arrive."""
     monkeypatch.setattr("fedcohort.round.report.MAX_SIGNAL_COLUMNS", 3)
     folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
-    log = read_log(folder)
+    log = read_run_log(folder)
     assert any(len(now.arrived) == 4 for now in log.rounds)
     assert "update_gram" in log.signal_names
     says = r"reads update_gram, which .*: whole updates, values that the server"
@@ -173,7 +173,7 @@ def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: 
 
 def test_signals_are_read_from_the_log(ucb: Path) -> None:
     """With the sign of every loss turned round, the clients that were best are worst."""
-    log = read_log(ucb)
+    log = read_run_log(ucb)
     turned = [
         dataclasses.replace(now, signals={**now.signals, "train_loss": -now.signals["train_loss"]})
         for now in log.rounds
@@ -185,7 +185,9 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
 
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
     replayed = again(ucb, "selector=round_robin", "selector.tie=id")
-    assert replayed == ReplayResult(6, 1, read_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3])  # before any training
+    assert replayed == ReplayResult(
+        6, 1, read_run_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3]
+    )  # before any training
 
 
 def test_other_options_stop_at_a_later_round(flash: Path) -> None:

@@ -96,7 +96,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     for row in stored.rows.values():
         row["stamp"] = "of other configs"
     stored.save()
-    for name in (result_files.RESULTS_FILE, result_files.CURVES_FILE, manifest.NAME):
+    for name in (result_files.RESULTS_FILE, result_files.CURVES_FILE, manifest.MANIFEST_FILE):
         (user_folder / name).unlink()
     page, board = (tmp_path / "studies" / name / "README.md" for name in ("tiny", "board"))
     capsys.readouterr()

@@ -86,7 +86,7 @@ def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyP
     where = run_info(logs).folder
     sent = upload.log_batch
 
-    def half(client: object, run_id: str, batch: list[history.Line]) -> None:
+    def half(client: object, run_id: str, batch: list[history.JournalLine]) -> None:
         sent(client, run_id, batch[:3])  # type: ignore[arg-type]
         die()
 
@@ -110,7 +110,7 @@ def test_several_folders_are_sent_and_each_error_is_reported(
     play([Journal(), RunStatus()], run_info(logs))
     assert main([str(tmp_path), str(run_info(logs).folder), f"tracking_uri={logs.uri}"]) == 1
     captured = capsys.readouterr()
-    assert captured.err == f"{tmp_path} is not the folder of a run: it holds no info.json\n"
+    assert captured.err == f"{tmp_path} is not the folder of a run: it holds no info.json. Name one in logs/runs\n"
     assert "sent 7 rounds" in captured.out
     with pytest.raises(CheckpointError):
         send_missing(tmp_path)

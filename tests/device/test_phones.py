@@ -70,7 +70,7 @@ def test_expected_seconds_of_a_phone_by_hand() -> None:
 class Typical(Draws):
     """The sixteenth link, and what is drawn in a round is the mean."""
 
-    def once(self) -> Draws:
+    def draws_of_run(self) -> Draws:
         return self
 
     def uniform(self, purpose: str) -> Values:

@@ -26,7 +26,7 @@ def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
 def goes_on(finished_run: FinishedRun, logs: Path, *words: str) -> None:
     """A resume ends like a run that was spared: the same bits, every file."""
     ended = go(logs, *WORDS, *words, "resume=true")
-    assert history.read(ended.folder).fingerprints == history.read(finished_run.folder).fingerprints
+    assert history.read_history(ended.folder).fingerprints == history.read_history(finished_run.folder).fingerprints
     assert bool((ended.weights() == finished_run.weights()).all())
     assert json.loads((ended.folder / "summary.json").read_text())["status"] == "finished"
     assert {path.name for path in finished_run.folder.iterdir()} <= {path.name for path in ended.folder.iterdir()}

@@ -123,11 +123,11 @@ def damaged(template: str, name: str, damage: Damage, command: str, folder: Path
 def equals_the_uninterrupted(folder: Path) -> str:
     """Return what a resumed run lacks of one that was never damaged."""
     ours, expected = run_of(at_work()), run_of(templates() / "finished")
-    if history.read(ours).fingerprints != history.read(expected).fingerprints:
+    if history.read_history(ours).fingerprints != history.read_history(expected).fingerprints:
         return "other weights than an uninterrupted run"
-    if not history.read(ours).metrics.equals(history.read(expected).metrics):
+    if not history.read_history(ours).metrics.equals(history.read_history(expected).metrics):
         return "other metrics than an uninterrupted run"
-    if not history.read(ours).clients().equals(history.read(expected).clients()):
+    if not history.read_history(ours).clients().equals(history.read_history(expected).clients()):
         return "another per-client table than an uninterrupted run"
     return ""
 

@@ -53,7 +53,7 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
 def test_the_line_that_a_job_begins_with(tmp_path: Path) -> None:
     plan = Plan([(f"seed={n}",) for n in range(18)])
     assert describe_next_job(tmp_path, plan, 0) == "job 1 of 18"
-    SweepJob(tmp_path, 0, ("seed=0",), began=time.time() - 2400.0 / 17).note("done")
+    SweepJob(tmp_path, 0, ("seed=0",), began=time.time() - 2400.0 / 17).write_record("done")
     assert describe_next_job(tmp_path, plan, 1) == "job 2 of 18, about 40 min left"
 
 
@@ -76,7 +76,7 @@ def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> 
     sweep_folder.save_plan(tmp_path, plan)
     assert sweep_folder.read_plan(tmp_path) == plan
     run = ran(tmp_path / "run", 10)
-    SweepJob(tmp_path, 0, ("seed=0",), run).note("running")
+    SweepJob(tmp_path, 0, ("seed=0",), run).write_record("running")
     lock = try_to_lock(tmp_path / sweep_folder.LOCK_FILE)
     assert lock is not None
     assert read_status(tmp_path, plan).records[0].how == "running"
@@ -99,7 +99,7 @@ def test_the_line_has_counts_and_the_best_job(
     monkeypatch.setattr(logging.getLogger("fedcohort"), "info", lambda text, *values: lines.append(text % values))
     sweep = tmp_path / "s"
     sweep_folder.save_plan(sweep, Plan([["seed=0"], ["seed=1"]]))
-    SweepJob(sweep, 0, ("seed=0",), ran(tmp_path / "run", 50, 0.5, 0.625)).note("done")
+    SweepJob(sweep, 0, ("seed=0",), ran(tmp_path / "run", 50, 0.5, 0.625)).write_record("done")
     with status.show_live_line(sweep):
         time.sleep(0.3)
     line = "sweep s: 1 done, 1 left; about 1 s left; best server_val/acc 62.5 % (seed=0)"

@@ -57,7 +57,7 @@ def ran(folder: Path, *words: str, place: server.ServerPlace | None = None, trac
 
 def job(sweep: Sweep, number: int, how: str, *words: str, folder: Path | None = None, reason: str = "") -> None:
     assert sweep.folder is not None
-    SweepJob(sweep.folder, number, words).note(how, folder, reason)
+    SweepJob(sweep.folder, number, words).write_record(how, folder, reason)
 
 
 def swept(*words: Sequence[str], **how: Any) -> str:
@@ -232,9 +232,9 @@ def test_on_slurm_the_jobs_outlive_the_sweep(
 
 def test_an_unwritable_record_is_reported(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     (tmp_path / "s").touch()
-    SweepJob(tmp_path / "s", 0, ("seed=0",)).note("done")
+    SweepJob(tmp_path / "s", 0, ("seed=0",)).write_record("done")
     assert "cannot be written" in captured_log.text
-    assert sweep_folder.read(tmp_path / "s") == {}
+    assert sweep_folder.read_records(tmp_path / "s") == {}
 
 
 def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(

@@ -45,11 +45,11 @@ def test_the_log_changes_no_choice_and_describes_each_draw(choice: str, world: s
             weight_by_id = dict(zip(draw.pool.tolist(), draw.pool_weights.tolist(), strict=True))
             assert len(set(draw.clients.tolist())) == len(draw.clients)
             assert [weight_by_id[k] for k in draw.clients.tolist()] == draw.weights.tolist()
-            assert len(draw.pool) == draw.n_pool
+            assert len(draw.pool) == draw.pool_size
             assert np.isin(draw.pool, step.ctx.ready).all()
             kinds = np.where(np.isinf(draw.weights), 0, np.where(draw.weights > 0, 1, 2))
             assert (np.diff(kinds) >= 0).all()
-            assert draw.n_zero == np.count_nonzero(draw.pool_weights == 0)
+            assert draw.n_zero_weights == np.count_nonzero(draw.pool_weights == 0)
             missed = np.setdiff1d(draw.pool, draw.clients)
             best_missed = max((weight_by_id[k] for k in missed.tolist()), default=-1.0)
             assert best_missed < np.inf

@@ -20,7 +20,7 @@ from fedcohort.host.orphan import end_when_forking_thread_ends
 from fedcohort.host.processes import count_training_processes
 from fedcohort.maths.gce import generalised_ce
 from fedcohort.objective import gce
-from fedcohort.ranks import positions_of_rank, training_order
+from fedcohort.ranks import order_for_training, positions_of_rank
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from run_harness import go
@@ -35,7 +35,7 @@ def test_each_client_trains_once(ranks: int) -> None:
 
 def test_largest_first_to_the_least_loaded() -> None:
     clients, cost = np.arange(4), np.array([3.0, 9.0, 5.0, 4.0])
-    assert training_order(clients, cost) == [1, 2, 3, 0]
+    assert order_for_training(clients, cost) == [1, 2, 3, 0]
     assert positions_of_rank(0, 2, clients, cost) == [1, 0]  # 9, then 3 onto the first of two equal loads of 9
     assert positions_of_rank(1, 2, clients, cost) == [2, 3]
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from fedcohort.maths.strata import equal_allocation, neyman_targets, round_to_capacity, spread_of_strata
+from fedcohort.maths.strata import equal_allocation, neyman_targets, round_to_capacity, strata_deviations
 
 N = np.array([6, 3, 1])
 
@@ -59,6 +59,6 @@ def test_the_spread_is_a_standard_deviation() -> None:
     which others use, is 3.30455147.
     """
     X = np.array([[3.0, 4], [6, 8], [0, 5], [7, 7]])
-    np.testing.assert_allclose(spread_of_strata(X, np.array([0, 0, 0, 1]), 3), [3.65148372, 0, 0], atol=5e-9)
+    np.testing.assert_allclose(strata_deviations(X, np.array([0, 0, 0, 1]), 3), [3.65148372, 0, 0], atol=5e-9)
     pairs = np.linalg.norm(X[:3, None] - X[:3], axis=2)
     assert pairs.mean() == pytest.approx(3.30455147, abs=5e-9)

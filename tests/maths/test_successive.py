@@ -84,7 +84,7 @@ def test_highest_scores_are_certain_and_ties_are_drawn() -> None:
     )
     assert not law.can_draw(np.array([0, 1]))
     assert not law.can_draw(np.array([2, 4]))
-    cohorts = {tuple(cohort) for cohort in law.sample(100, np.random.default_rng(0)).tolist()}
+    cohorts = {tuple(cohort) for cohort in law.draw_cohorts(100, np.random.default_rng(0)).tolist()}
     assert cohorts == {(0, 4), (1, 4), (3, 4)}
 
 
@@ -121,7 +121,7 @@ def test_candidates_of_which_some_train_have_no_known_probability() -> None:
 def test_samples_have_the_probabilities_of_the_law() -> None:
     log, clients = log_of(WEIGHTS, 2)
     law = CohortLaw.from_log(log, clients)
-    cohorts = law.sample(4_000, np.random.default_rng(0)).tolist()
+    cohorts = law.draw_cohorts(4_000, np.random.default_rng(0)).tolist()
     for pair in combinations(range(4), 2):
         probability = math.exp(law.log_probability(np.array(pair)))
         assert abs(cohorts.count(list(pair)) / 4_000 - probability) < 4 * math.sqrt(probability / 4_000)

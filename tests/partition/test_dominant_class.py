@@ -6,7 +6,7 @@ import pytest
 from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import SamplePool
-from fedcohort.partition.dominant_class import UNIFORM, DominantClass, SplitPlan, share_out_evenly
+from fedcohort.partition.dominant_class import NO_CLASS, DominantClass, SplitPlan, share_out_evenly
 from fedcohort.partition.tables import equal_sizes
 
 C = 10
@@ -83,13 +83,13 @@ def test_every_feasible_option_is_met() -> None:
         sizes = equal_sizes(int(pools.sum()), K)
         plan = SplitPlan(sizes, pools, rng.permutation(K), rng.permutation(C))
         share, n_skewed = float(rng.uniform(0.01, 1)), int(rng.integers(0, K + 1))
-        dominant = plan.choose_dominant(n_skewed, share)
+        dominant = plan.choose_dominant_classes(n_skewed, share)
         if dominant is None:
             refused += 1
             continue
         done += 1
-        counts = plan.counts(dominant, share, rng)
-        skewed = np.flatnonzero(dominant != UNIFORM)
+        counts = plan.draw_count_table(dominant, share, rng)
+        skewed = np.flatnonzero(dominant != NO_CLASS)
         assert len(skewed) == n_skewed
         np.testing.assert_array_equal(counts.sum(1)[skewed], sizes[skewed])
         np.testing.assert_array_equal(counts[skewed, dominant[skewed]], np.rint(share * sizes[skewed]))

@@ -14,7 +14,7 @@ from fedcohort.round.client_facts import FLAG_NAMES
 
 def put_into_old_form(folder: Path) -> None:
     """The old form: all clients have rows in every step, the journal has no `present`, `info.json` holds the arrays."""
-    past, info = history.read(folder), metadata.load_info(folder)
+    past, info = history.read_history(folder), metadata.load_info(folder)
     all_clients = np.arange(len(info.n_train))
     pieces = []
     for step, rows in past.clients().drop(columns="queried").groupby("step"):

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.record.claim import FolderUse, Request, claim_folder
+from fedcohort.record.claim import FolderUse, RunRequest, claim_folder
 from fedcohort.record.folder import status_of
 from fedcohort.round.budget import Budget
 
 STOP = {"_target_": "lightning.pytorch.callbacks.EarlyStopping", "monitor": "server_val/loss"}
 TIMER = {"_target_": "lightning.pytorch.callbacks.Timer", "duration": "00:01:00:00"}
-RUN = Request("9326706e", 0, Budget(50))
+RUN = RunRequest("9326706e", 0, Budget(50))
 
 
 def make_folder(logs: Path, name: str, started: float, *, checkpoint: bool = True, **status: Any) -> Path:
@@ -39,33 +39,33 @@ def ended_early(*callbacks: Any) -> dict[str, Any]:
     return ended(12, early=True, callbacks=list(callbacks))
 
 
-def request(rounds: int, *callbacks: Any) -> Request:
-    return Request("9326706e", 0, Budget(rounds), callbacks)
+def request(rounds: int, *callbacks: Any) -> RunRequest:
+    return RunRequest("9326706e", 0, Budget(rounds), callbacks)
 
 
-CASES: list[tuple[dict[str, Any], Request, FolderUse]] = [
+CASES: list[tuple[dict[str, Any], RunRequest, FolderUse]] = [
     ({}, RUN, FolderUse.UNFINISHED),  # killed before it wrote its status
     ({}, request(50, STOP), FolderUse.UNRELATED),  # its callbacks are not known
     ({"status": "running", "rounds_done": 3}, RUN, FolderUse.UNFINISHED),
-    ({"status": "running", "rounds_done": 3}, request(3), FolderUse.EXTENSION),
-    ({"status": "running", "rounds_done": 3}, request(80), FolderUse.EXTENSION),
+    ({"status": "running", "rounds_done": 3}, request(3), FolderUse.EXTENDABLE),
+    ({"status": "running", "rounds_done": 3}, request(80), FolderUse.EXTENDABLE),
     ({"status": "running", "rounds_done": 3}, request(2), FolderUse.UNRELATED),
     ({"status": "running", "rounds_done": 3}, request(50, STOP), FolderUse.UNRELATED),
     ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, request(50, STOP), FolderUse.UNFINISHED),
     ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, RUN, FolderUse.UNRELATED),
-    ({"checkpoint": False, "status": "running", "rounds_done": 0}, request(20, STOP), FolderUse.EMPTY),
+    ({"checkpoint": False, "status": "running", "rounds_done": 0}, request(20, STOP), FolderUse.NO_CHECKPOINT),
     ({"status": "interrupted", "rounds_done": 50}, RUN, FolderUse.UNFINISHED),  # its figures are missing
-    ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, FolderUse.EMPTY),
+    ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, FolderUse.NO_CHECKPOINT),
     (ended(50), RUN, FolderUse.FINISHED),
     (
         ended(50),
         request(20),
         FolderUse.UNRELATED,
     ),  # 20 rounds are not the first 20 of 50
-    (ended(50), request(80), FolderUse.EXTENSION),
+    (ended(50), request(80), FolderUse.EXTENDABLE),
     (ended(50), request(50, STOP), FolderUse.UNRELATED),
     (ended(50, callbacks=[STOP]), RUN, FolderUse.UNRELATED),
-    (ended(50, callbacks=[STOP]), request(80, STOP), FolderUse.EXTENSION),
+    (ended(50, callbacks=[STOP]), request(80, STOP), FolderUse.EXTENDABLE),
     (ended_early(STOP), request(50, STOP), FolderUse.FINISHED),
     (ended_early(STOP), request(80, STOP), FolderUse.FINISHED),  # with more rounds it would have ended there, too
     (ended_early(STOP), request(12, STOP), FolderUse.FINISHED),
@@ -79,15 +79,15 @@ CASES: list[tuple[dict[str, Any], Request, FolderUse]] = [
 
 @pytest.mark.parametrize(("status", "wanted_run", "use"), CASES)
 def test_the_use_of_a_folder_for_a_run(
-    tmp_path: Path, status: dict[str, Any], wanted_run: Request, use: FolderUse
+    tmp_path: Path, status: dict[str, Any], wanted_run: RunRequest, use: FolderUse
 ) -> None:
-    assert wanted_run.use_of(make_folder(tmp_path, "a", 0, **status)) is use
+    assert wanted_run.find_use(make_folder(tmp_path, "a", 0, **status)) is use
 
 
-def claimed(logs: Path, wanted_run: Request = RUN) -> tuple[str, bool, bool]:
+def claimed(logs: Path, wanted_run: RunRequest = RUN) -> tuple[str, bool, bool]:
     home = claim_folder(logs, "run", wanted_run, resume=True)
     home.release()
-    return home.path.name, home.is_new, home.finished
+    return home.path.name, home.is_new, home.is_finished
 
 
 @pytest.mark.parametrize("empty_started", [1, 9])
@@ -142,7 +142,7 @@ def test_without_a_run_to_resume_the_folder_is_new(tmp_path: Path) -> None:
     make_folder(tmp_path, "run-9326706e-s01", 1)
     make_folder(tmp_path, "run-00000000-s0", 1)
     make_folder(tmp_path, "run-9326706e-s0", 1, **ended_early(STOP))
-    assert claimed(tmp_path, Request("9326706e", 0, Budget(50), [TIMER])) == ("run-9326706e-s0-2", True, False)
+    assert claimed(tmp_path, RunRequest("9326706e", 0, Budget(50), [TIMER])) == ("run-9326706e-s0-2", True, False)
 
 
 @pytest.mark.parametrize("status", [ended(50), {"status": "interrupted", "rounds_done": 3}])
@@ -200,7 +200,7 @@ def test_a_kill_between_the_renames_of_a_checkpoint_leaves_a_run(tmp_path: Path)
     path = make_folder(tmp_path, "run-9326706e-s0", 1, status="running", rounds_done=3)
     (path / "last.ckpt").rename(path / "previous.ckpt")
     (path / "last.partial").write_bytes(b"half")
-    assert RUN.use_of(path) is FolderUse.UNFINISHED
+    assert RUN.find_use(path) is FolderUse.UNFINISHED
     home = claim_folder(tmp_path, "run", RUN, resume=False)
     (home.path / "previous.ckpt").write_bytes(b"")
     home.discard()
@@ -228,7 +228,7 @@ def test_a_restarted_slurm_job_resumes_its_run(tmp_path: Path) -> None:
     stem = "a-9326706e-s0"
     make_folder(tmp_path, stem, 1, status="running", rounds_done=3, slurm_job="7_1")
     make_folder(tmp_path, f"{stem}-2", 2, status="running", rounds_done=9, slurm_job="7_2")
-    again = {job: Request("9326706e", 0, Budget(50), slurm_job=job) for job in ("7_1", "7_2", "7_3")}
+    again = {job: RunRequest("9326706e", 0, Budget(50), slurm_job=job) for job in ("7_1", "7_2", "7_3")}
     at_work = claim_folder(tmp_path, "a", again["7_2"], resume=True)
     assert at_work.path.name == f"{stem}-2"
     with claim_folder(tmp_path, "a", again["7_1"], resume=True).lock:

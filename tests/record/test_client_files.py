@@ -17,11 +17,11 @@ def write(folder: Path, *steps: int) -> dict[int, str]:
 
 def test_damaged_swapped_or_missing_files_are_found(tmp_path: Path) -> None:
     tables = write(tmp_path, 1, 2, 3, 4)
-    assert not client_files.find_damage(tmp_path, tables)
+    assert not client_files.find_damaged_steps(tmp_path, tables)
     os.replace(client_files.step_file(tmp_path, 2), client_files.step_file(tmp_path, 3))
     data = client_files.step_file(tmp_path, 4).read_bytes()
     client_files.step_file(tmp_path, 4).write_bytes(data[:50] + bytes([data[50] ^ 1]) + data[51:])
-    damage = client_files.find_damage(tmp_path, tables)
+    damage = client_files.find_damaged_steps(tmp_path, tables)
     assert sorted(damage) == [2, 3, 4]
     assert "000002.parquet, the per-client table of round 2, is missing" in damage[2]
     assert "000003.parquet, the per-client table of round 3, is not what was written" in damage[3]
@@ -33,7 +33,7 @@ def test_damaged_swapped_or_missing_files_are_found(tmp_path: Path) -> None:
 def test_a_file_without_a_digest_must_be_readable_and_of_its_round(tmp_path: Path) -> None:
     """As in older versions."""
     write(tmp_path, 1, 2)
-    assert not client_files.find_damage(tmp_path, {1: None, 2: None, 3: None})
+    assert not client_files.find_damaged_steps(tmp_path, {1: None, 2: None, 3: None})
     os.replace(client_files.step_file(tmp_path, 2), client_files.step_file(tmp_path, 1))
     client_files.step_file(tmp_path, 2).write_bytes(b"PAR1")
-    assert sorted(client_files.find_damage(tmp_path, {1: None, 2: None})) == [1, 2]
+    assert sorted(client_files.find_damaged_steps(tmp_path, {1: None, 2: None})) == [1, 2]

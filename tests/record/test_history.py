@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort.command.replay import ReplayResult, make_selectors, replay
 from fedcohort.record import history, metadata, replayable
-from fedcohort.record.history import Line, read, wall_s
+from fedcohort.record.history import JournalLine, read_history, wall_s
 from fedcohort.report.figure import one_round, selection, style
 from fedcohort.report.run_figures import redraw_run
 from record.old_form import put_into_old_form
@@ -36,29 +36,29 @@ def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
 def test_the_older_format_is_different(folders: tuple[Path, Path]) -> None:
     new, old = folders
     assert "present" not in json.loads((old / "journal.jsonl").read_text().splitlines()[-1])
-    assert read(old).available(1) is None
-    assert read(new).available(1) is not None
-    assert len(read(old).clients(start=1)) == 5 * 12
+    assert read_history(old).available(1) is None
+    assert read_history(new).available(1) is not None
+    assert len(read_history(old).clients(start=1)) == 5 * 12
     if "random" in new.name:
-        assert len(read(new).clients(start=1)) < 5 * 12
+        assert len(read_history(new).clients(start=1)) < 5 * 12
     assert not (old / metadata.ARRAYS_FILE).exists()
 
 
 def test_availability_is_read_from_the_table(folders: tuple[Path, Path]) -> None:
-    new, old = (selection.load_outcomes(read(folder), EVERYBODY) for folder in folders)
+    new, old = (selection.load_outcomes(read_history(folder), EVERYBODY) for folder in folders)
     assert bool(np.any(old == one_round.AWAY))
     np.testing.assert_array_equal(old, new)
 
 
 @pytest.mark.parametrize("step", [1, 5])
 def test_a_round_is_explained_equally_from_both_formats(folders: tuple[Path, Path], step: int) -> None:
-    new, old = (one_round.load_scored_round(read(folder), step) for folder in folders)
+    new, old = (one_round.load_scored_round(read_history(folder), step) for folder in folders)
     np.testing.assert_array_equal(old.outcomes, new.outcomes)
     np.testing.assert_array_equal(old.columns["score"], new.columns["score"])
 
 
 def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> None:
-    logs = [replayable.read_log(folder) for folder in folders]
+    logs = [replayable.read_run_log(folder) for folder in folders]
     for first_round, second_round in zip(*(log.rounds for log in logs), strict=True):
         assert first_round.available.tolist() == second_round.available.tolist()
     assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [ReplayResult(5)] * 2
@@ -77,7 +77,7 @@ def test_wall_time_excludes_the_gaps_between_processes() -> None:
 def test_offsets_point_to_the_lines(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
     assert history.read_lines(path) == ([], 0)
-    line = dataclasses.asdict(Line(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
+    line = dataclasses.asdict(JournalLine(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
     del line["digest"]
     path.write_text(json.dumps(line) + "\n")
     first, offset = history.read_lines(path)

@@ -18,7 +18,7 @@ from fedcohort.console.summary import Summary
 from fedcohort.errors import CheckpointError, DamagedFile, IncompatibleConfig
 from fedcohort.host import parquet
 from fedcohort.record import client_files, client_table, history, journal, metadata
-from fedcohort.record.history import read
+from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import Observer
 from fedcohort.report.run_figures import Figures
@@ -36,7 +36,7 @@ def texts(folder: Path) -> list[bytes]:
 
 def check(folder: Path, last: int) -> None:
     """Steps 0 to `last` are there once, with what was reported."""
-    history = read(folder)
+    history = read_history(folder)
     assert list(history.steps) == list(range(last + 1))
     assert history.metrics["test/acc"].tolist() == [report(step).metrics["test/acc"] for step in range(last + 1)]
     assert history.cohorts[last] == report(last).cohort.tolist()
@@ -65,7 +65,7 @@ def test_an_unfinished_run_reads_back_from_its_parts(tmp_path: Path, status: str
 
 def test_step_0_has_no_cohort_and_no_table(tmp_path: Path) -> None:
     play([Journal()], info(tmp_path / "run"), last=0, status="interrupted")
-    history = read(tmp_path / "run")
+    history = read_history(tmp_path / "run")
     assert (history.steps, history.cohorts) == ([0], [[]])
     assert history.clients().empty
     assert history.clients(["selected"]).columns.tolist() == ["step", "client", "selected"]
@@ -78,7 +78,7 @@ def test_steps_may_have_different_columns(tmp_path: Path) -> None:
     writer.observe(dataclasses.replace(report(0), clients={"acc": np.linspace(0, 1, 12)}))
     writer.observe(dataclasses.replace(report(1), clients={"selected": np.ones(12, bool)}))
     for form in ("parts", "one file"):
-        history = read(facts.folder)
+        history = read_history(facts.folder)
         table = history.clients()
         assert table["acc"].isna().tolist() == [False] * 12 + [True] * 12, form
         assert history.clients(["selected"], start=1)["selected"].dtype == bool, form
@@ -90,7 +90,7 @@ def test_non_finite_numbers_are_kept(tmp_path: Path) -> None:
     writer.start(info(tmp_path / "run"))
     odd = dict(zip("abc", (float("nan"), float("inf"), float("-inf")), strict=True))
     writer.observe(dataclasses.replace(report(0), metrics=odd))
-    values = read(tmp_path / "run").metrics.loc[0].to_dict()
+    values = read_history(tmp_path / "run").metrics.loc[0].to_dict()
     assert math.isnan(values["a"])
     assert (values["b"], values["c"]) == (math.inf, -math.inf)
 
@@ -111,7 +111,7 @@ def test_a_damaged_line_inside_is_an_error(tmp_path: Path) -> None:
     lines = texts(tmp_path / "run")
     (tmp_path / "run" / "journal.jsonl").write_bytes(b"\n".join([lines[0], lines[1][:20], *lines[2:]]) + b"\n")
     with pytest.raises(CheckpointError, match="is damaged at byte"):
-        read(tmp_path / "run")
+        read_history(tmp_path / "run")
 
 
 def flip(folder: Path, line: int, text: bytes) -> None:
@@ -130,7 +130,7 @@ def test_a_flipped_bit_of_a_line_is_detected(tmp_path: Path, text: bytes) -> Non
     with pytest.raises(
         DamagedFile, match=r"journal\.jsonl is damaged at byte \d+: the content of the line after round 1 has changed"
     ):
-        read(tmp_path / "run")
+        read_history(tmp_path / "run")
 
 
 def test_the_checkpoint_verifies_the_journal_up_to_its_round(tmp_path: Path) -> None:
@@ -248,7 +248,7 @@ def test_a_gap_before_the_checkpoint_is_an_error(tmp_path: Path, round: int) -> 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     with pytest.raises(CheckpointError, match=f"{re.escape(str(tmp_path))} is not the folder of a run"):
-        read(tmp_path)
+        read_history(tmp_path)
     with pytest.raises(CheckpointError, match="is not the folder of a run"):
         metadata.load_info(tmp_path)
 

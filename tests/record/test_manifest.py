@@ -30,13 +30,13 @@ def test_a_changed_file_is_reported(tmp_path: Path) -> None:
 
 def test_a_damaged_or_unknown_manifest_is_reported(tmp_path: Path) -> None:
     manifest.replace_files(tmp_path, OLD, create_missing=True)
-    path = tmp_path / manifest.NAME
+    path = tmp_path / manifest.MANIFEST_FILE
     content = path.read_text()
     path.write_text(content.replace('"bytes": 5', '"bytes": 6', 1))
     with pytest.raises(DamagedFile, match=r"manifest\.json is damaged"):
         manifest.check_all_files(tmp_path)
     path.write_text(digest.append_digest('{"format": 9, "files": {}}'))
-    with pytest.raises(DamagedFile, match=r"manifest\.json has the format 9, this version of fedcohort reads 1"):
+    with pytest.raises(DamagedFile, match=r"manifest\.json has format 9, but this fedcohort reads 1"):
         manifest.check_all_files(tmp_path)
     path.write_bytes(content.replace("\n", "\r\n").encode())  # as git may check it out
     manifest.check_all_files(tmp_path)

@@ -13,7 +13,7 @@ from fedcohort.record import population
 def test_clients_with_random_samples_are_not_skewed(size: int, classes: int) -> None:
     rng = np.random.default_rng(0)
     counts = rng.multinomial(size, rng.dirichlet(np.full(classes, 20.0)), 500)
-    assert population.find_skewed(counts).mean() < 0.01
+    assert population.find_skewed_clients(counts).mean() < 0.01
 
 
 def test_clients_with_one_class_are_skewed() -> None:
@@ -21,7 +21,7 @@ def test_clients_with_one_class_are_skewed() -> None:
     counts = rng.multinomial(60, np.full(10, 0.1), 100)
     counts[:30] = 0
     counts[np.arange(30), np.arange(30) % 10] = 60
-    assert population.find_skewed(counts).tolist() == [True] * 30 + [False] * 70
+    assert population.find_skewed_clients(counts).tolist() == [True] * 30 + [False] * 70
 
 
 @pytest.mark.parametrize(("own_count", "skewed"), [(65, False), (67, True)])
@@ -32,12 +32,12 @@ def test_the_bound_is_the_quantile_of_a_table(own_count: int, skewed: bool) -> N
     for one degree of freedom: 9.0 and 11.56.
     """
     counts = np.array([[own_count, 100 - own_count], [100_000 - own_count, 99_900 + own_count]])
-    assert bool(population.find_skewed(counts)[0]) == skewed
+    assert bool(population.find_skewed_clients(counts)[0]) == skewed
 
 
 @pytest.mark.parametrize("counts", [np.array([[5], [9]]), np.array([[5, 0], [9, 0]])])
 def test_a_single_class_is_never_skewed(counts: np.ndarray) -> None:
-    assert not population.find_skewed(counts).any()
+    assert not population.find_skewed_clients(counts).any()
 
 
 def test_the_largest_shares_and_their_classes() -> None:
@@ -76,7 +76,9 @@ def test_rare_classes_are_not_reported_as_skew() -> None:
     """
     shares = 100 ** (-np.arange(100) / 99)
     counts = np.random.default_rng(0).multinomial(20, shares / shares.sum(), size=2000)
-    assert population.find_skewed(counts).mean() < 0.01
+    assert population.find_skewed_clients(counts).mean() < 0.01
     one_class = np.diag(np.full(100, 20))
-    assert population.find_skewed(np.concatenate([counts, one_class]))[-100:].all()
-    assert not population.find_skewed(np.eye(10, dtype=np.int64)).any(), "one sample of equal classes tells nothing"
+    assert population.find_skewed_clients(np.concatenate([counts, one_class]))[-100:].all()
+    assert not population.find_skewed_clients(np.eye(10, dtype=np.int64)).any(), (
+        "one sample of equal classes tells nothing"
+    )

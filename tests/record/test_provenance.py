@@ -35,7 +35,7 @@ def tree(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
     git(tmp_path, "commit", "--quiet", "--message", "a")
-    monkeypatch.setattr(provenance, "PACKAGE", tmp_path / "src" / "pack")
+    monkeypatch.setattr(provenance, "PACKAGE_FOLDER", tmp_path / "src" / "pack")
     return tmp_path
 
 
@@ -70,7 +70,7 @@ def test_the_index_of_the_repository_is_not_written(tree: Path) -> None:
 
 
 def test_outside_of_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(provenance, "PACKAGE", tmp_path)
+    monkeypatch.setattr(provenance, "PACKAGE_FOLDER", tmp_path)
     monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path.parent))
     assert provenance.current_commit() == ("unknown", True)
 

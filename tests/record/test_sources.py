@@ -28,7 +28,7 @@ def test_the_digest_covers_the_files_that_a_run_executes(tmp_path: Path) -> None
         (top / name).write_text(text)
     watching = {"a": {"_target_": "fedcohort.console.progress.Progress"}, "b": {"_target_": "fedcohort.record.x.X"}}
     config = {"selector": {"_target_": "fedcohort.selector.chosen.Chosen"}, "callback": watching, "rounds": 3}
-    first = sources.digest_sources(config, sources.read_files(top))
+    first = sources.digest_sources(config, sources.read_source_files(top))
     for name in (
         "selector/unchosen.py",
         "selector/other.py",
@@ -37,17 +37,19 @@ def test_the_digest_covers_the_files_that_a_run_executes(tmp_path: Path) -> None
         "tracking/sync.py",
     ):
         (top / name).write_text("changed = True")
-        assert sources.digest_sources(config, sources.read_files(top)) == first, name
+        assert sources.digest_sources(config, sources.read_source_files(top)) == first, name
     chosen = ("selector/chosen.py", "selector/score.py", "selector/base.py")
     for name in (*chosen, "lightning/loop.py", "round/new.py", "record/folder.py"):
-        before = sources.digest_sources(config, sources.read_files(top))
+        before = sources.digest_sources(config, sources.read_source_files(top))
         (top / name).write_text(texts.get(name, "") + "\nchanged = True")
-        assert sources.digest_sources(config, sources.read_files(top)) != before, name
+        assert sources.digest_sources(config, sources.read_source_files(top)) != before, name
 
 
 def test_the_files_of_the_package_are_read() -> None:
-    assert (sources.PACKAGE / "selector" / "random.py").exists()
-    files = sources.files_of_targets({"fedcohort.selector.random.Random"}, sources.read_files(sources.PACKAGE))
+    assert (sources.PACKAGE_FOLDER / "selector" / "random.py").exists()
+    files = sources.list_files_of_classes(
+        {"fedcohort.selector.random.Random"}, sources.read_source_files(sources.PACKAGE_FOLDER)
+    )
     assert {"selector/random.py", "selector/base.py", "lightning/loop.py", "training/step.py", "component.py"} <= files
     assert "selector/flash.py" not in files
 

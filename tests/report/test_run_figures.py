@@ -14,7 +14,7 @@ from matplotlib.text import Text
 
 from fedcohort.command.figures import main
 from fedcohort.errors import CheckpointError
-from fedcohort.record.history import read
+from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import SWEEPS
@@ -178,7 +178,7 @@ def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: d
     for step in range(3):
         round_report = report(step)
         writer.observe(dataclasses.replace(round_report, metrics={**round_report.metrics, "time/virtual_s": 0.0}))
-    drawn["accuracy.png"] = known(curves.draw_accuracy(facts, read(facts.folder)))
+    drawn["accuracy.png"] = known(curves.draw_accuracy(facts, read_history(facts.folder)))
     assert "communication round (without virtual time)" in words(drawn["accuracy.png"])
 
 
@@ -221,7 +221,7 @@ def test_both_validation_curves_are_thin_lines(
     drawn: dict[str, Figure], long: RunInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curves, "MAX_RAW_POINTS", 100)
-    drawn["accuracy.png"] = known(curves.draw_accuracy(long, read(long.folder)))
+    drawn["accuracy.png"] = known(curves.draw_accuracy(long, read_history(long.folder)))
     accuracy, loss = drawn["accuracy.png"].axes
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
@@ -236,7 +236,7 @@ def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[s
     writer.start(facts)
     for step in range(3):
         writer.observe(dataclasses.replace(report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
-    drawn["belief.png"] = known(selector_state.draw_state(facts, read(facts.folder)))
+    drawn["belief.png"] = known(selector_state.draw_state(facts, read_history(facts.folder)))
     assert "(first 24 of 50)" in words(drawn["belief.png"])
     assert len(drawn["belief.png"].axes) == 24
 

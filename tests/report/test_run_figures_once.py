@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from matplotlib.figure import Figure
 
-from fedcohort.record.history import read
+from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.report.figure import curves, partition, selection
 from known import known
@@ -51,7 +51,7 @@ def test_clients_are_sorted_by_a_property_that_selection_is_correlated_with(
     for step in range(1, 4):
         flags = {"available": all_clients, "selected": few, "arrived": few}
         writer.observe(dataclasses.replace(report(step), clients={**report(step).clients, **flags}))
-    drawn["selection.png"] = known(selection.draw_selection(facts, read(facts.folder)))
+    drawn["selection.png"] = known(selection.draw_selection(facts, read_history(facts.folder)))
     figure = drawn["selection.png"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [str(k) for k in range(11, -1, -1)]
     assert "Selection: clients by round, 4 per round" in words(figure)

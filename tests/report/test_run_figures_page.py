@@ -9,7 +9,7 @@ from pathlib import Path
 import matplotlib
 
 from fedcohort.console.summary import Summary
-from fedcohort.record.history import read
+from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report import run_figures
@@ -52,7 +52,7 @@ def test_an_outdated_summary_is_replaced_by_the_journals_values(tmp_path: Path) 
     facts = info(tmp_path / "run")
     play([Journal(), Summary(full=False)], facts, last=3, status="interrupted")
     play([Journal()], dataclasses.replace(facts, start=3))
-    summary = run_figures._summarise_run(facts, read(facts.folder), "finished")
+    summary = run_figures._summarise_run(facts, read_history(facts.folder), "finished")
     assert (summary["rounds"], summary["status"]) == (6, "finished")
     assert 0 <= summary["wall_s"] < 60
     assert json.loads((facts.folder / "summary.json").read_text())["rounds"] == 3
@@ -62,7 +62,7 @@ def test_a_summary_of_an_older_version_may_lack_fields(tmp_path: Path) -> None:
     facts = info(tmp_path / "run")
     play([Journal(), Summary(full=False), RunStatus()], facts)
     (facts.folder / "summary.json").write_text(json.dumps({"rounds": 6, "wall_s": 12.5, "status": "finished"}))
-    text = write_page(facts, read(facts.folder), []).read_text()
+    text = write_page(facts, read_history(facts.folder), []).read_text()
     assert "<td>12.5 s</td>" in text
     assert "to 90 % of its best" in text
 
@@ -74,10 +74,10 @@ def test_correlations_need_properties_that_differ(tmp_path: Path) -> None:
     for step, rho in ((1, -0.5), (2, 0.25)):
         metrics = {"select/score_noise": rho, "select/score_seconds": 2 * rho}
         writer.observe(dataclasses.replace(report(step), metrics=metrics))
-    means = average_correlations(facts, read(facts.folder))
+    means = average_correlations(facts, read_history(facts.folder))
     assert list(means.items()) == [("expected seconds", -0.25), ("label noise", -0.125)]
     alike = dataclasses.replace(facts, noise_rate=0 * facts.noise_rate)
-    assert list(average_correlations(alike, read(facts.folder))) == ["expected seconds"]
+    assert list(average_correlations(alike, read_history(facts.folder))) == ["expected seconds"]
 
 
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
@@ -86,7 +86,7 @@ def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     facts = info(tmp_path / "run", labels={"0": attack}, tags={"hub": attack})
     facts = dataclasses.replace(facts, choices={**facts.choices, "selector": attack}, changed={"selector": attack})
     play([Journal(), Summary(full=False), RunStatus()], facts)
-    history = read(facts.folder)
+    history = read_history(facts.folder)
     history.metrics[attack] = 1.0
     text = write_page(facts, history, []).read_text()
     assert "<script" not in text

@@ -93,7 +93,7 @@ def test_late_reports_have_the_same_noise_on_two_processes_and_after_a_resume(tm
     assert max(report.metrics["staleness/max"] for report in run.reports[1:]) > 0
     for rounds in (2, 6):
         ranks = go(tmp_path / "two", *words, f"rounds={rounds}", "trainer.devices=2", "resume=true")
-    one, two = (history.read(finished.folder) for finished in (run, ranks))
+    one, two = (history.read_history(finished.folder) for finished in (run, ranks))
     metrics, columns = ["privacy/epsilon", "round/arrived", "staleness/max"], ["signal_loss_squares", "epsilon"]
     pd.testing.assert_frame_equal(two.metrics[metrics], one.metrics[metrics])
     pd.testing.assert_frame_equal(two.clients(columns), one.clients(columns), rtol=1e-5)

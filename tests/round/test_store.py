@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedcohort.errors import DamagedCheckpoint
-from fedcohort.hook import stored_vector_sizes
+from fedcohort.hook import count_stored_floats
 from fedcohort.lightning import checkpoint
 from fedcohort.round import aggregate as closing
 from fedcohort.round.store import MappedStore, MemoryStore, check_stored_vectors, make_client_store
@@ -104,7 +104,7 @@ def test_a_killed_run_resumes_exactly(
 
 def test_stored_values_have_the_declared_size() -> None:
     hooks = (*make("agg", "fedbio").hooks, *make("agg", "scaffold").hooks, *make("regulariser", "prox").hooks)
-    assert stored_vector_sizes(hooks, 1000, 30) == {"x": 30, "c": 1000}
+    assert count_stored_floats(hooks, 1000, 30) == {"x": 30, "c": 1000}
 
 
 def test_rows_of_different_lengths_are_stored_in_files(tmp_path: Path) -> None:

@@ -47,7 +47,13 @@ def test_layers_are_the_tensors_of_the_network() -> None:
     step = torch.from_numpy(weights) @ updates
     blocks = trainer.server.layout.parameters
     expected = [
-        np.mean([float((b.of(u) * b.of(step)).sum() / b.of(step).norm()) for b in blocks if b.of(step).any()])
+        np.mean(
+            [
+                float((b.view_of(u) * b.view_of(step)).sum() / b.view_of(step).norm())
+                for b in blocks
+                if b.view_of(step).any()
+            ]
+        )
         for u in updates
     ]
     assert len(blocks) == 4

@@ -9,7 +9,7 @@ from torch import nn
 from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.errors import FedcohortError, IncompatibleConfig
-from fedcohort.flat import Layout, keeps_statistics
+from fedcohort.flat import Layout, has_batch_statistics
 from fedcohort.startup import requirements
 from run_harness import compose_words, go, make_components, startup_notices
 from selector_harness import World, play
@@ -169,7 +169,9 @@ def test_every_requirement_can_fail_and_every_fact_exists() -> None:
     all_requirements = {item for part in components for item in (*part.requirements, *part.recommendations)}
     assert len(all_requirements) > 12
     parts, network = make_components(), nn.Linear(2, 2)
-    facts = Facts(parts, compose_words().config, federation_of(), 3, Layout.of(network), keeps_statistics(network))
+    facts = Facts(
+        parts, compose_words().config, federation_of(), 3, Layout.from_network(network), has_batch_statistics(network)
+    )
     for requirement in all_requirements:
         message = requirements.requirement_message(requirement, "somebody", choices, facts)
         assert "somebody" in message

@@ -8,7 +8,7 @@ from torch import nn
 
 from engine_toy import federation_of
 from fedcohort.component import Facts
-from fedcohort.flat import Layout, keeps_statistics
+from fedcohort.flat import Layout, has_batch_statistics
 from fedcohort.startup.requirements import list_late_evaluations, list_notices
 from run_harness import compose_words, go, load_facts, make_components, startup_notices
 from yaml_words import make
@@ -152,7 +152,7 @@ def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -
     )
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
         fair = replace(parts, agg=make("agg", word))
-        batch_norm = keeps_statistics(nn.Sequential(nn.Linear(2, 4), norm))
+        batch_norm = has_batch_statistics(nn.Sequential(nn.Linear(2, 4), norm))
         facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
         lines_found = list_notices({**composition.choices, "agg": word}, facts)
         assert len(lines_found) == (word not in ("fedavg", "afl") and not isinstance(norm, nn.GroupNorm))
@@ -236,7 +236,7 @@ def test_many_models_of_clients_in_flight_give_a_notice(options: tuple[str, ...]
     notices = []
     for limit in ("client_store.limit_gb=0", "client_store.limit_gb=4"):
         composed = compose_words(*run, limit)
-        facts = replace(load_facts(composed), layout=Layout.of(nn.Linear(64, 10)))
+        facts = replace(load_facts(composed), layout=Layout.from_network(nn.Linear(64, 10)))
         notices.append(list_notices(composed.choices, facts))
     text = f"up to {n_models} models of 5.2e-06 GB, above client_store.limit_gb=0"
     assert [text in line for line in notices[0] if line not in notices[1]] == [True]

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.record.history import read
+from fedcohort.record.history import read_history
 from fedcohort.study.definition import add_user_methods, list_conditions
 from fedcohort.study.results import Results, mark_oracles
 from fedcohort.study.results import load_results as load_results
@@ -66,7 +66,7 @@ def test_reward_correlations_are_kept_without_client_evaluations(tmp_path: Path)
     correlations = json.loads(results.rows["noisy", "flash", 0]["follows"])
     assert {"score_noise", "exploit_noise", "reward_noise", "reward_samples"} <= set(correlations)
     (folder,) = [path for path in (tmp_path / "logs").rglob("journal.jsonl") if "flash" in path.parent.name]
-    logged = read(folder.parent).metrics["select/reward_noise"]
+    logged = read_history(folder.parent).metrics["select/reward_noise"]
     assert correlations["reward_noise"] == pytest.approx(logged.mean(), abs=1e-4)
     assert logged.notna().any()
     assert json.loads(results.rows["noisy", "random", 0]["follows"]) == {}

@@ -9,7 +9,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.jobs.job import JobContext
 from fedcohort.record import provenance, sweep_folder
-from fedcohort.record.history import read
+from fedcohort.record.history import read_history
 from fedcohort.results.run import average_over_time
 from fedcohort.startup import compose, compose_jobs
 from fedcohort.startup.run import run as train
@@ -152,7 +152,7 @@ def test_a_result_lists_the_overrides_that_repeat_it(tmp_path: Path) -> None:
     results = run_study(study, tmp_path / "logs")
     row = results.rows["equal", "round_robin", 3]
     folder = train(compose.compose_run([*row["words"].split(), f"paths.logs={tmp_path / 'own'}"], CONFIGS))
-    run = read(folder)
+    run = read_history(folder)
     assert run.fingerprints[-1] == row["fingerprint"]
     assert folder.name.split("-")[-2] == row["config_hash"]
     values = run.metrics["test/acc"]

@@ -88,7 +88,7 @@ def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     task = Task(list_conditions(study)[0].overrides, 0, CONFIGS, tmp_path / "logs", study.metric, True)
     first = run_task(task).result_columns["wall_s"]
     (folder,) = (tmp_path / "logs" / "runs").iterdir()
-    trained = history.wall_s(metadata.read_start_times(folder), history.read(folder).times)
+    trained = history.wall_s(metadata.read_start_times(folder), history.read_history(folder).times)
     assert 0 < trained <= first
     again = run_task(task).result_columns["wall_s"]
     assert again >= trained

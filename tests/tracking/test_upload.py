@@ -138,7 +138,7 @@ def test_after_an_outage_the_missing_rounds_are_sent(
 ) -> None:
     sent = upload.log_batch
 
-    def gone_from_2_to_4(client: Any, run_id: str, batch: list[history.Line]) -> None:
+    def gone_from_2_to_4(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         if 2 <= batch[-1].step <= 4:
             raise MlflowException("connection refused")
         sent(client, run_id, batch)
@@ -175,7 +175,7 @@ def test_a_locked_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
 def test_rounds_that_another_follower_is_sending_are_sent_again(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     sent, conflicts = upload.log_batch, [MlflowException("UNIQUE constraint failed: metrics.key, metrics.timestamp")]
 
-    def collide_once(client: Any, run_id: str, batch: list[history.Line]) -> None:
+    def collide_once(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         if batch[-1].step == 6 and conflicts:
             raise conflicts.pop()
         sent(client, run_id, batch)
@@ -190,7 +190,7 @@ def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch)
     batches: list[int] = []
     sent = upload.log_batch
 
-    def count(client: Any, run_id: str, batch: list[history.Line]) -> None:
+    def count(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         batches.append(len(batch))
         sent(client, run_id, batch)
 

@@ -96,7 +96,7 @@ def gradient(model: FlatModel, value: torch.Tensor) -> torch.Tensor:
     """Of a value of the network, by autograd, in the order of the flat vector."""
     out = torch.empty_like(model.w)
     for block, part in zip(model.layout.parameters, torch.autograd.grad(value, model.tensors), strict=True):
-        block.of(out).copy_(part)
+        block.view_of(out).copy_(part)
     return out
 
 
@@ -107,7 +107,7 @@ CASES = [(kind, objective) for kind in ("images", "batch norm") for objective in
 def test_slopes_are_the_samples_gradients_times_u(kind: str, objective: str) -> None:
     model, view = case(kind, objective)
     u = torch.linspace(-1, 1, len(model.w), dtype=torch.float64)
-    slopes = view.along(u)
+    slopes = view.derivative_along(u)
     model.network.eval()
     for j in range(6):
         objectives, _ = view.objective.per_sample(model.network(view.x), view.y, view.reference)
@@ -122,7 +122,7 @@ def test_curvature_is_the_change_of_the_gradient_along_u(kind: str, objective: s
         torch.linspace(-1, 1, len(model.w), dtype=torch.float64),
         torch.linspace(0.2, 2, 6, dtype=torch.float64),
     )
-    results, w = view.curvature(u, weights), model.w.clone()
+    results, w = view.hessian_product(u, weights), model.w.clone()
     model.network.eval()
     ends = []
     for step in (1e-6, -1e-6):
@@ -145,8 +145,8 @@ def test_asking_moves_nothing() -> None:
     model.network.train()
     before = (copy.deepcopy(model.network.state_dict()), torch.get_rng_state())
     u = torch.ones_like(model.w)
-    view.along(u)
-    view.curvature(u, torch.ones(6, dtype=torch.float64))
+    view.derivative_along(u)
+    view.hessian_product(u, torch.ones(6, dtype=torch.float64))
     view.validation_gradient()
     assert all(torch.equal(a, b) for a, b in zip(before[0].values(), model.network.state_dict().values(), strict=True))
     assert torch.equal(before[1], torch.get_rng_state())
@@ -206,7 +206,7 @@ def test_weights_of_two_are_twice_the_rate_and_leave_the_losses_reported() -> No
 
 def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
     network = network_of(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
-    trainer, _ = watched(lambda step: step.along(step.validation_gradient()), network=network, batch=4)
+    trainer, _ = watched(lambda step: step.derivative_along(step.validation_gradient()), network=network, batch=4)
     plain = trainer_of(trainer.federation, network, batch=4)
     a, b = (local_trainer.train(task_of(2), {}) for local_trainer in (trainer, plain))
     assert torch.equal(a.delta, b.delta)

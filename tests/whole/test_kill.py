@@ -122,7 +122,7 @@ def test_a_killed_run_resumes_with_identical_bits(
     assert os.WIFSIGNALED(status), "the point was never reached"
     resumed = go(tmp_path, *WORDS, *QUIET, "resume=true")
     assert same_bits(uninterrupted[0], resumed)
-    assert history.read(resumed.folder).draws == history.read(uninterrupted[0].folder).draws
+    assert history.read_history(resumed.folder).draws == history.read_history(uninterrupted[0].folder).draws
     assert len(list((tmp_path / "runs").iterdir())) == 1
     assert tracked(tmp_path) == uninterrupted[1]
 
@@ -138,7 +138,7 @@ def _wait_for_the_follower(logs: Path) -> None:
     (run,) = client.search_runs([known(client.get_experiment_by_name("fedcohort")).experiment_id])
     assert run.info.status == "KILLED"
     steps = [metric.step for metric in client.get_metric_history(run.info.run_id, "test/acc")]
-    assert steps == list(history.read(folder).steps)
+    assert steps == list(history.read_history(folder).steps)
 
 
 def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[FinishedRun, Any], tmp_path: Path) -> None:
@@ -160,7 +160,7 @@ def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[Finished
     assert done.returncode == 0
     assert "round 2/" not in done.stdout, "it began again"
     (folder,) = (tmp_path / "runs").iterdir()
-    lines = history.read(folder)
+    lines = history.read_history(folder)
     assert lines.steps[-1] == 5
     assert tracked(tmp_path) == uninterrupted[1]
     assert time.time() - (folder / "status.json").stat().st_mtime < 600

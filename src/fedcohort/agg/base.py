@@ -122,12 +122,12 @@ class Arrived(ReadOnly):
         for n_late_steps in np.unique(staleness[staleness > 0]).tolist():
             if self.sent_offset is None:
                 raise ValueError("the models that late clients received are unknown: pass `sent_offset`")
-            offset = self.sent_offset(self.outcome.round - n_late_steps)
-            displacement = displacement + float(weights[staleness == n_late_steps].sum()) * offset
+            model_offset = self.sent_offset(self.outcome.round - n_late_steps)
+            displacement = displacement + float(weights[staleness == n_late_steps].sum()) * model_offset
         return displacement
 
     def combine(self, weights: Values) -> "Direction":
-        """Return sum_i weights_i D_i as a direction; the weights [m] are not normalised."""
+        """Return the sum of updates times `weights`, [m], as a direction; the weights are not normalised."""
         return Direction(torch.tensor(weights).to(self.matrix) @ self.matrix, weights)
 
 

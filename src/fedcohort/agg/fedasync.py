@@ -53,9 +53,9 @@ class FedAsync(Aggregator[None]):
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         """Return sum_i c_i (y_i - w_t), with c_i = alpha_i times the product of 1 - alpha_j over all later j."""
         n_arrived = len(arrived.weights)
-        alphas = np.where(arrived.weights > 0, self.alpha * arrived.staleness_factors, 0.0)
-        order = np.arange(n_arrived) if arrived.end_s is None else np.argsort(arrived.end_s, kind="stable")
-        kept_by_later = np.cumprod((1.0 - alphas[order])[::-1])[::-1]
+        mixing_rates = np.where(arrived.weights > 0, self.alpha * arrived.staleness_factors, 0.0)
+        arrival_order = np.arange(n_arrived) if arrived.end_s is None else np.argsort(arrived.end_s, kind="stable")
+        kept_by_later = np.cumprod((1.0 - mixing_rates[arrival_order])[::-1])[::-1]
         weights = np.empty(n_arrived)
-        weights[order] = alphas[order] * np.append(kept_by_later[1:], 1.0)
+        weights[arrival_order] = mixing_rates[arrival_order] * np.append(kept_by_later[1:], 1.0)
         return Direction(arrived.add_offsets(arrived.combine(weights).displacement, weights), weights), None

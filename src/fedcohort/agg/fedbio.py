@@ -98,8 +98,8 @@ class _SampleWeigher:
             u = options.clip_norm(gradient)
         else:
             u = self.u
-            self.u = options.clip_norm(u + options.tau * (gradient - step.curvature(u, 2 * sigma)))
-        weight_gain = torch.nan_to_num(sigma * (1 - sigma) * step.along(u) / len(x), nan=0.0)
+            self.u = options.clip_norm(u + options.tau * (gradient - step.hessian_product(u, 2 * sigma)))
+        weight_gain = torch.nan_to_num(sigma * (1 - sigma) * step.derivative_along(u) / len(x), nan=0.0)
         self.x[step.positions] = (x + options.eta_x * weight_gain).clamp(-options.x_max, options.x_max)
         return 2 * sigma
 

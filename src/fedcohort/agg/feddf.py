@@ -39,7 +39,7 @@ from fedcohort.component import (
     ONE_CLASS_PER_SAMPLE,
     PROXY_INPUTS,
     RELATIVE_ADVICE,
-    SAME_STEP,
+    SAME_MODEL,
     UNADVISED_WEIGHTS,
     Requirement,
 )
@@ -89,7 +89,7 @@ class FedDf(SampleWeighted[None]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, *((RELATIVE_ADVICE, SAME_STEP) if self.steps else ())})
+        return frozenset({PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, *((RELATIVE_ADVICE, SAME_MODEL) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, as FedDF keeps no state between rounds."""
@@ -100,7 +100,7 @@ class FedDf(SampleWeighted[None]):
             return mean_direction, None
         server_models = arrived.required_server_models
         x, positions_by_step = self._draw_batches(server_models)
-        t = self._teacher_predictions(arrived, x)
+        t = self._predict_with_teachers(arrived, x)
         if t is None:
             return mean_direction, None
         student = self._train_student(
@@ -112,16 +112,16 @@ class FedDf(SampleWeighted[None]):
         """Return the proxy inputs that the distillation uses, and the positions of each step's mini-batch in them."""
         n_proxy_inputs = len(server_models.proxy)
         proxy_rows_by_step = list(draw_batches(server_models.rng("distil"), n_proxy_inputs, self.batch, self.steps))
-        used_proxy_rows, positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
-        first_position_of_step = np.cumsum([len(step_rows) for step_rows in proxy_rows_by_step])[:-1]
+        used_proxy_rows, row_positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
+        first_position_of_step = np.cumsum([len(rows_of_step) for rows_of_step in proxy_rows_by_step])[:-1]
         device = server_models.proxy.device
         positions_by_step = [
             torch.from_numpy(step_positions).to(device)
-            for step_positions in np.split(positions, first_position_of_step)
+            for step_positions in np.split(row_positions, first_position_of_step)
         ]
         return server_models.proxy[torch.from_numpy(used_proxy_rows).to(device)], positions_by_step
 
-    def _teacher_predictions(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
+    def _predict_with_teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
         """Return the teachers' joint class probabilities for the inputs x, [n, C]; None without a valid teacher."""
         mean_logits, n_teachers = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):

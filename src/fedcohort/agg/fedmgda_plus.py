@@ -34,7 +34,7 @@ from fedcohort.types import Population
 PLAIN_SERVER = Requirement(
     lambda run: run.components.server.plain,
     "{option} chooses a step that lowers the loss of every client, but {server} changes the step's direction "
-    "(server=sgd does not)",
+    "(choose server=sgd)",
 )
 
 

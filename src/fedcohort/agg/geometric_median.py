@@ -55,7 +55,7 @@ class GeometricMedian(SampleWeighted[None]):
         step = arrived.combine(arrived.weights)
         for _ in range(self.iterations):
             # One row at a time, as the matrix of differences would be as large as that of the updates.
-            distances = torch.stack([torch.linalg.vector_norm(row - step.displacement) for row in arrived.matrix])
+            distances = torch.stack([torch.linalg.vector_norm(update - step.displacement) for update in arrived.matrix])
             beta = arrived.weights / np.maximum(self.nu, distances.cpu().numpy())
             step = arrived.combine(beta / beta.sum())
         return step, None

@@ -54,9 +54,9 @@ class Krum(Unweighted):
         """
         max_attackers = max(0, (population.cohort - 3) // 2)
         if self.attackers is not None and self.attackers > max_attackers:
-            reason = f"as the cohort of {population.cohort} must be at least 2 x attackers + 3"
+            range_reason = f"as the cohort of {population.cohort} must be at least 2 x attackers + 3"
             raise ranges.range_error(
-                "attackers", f"an integer in [0, {max_attackers}], {reason}, or null", self.attackers
+                "attackers", f"an integer in [0, {max_attackers}], {range_reason}, or null", self.attackers
             )
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
@@ -67,7 +67,7 @@ class Krum(Unweighted):
             gram_matrix = (updates @ updates.T).cpu().numpy()
             distances = np.maximum(np.diag(gram_matrix)[:, None] + np.diag(gram_matrix) - 2 * gram_matrix, 0.0)
             np.fill_diagonal(distances, np.inf)
-            scores = np.sort(distances, axis=1)[:, : max(1, n - f - 2)].sum(axis=1)
-            chosen_rows = np.argsort(scores, kind="stable")[: max(1, n - f) if self.keep is None else self.keep]
-        shares = np.bincount(chosen_rows, minlength=n) / len(chosen_rows)
-        return torch.from_numpy(shares).to(updates) @ updates, shares
+            update_scores = np.sort(distances, axis=1)[:, : max(1, n - f - 2)].sum(axis=1)
+            chosen_rows = np.argsort(update_scores, kind="stable")[: max(1, n - f) if self.keep is None else self.keep]
+        update_shares = np.bincount(chosen_rows, minlength=n) / len(chosen_rows)
+        return torch.from_numpy(update_shares).to(updates) @ updates, update_shares

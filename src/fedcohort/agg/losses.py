@@ -36,14 +36,14 @@ def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> t
     return positions_with_loss, weighed_losses
 
 
-def scatter_weights(arrived: Arrived, positions: Ids, weights: Values) -> Values:
-    """Return a weight for every arrived client, [m]: `weights` for the clients at `positions`, 0 for the others."""
+def scatter_weights(arrived: Arrived, update_positions: Ids, weights: Values) -> Values:
+    """Return a weight for each arrived client, [m]: `weights` for those at `update_positions`, 0 for the others."""
     weight_by_arrival = np.zeros(len(arrived.weights))
-    weight_by_arrival[positions] = weights
+    weight_by_arrival[update_positions] = weights
     return weight_by_arrival
 
 
-def normalised_weights(arrived: Arrived, positions: Ids) -> Values:
-    """Return the aggregation weights of the arrived clients at `positions`, which sum to 1, [len(positions)]."""
-    weights: Values = arrived.weights[positions] / arrived.weights[positions].sum()
+def normalised_weights(arrived: Arrived, update_positions: Ids) -> Values:
+    """Return the weights of the arrived clients at `update_positions` in the mean, [len(update_positions)]; sum 1."""
+    weights: Values = arrived.weights[update_positions] / arrived.weights[update_positions].sum()
     return weights

@@ -55,23 +55,23 @@ class Refl(SampleWeighted[None]):
         staleness = arrived.outcome.staleness
         base_weights = arrived.weights / arrived.staleness_factors
         is_fresh = (staleness == 0) & (base_weights > 0)
-        deviations = self._deviations(arrived, is_fresh)
+        mean_distances = self._distances_from_fresh_mean(arrived, is_fresh)
         is_late = (staleness > 0) & (base_weights > 0)
-        max_deviation = float(deviations[is_late].max(initial=0.0))
-        closeness = np.exp(-deviations / max_deviation) if max_deviation > 0 else np.ones(len(staleness))
-        factors = np.where(staleness > 0, (1 - self.b) / (staleness + 1) + self.b * (1 - closeness), 1.0)
-        weights = factors * base_weights
+        max_distance = float(mean_distances[is_late].max(initial=0.0))
+        closeness = np.exp(-mean_distances / max_distance) if max_distance > 0 else np.ones(len(staleness))
+        staleness_factors = np.where(staleness > 0, (1 - self.b) / (staleness + 1) + self.b * (1 - closeness), 1.0)
+        weights = staleness_factors * base_weights
         return arrived.combine(weights / weights.sum()), None
 
     @staticmethod
-    def _deviations(arrived: Arrived, is_fresh: np.ndarray) -> Values:
+    def _distances_from_fresh_mean(arrived: Arrived, is_fresh: np.ndarray) -> Values:
         """Return L_i of each client, [m]: |U_i - m|^2 / ((n + 1)^2 |m|^2); 0 without a mean of fresh updates."""
-        zeros, n_fresh = np.zeros(len(is_fresh)), int(is_fresh.sum())
+        no_distances, n_fresh = np.zeros(len(is_fresh)), int(is_fresh.sum())
         if not n_fresh:
-            return zeros
-        mean = arrived.matrix[torch.from_numpy(is_fresh).to(arrived.matrix.device)].mean(0)
-        squared_length = float(mean @ mean)
+            return no_distances
+        fresh_mean = arrived.matrix[torch.from_numpy(is_fresh).to(arrived.matrix.device)].mean(0)
+        squared_length = float(fresh_mean @ fresh_mean)
         if not squared_length > 0:
-            return zeros
-        distances = torch.linalg.vector_norm(arrived.matrix - mean, dim=1).cpu().numpy()
+            return no_distances
+        distances = torch.linalg.vector_norm(arrived.matrix - fresh_mean, dim=1).cpu().numpy()
         return np.asarray(distances**2 / ((n_fresh + 1) ** 2 * squared_length))

@@ -40,7 +40,7 @@ from torch.nn import functional as F
 from fedcohort import ranges
 from fedcohort.agg.base import Aggregator, Arrived, Direction, ServerModels, sample_weights
 from fedcohort.agg.losses import read_losses, scatter_weights
-from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, SAME_STEP, Requirement
+from fedcohort.component import ONE_CLASS_PER_SAMPLE, PROXY_INPUTS, RELATIVE_ADVICE, SAME_MODEL, Requirement
 from fedcohort.maths.distil import draw_batches, step_towards_target, trainable_parameters
 from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Ids, Population, Values
@@ -106,7 +106,7 @@ class Rhfl(Aggregator[State]):
         return frozenset(
             {
                 RELATIVE_ADVICE,
-                *((PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, SAME_STEP) if self.mode == "align_average" else ()),
+                *((PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, SAME_MODEL) if self.mode == "align_average" else ()),
             }
         )
 
@@ -136,14 +136,14 @@ class Rhfl(Aggregator[State]):
         previous_losses[client_ids] = L
         if self.mode == "weights_only" or len(positions_with_loss) == 1:
             return arrived.combine(omega), State(previous_losses)
-        return self._align_models(arrived, omega), State(previous_losses)
+        return self._align_client_models(arrived, omega), State(previous_losses)
 
-    def _align_models(self, arrived: Arrived, omega: Values) -> Direction:
+    def _align_client_models(self, arrived: Arrived, omega: Values) -> Direction:
         """Return the direction to the weighted mean of the aligned models."""
         weighed_positions = np.flatnonzero(omega)
         client_networks = [arrived.model_of(int(i)) for i in weighed_positions]
         aligned_weights = np.zeros(len(omega))
-        aligned_weights[weighed_positions] = omega[weighed_positions] * self._align(
+        aligned_weights[weighed_positions] = omega[weighed_positions] * self._distil_networks(
             arrived.required_server_models, client_networks, omega[weighed_positions]
         )
         aligned_weights /= max(aligned_weights.sum(), MIN_DIVISOR)
@@ -153,7 +153,7 @@ class Rhfl(Aggregator[State]):
                 displacement += aligned_weights[i] * arrived.required_server_models.update_of(network)
         return Direction(displacement, aligned_weights)
 
-    def _align(self, server_models: ServerModels, client_networks: list[nn.Module], omega: Values) -> Values:
+    def _distil_networks(self, server_models: ServerModels, client_networks: list[nn.Module], omega: Values) -> Values:
         """Train each client's model towards the weighted prediction of the others on the proxy's inputs.
 
         Returns:
@@ -170,7 +170,7 @@ class Rhfl(Aggregator[State]):
         n_batches = -(-n_proxy_inputs // self.batch) if self.batches is None else self.batches
         for batch_rows in draw_batches(server_models.rng("align"), n_proxy_inputs, self.batch, n_batches):
             x = server_models.proxy[torch.from_numpy(batch_rows).to(server_models.proxy.device)]
-            client_weights, targets, mixture_weights = mixture_of_others(
+            client_weights, target_probs, mixture_weights = mixture_of_others(
                 predict_probabilities(client_networks, x), client_weights
             )
             for i, network in enumerate(client_networks):
@@ -178,7 +178,7 @@ class Rhfl(Aggregator[State]):
                     continue
                 if self.fresh_adam:
                     optimizers[i].state.clear()
-                step_towards_target(optimizers[i], targets[i], network(x), loss_weight=float(mixture_weights[i]))
+                step_towards_target(optimizers[i], target_probs[i], network(x), loss_weight=float(mixture_weights[i]))
         return (client_weights > 0).double().cpu().numpy()
 
 

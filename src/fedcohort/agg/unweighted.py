@@ -33,9 +33,9 @@ class Unweighted(Aggregator[None]):
         if len(included_rows) < len(update_matrix):
             update_matrix = update_matrix[torch.from_numpy(included_rows).to(update_matrix.device)]
         displacement, update_shares = self.combine(update_matrix)
-        weights = np.zeros(len(arrived.weights))
-        weights[included_rows] = update_shares
-        return Direction(displacement, weights), None
+        client_weights = np.zeros(len(arrived.weights))
+        client_weights[included_rows] = update_shares
+        return Direction(displacement, client_weights), None
 
     @abstractmethod
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:

@@ -101,7 +101,7 @@ class RunResult:
 
     @cached_property
     def _history(self) -> history.History:
-        return history.read(self.folder)
+        return history.read_history(self.folder)
 
 
 def run(**options: object) -> RunResult:

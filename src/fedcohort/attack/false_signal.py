@@ -20,7 +20,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.attack.base import ReportedValues, ShareOfClients
 
-SIGNALS = (
+FALSIFIABLE_SIGNALS = (
     *(
         "availability_forecast",
         "batch_loss",
@@ -58,13 +58,13 @@ class FalseSignal(ShareOfClients):
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.signals is not None:
-            ranges.words("signals", self.signals, *SIGNALS)
+            ranges.words("signals", self.signals, *FALSIFIABLE_SIGNALS)
         ranges.choice("mode", self.mode, "constant", "scale", "invert")
         ranges.number("value", self.value, "[0, inf)")
 
     @property
     def falsified_signals(self) -> frozenset[str]:
-        return frozenset(SIGNALS if self.signals is None else self.signals)
+        return frozenset(FALSIFIABLE_SIGNALS if self.signals is None else self.signals)
 
     def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         if signal not in self.falsified_signals:

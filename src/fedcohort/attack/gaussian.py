@@ -42,5 +42,5 @@ class Gaussian(Colluding):
             if stats.mean is None:
                 return update
             sigma = float(stats.mean.square().mean().sqrt())
-        noise = sigma * torch.from_numpy(rng.standard_normal(len(update))).to(update)
-        return noise + update if self.mode == "add" else noise
+        gaussian_noise = sigma * torch.from_numpy(rng.standard_normal(len(update))).to(update)
+        return gaussian_noise + update if self.mode == "add" else gaussian_noise

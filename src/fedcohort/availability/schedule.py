@@ -17,7 +17,7 @@ from jaxtyping import Bool
 
 from fedcohort.types import Ids, ReadOnly, Values
 
-ROUNDING_S = 1e-9  # such a remainder of work at an interval's end is rounding, and does not move to the next interval
+WORK_TOLERANCE_S = 1e-9  # remaining work up to this does not move to the next interval: it is rounding
 
 
 @dataclass(frozen=True)
@@ -95,8 +95,8 @@ class ReadySchedule(ReadOnly):
             latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, time_s % period_s)
             done_s = self._ready_s_in_period(first_pos, latest_pos, time_s % period_s)
             ready_until_s.append(time_s // period_s * ready_s + done_s)
-        share: Values = np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0)
-        return share
+        ready_shares: Values = np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0)
+        return ready_shares
 
     def _ready_s_in_period(self, first_pos: Ids, latest_pos: Ids, phase_s: Values) -> Values:
         """Return the seconds in which a client is ready before second `phase_s` of its period, [n].
@@ -131,10 +131,10 @@ class ReadySchedule(ReadOnly):
         latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
         done_s = self._ready_s_in_period(first_position, latest_position, phase_s)
         work_end_s = done_s + work_s[rows_with_work]
-        n_periods = np.maximum(np.ceil((work_end_s - ROUNDING_S) / ready_s) - 1, 0.0)
+        n_periods = np.maximum(np.ceil((work_end_s - WORK_TOLERANCE_S) / ready_s) - 1, 0.0)
         last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_position]
         end_position = np.maximum(
-            _last_at_most(self.ready_s_before, first_position, stop_position, last_period_s - ROUNDING_S),
+            _last_at_most(self.ready_s_before, first_position, stop_position, last_period_s - WORK_TOLERANCE_S),
             first_position,
         )
         end_s = n_periods * period_s + self.start_s[end_position] + last_period_s - self.ready_s_before[end_position]
@@ -166,7 +166,7 @@ class ReadyTracker:
         (outdated_ids,) = np.nonzero(self.unchanged_until_s <= now_s)
         is_ready, change_s = self.schedule.next_change(outdated_ids, now_s)
         self.is_ready[outdated_ids] = is_ready
-        margin_s = ROUNDING_S * max(1.0, abs(now_s))
+        margin_s = WORK_TOLERANCE_S * max(1.0, abs(now_s))
         self.unchanged_until_s[outdated_ids], self.last_s = now_s + change_s - margin_s, now_s
         return np.flatnonzero(self.is_ready)
 

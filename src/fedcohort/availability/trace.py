@@ -91,8 +91,8 @@ class Trace(Availability):
                 f"period={self.period} (a column) and period_s={self.period_s} (one number for all clients) exclude "
                 "each other: set one of the two to null"
             )
-        end_option = {} if self.step_s is not None else {"end": self.end}
-        columns = {"client": self.client, "start": self.start, **end_option, "state": self.state, "period": self.period}
+        end_column = {} if self.step_s is not None else {"end": self.end}
+        columns = {"client": self.client, "start": self.start, **end_column, "state": self.state, "period": self.period}
         ranges.check_distinct_columns(columns)
         ranges.choice("assign", self.assign, "by_id", "drawn")
         ranges.flag("idle", self.idle)
@@ -115,7 +115,7 @@ class Trace(Availability):
         columns = {option: getattr(self, option) for option in ("client", "start", "end", "state", "period")}
         table = trace_table.read_table("availability", self.path, columns)
         row_order, rows_per_device, (n_clients_without_gap, gap_message) = trace_table.sort_by_name(table, self.client)
-        start_s, end_s = (seconds[row_order] for seconds in self._read_intervals(table))
+        start_s, end_s = (bounds_s[row_order] for bounds_s in self._read_intervals(table))
         row_device = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
         self._check_order(row_order, row_device, start_s, end_s)
         periods_s = self._read_periods(table, row_order, row_device, end_s)
@@ -167,13 +167,13 @@ class Trace(Availability):
         start_s, end_s = start_s - origin_s, end_s - origin_s
         if (is_late := end_s > MAX_END_S).any():
             row = int(is_late.argmax())
-            problem = f"ends {end_s[row]:g} seconds after the table begins, but at most 1e9 are allowed"
+            problem_text = f"ends {end_s[row]:g} seconds after the table begins, but at most 1e9 are allowed"
             option = "end" if self.step_s is None else "start"
-            raise self._row_error(option, row, f"{problem}: count all rows from the same second")
+            raise self._row_error(option, row, f"{problem_text}: count all rows from the same second")
         return start_s, end_s
 
-    def _row_error(self, option: str, row: int, problem: str) -> DataError:
-        return DataError(f"availability.{option}: {self.path}: row {row} {problem}")
+    def _row_error(self, option: str, row: int, problem_text: str) -> DataError:
+        return DataError(f"availability.{option}: {self.path}: row {row} {problem_text}")
 
     def _check_order(self, row_order: Ids, row_device: Ids, start_s: Values, end_s: Values) -> None:
         """Check that the intervals of each device in the table are in order and do not overlap.
@@ -183,17 +183,17 @@ class Trace(Availability):
         """
         if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
             row_position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
-            problem = f"begins at {start_s[row_position]:g} and ends at {end_s[row_position]:g}"
+            problem_text = f"begins at {start_s[row_position]:g} and ends at {end_s[row_position]:g}"
             rule_text = "an interval must be at least a microsecond long"
-            raise self._row_error("start", int(row_order[row_position]), f"{problem}: {rule_text}")
+            raise self._row_error("start", int(row_order[row_position]), f"{problem_text}: {rule_text}")
         if (is_overlap := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
             row_position = int(is_overlap.argmax())
-            problem = (
+            problem_text = (
                 f"begins at {start_s[row_position + 1]:g}, before row {row_order[row_position]} of the same client "
                 f"ends at {end_s[row_position]:g}"
             )
             rule_text = "the intervals of a client must be in order and apart"
-            raise self._row_error("start", int(row_order[row_position + 1]), f"{problem}: {rule_text}")
+            raise self._row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {rule_text}")
 
     def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
         """Return the seconds after which each device repeats, [devices].
@@ -208,15 +208,15 @@ class Trace(Availability):
             periods_s = trace_table.read_numbers(table, self.period, "[1e-3, 1e9]", "seconds")[row_order]
         if (differs_from_previous := (row_device[1:] == row_device[:-1]) & (periods_s[1:] != periods_s[:-1])).any():
             row_position = int(differs_from_previous.argmax())
-            problem = (
+            problem_text = (
                 f"has a period of {periods_s[row_position + 1]:g} seconds, and row {row_order[row_position]} of the "
                 f"same client {periods_s[row_position]:g}"
             )
-            raise self._row_error("period", int(row_order[row_position + 1]), problem)
+            raise self._row_error("period", int(row_order[row_position + 1]), problem_text)
         if (ends_after_period := end_s > periods_s).any():
             row_position = int(ends_after_period.argmax())
-            problem = f"ends at {end_s[row_position]:g}, after the period of {periods_s[row_position]:g} seconds"
-            raise self._row_error(option, int(row_order[row_position]), problem)
+            problem_text = f"ends at {end_s[row_position]:g}, after the period of {periods_s[row_position]:g} seconds"
+            raise self._row_error(option, int(row_order[row_position]), problem_text)
         device_periods_s: Values = periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))]
         return device_periods_s
 

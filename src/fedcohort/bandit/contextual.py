@@ -15,7 +15,7 @@ from fedcohort.types import Values
 
 B = TypeVar("B")
 ContextMatrix = Float64[np.ndarray, "_n _d"]
-RandomGenerator = np.random.Generator
+OptionalGenerator = np.random.Generator
 BanditBelief = Ridge | NoisyRidge | NetworkBelief | HiddenMarkov
 
 
@@ -41,7 +41,7 @@ def _add_bonus(exploit: Values, explore: Values) -> BanditScores:
 class Bandit(Protocol[B]):
     """An estimator of rewards: it holds hyperparameters, and its methods take a belief and return the next one."""
 
-    def prior(self, n_features: int, rng: RandomGenerator | None) -> B:
+    def prior(self, n_features: int, rng: OptionalGenerator | None) -> B:
         """Return the estimator's belief about rewards before the first reward.
 
         Args:
@@ -51,7 +51,7 @@ class Bandit(Protocol[B]):
         ...
 
     def judge(
-        self, belief: B, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+        self, belief: B, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, B]:
         """Return the scores of the clients' contexts, and the belief after scoring.
 
@@ -87,7 +87,7 @@ class LinearBandit:
 
     lam: float
 
-    def prior(self, n_features: int, rng: RandomGenerator | None) -> Ridge:
+    def prior(self, n_features: int, rng: OptionalGenerator | None) -> Ridge:
         return ridge.prior_belief(n_features, self.lam)
 
     def choose(self, belief: Ridge, X: ContextMatrix) -> Ridge:
@@ -105,7 +105,7 @@ class Thompson(LinearBandit):
     """Thompson sampling: theta is drawn from its posterior once a round."""
 
     def judge(
-        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, Ridge]:
         mean_rewards = ridge.posterior_mean(belief)
         theta = ridge.posterior_draw(belief, gamma, rng.standard_normal(len(mean_rewards)))
@@ -117,7 +117,7 @@ class LinUCB(LinearBandit):
     """LinUCB: scores are the upper ends of the confidence intervals, without random draws."""
 
     def judge(
-        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, Ridge]:
         is_valid = ridge.find_valid_rows(X)
         widths = np.full(len(X), np.nan)
@@ -137,11 +137,11 @@ class CalibratedThompson:
     lam: float
     gamma_scale: float
 
-    def prior(self, n_features: int, rng: RandomGenerator | None) -> NoisyRidge:
+    def prior(self, n_features: int, rng: OptionalGenerator | None) -> NoisyRidge:
         return NoisyRidge(ridge.prior_belief(n_features, self.lam))
 
     def judge(
-        self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+        self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, NoisyRidge]:
         widths = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
         return Thompson(self.lam).judge(belief.ridge, X, widths, round, rng)[0], belief
@@ -176,11 +176,11 @@ class NeuralBandit:
     steps: int
     lr: float
 
-    def prior(self, n_features: int, rng: RandomGenerator | None) -> NetworkBelief:
+    def prior(self, n_features: int, rng: OptionalGenerator | None) -> NetworkBelief:
         return neural.initial_network(n_features, self.pairs, self.lam, rng)
 
     def judge(
-        self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+        self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, NetworkBelief]:
         mean_rewards, widths, belief = neural.predict_with_bonus(belief, X)
         return _add_bonus(mean_rewards, self.nu * widths), belief
@@ -209,17 +209,17 @@ class RestlessBandit:
     states: int
     c: float
 
-    def prior(self, n_features: int, rng: RandomGenerator | None) -> HiddenMarkov:
+    def prior(self, n_features: int, rng: OptionalGenerator | None) -> HiddenMarkov:
         return restless.initial_belief(n_features, self.states, self.lam, rng)
 
     def judge(
-        self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: RandomGenerator
+        self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, HiddenMarkov]:
         expected_rewards = restless.predict_rewards(belief, X)
         if not restless.is_exploring(belief.n_explored_rounds, round, self.c):
             return _add_bonus(expected_rewards, 0.0 * expected_rewards), belief
         equal_scores = 0.0 * expected_rewards  # NaN stays
-        return _add_bonus(equal_scores, equal_scores), restless.count_exploration(belief)
+        return _add_bonus(equal_scores, equal_scores), restless.count_explored_round(belief)
 
     def choose(self, belief: HiddenMarkov, X: ContextMatrix) -> HiddenMarkov:
         return belief

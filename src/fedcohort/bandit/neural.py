@@ -218,15 +218,15 @@ def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, 
         n_steps: number of steps.
         lr: first learning rate.
     """
-    penalty = lam * len(split_weights(initial_theta, X.shape[1])[1])
+    l2_penalty = lam * len(split_weights(initial_theta, X.shape[1])[1])
     theta, first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
-    for step in range(1, n_steps + 1):
-        g = loss_gradient(theta, X, r) + penalty * (theta - initial_theta)
+    for adam_step in range(1, n_steps + 1):
+        g = loss_gradient(theta, X, r) + l2_penalty * (theta - initial_theta)
         first_moment = ADAM_BETAS[0] * first_moment + (1 - ADAM_BETAS[0]) * g
         second_moment = ADAM_BETAS[1] * second_moment + (1 - ADAM_BETAS[1]) * g**2
-        denominator = np.sqrt(second_moment / (1 - ADAM_BETAS[1] ** step)) + ADAM_EPS
-        step_rate = lr * (n_steps - step + 1) / n_steps
-        theta = theta - step_rate * first_moment / (1 - ADAM_BETAS[0] ** step) / denominator
+        adam_denominator = np.sqrt(second_moment / (1 - ADAM_BETAS[1] ** adam_step)) + ADAM_EPS
+        step_rate = lr * (n_steps - adam_step + 1) / n_steps
+        theta = theta - step_rate * first_moment / (1 - ADAM_BETAS[0] ** adam_step) / adam_denominator
     return theta
 
 

@@ -70,8 +70,8 @@ def initial_belief(n_features: int, n_states: int, lam: float, rng: np.random.Ge
         if rng is None
         else rng.uniform(-MAX_THETA_0, MAX_THETA_0, (n_states, n_features))
     )
-    n_others = max(n_states - 1, 1)
-    transition_counts = (INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * n_others - 1) * np.eye(
+    n_other_states = max(n_states - 1, 1)
+    transition_counts = (INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * n_other_states - 1) * np.eye(
         n_states
     )  # (C + 1) over its row sums is .9 and .1 / (J - 1)
     V = np.tile(lam * np.eye(n_features), (n_states, 1, 1))
@@ -132,7 +132,7 @@ def is_exploring(n_explored_rounds: int, t: int, c: float) -> bool:
     return n_explored_rounds < c * math.log(t + 1)
 
 
-def count_exploration(model: HiddenMarkov) -> HiddenMarkov:
+def count_explored_round(model: HiddenMarkov) -> HiddenMarkov:
     """Return the bandit's state with one more round counted as exploration."""
     return replace(model, n_explored_rounds=model.n_explored_rounds + 1)
 

@@ -67,7 +67,7 @@ class _ColumnSpaceCorrection(Correction):
 
     def correct(self, g: Vector, y: Vector) -> None:
         for block, A in self.block_bases:
-            G = block.of(g)
+            G = block.view_of(g)
             G.copy_((A @ (A.t() @ G.reshape(len(A), -1))).view(G.shape))
 
 
@@ -125,29 +125,29 @@ class LowRank(WireCodec):
         update_numbers, seed = torch.from_numpy(wire.to_logical_order(delta, layout)), wire.draw_seed(rng())
         basis_by_block, sent_arrays = self.draw_column_bases(layout, seed), []
         for block in layout.parameters:
-            array = update_numbers[block.offset : block.offset + block.size]
+            numbers = update_numbers[block.offset : block.offset + block.size]
             if block in basis_by_block:
-                array = least_squares(basis_by_block[block], array.view(matrix_rows(block), -1).double()).float()
-            sent_arrays.append(array.numpy())
+                numbers = least_squares(basis_by_block[block], numbers.view(matrix_rows(block), -1).double()).float()
+            sent_arrays.append(numbers.numpy())
         return (seed, *sent_arrays) if basis_by_block else tuple(sent_arrays)
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         basis_by_block = self.draw_column_bases(layout, sent_arrays[0]) if sent_arrays else {}
         tensor_arrays = []
-        for block, array in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
+        for block, numbers in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
             if block in basis_by_block:
-                array = (basis_by_block[block] @ torch.from_numpy(array).double()).float().numpy()
-            tensor_arrays.append(array.ravel())
+                numbers = (basis_by_block[block] @ torch.from_numpy(numbers).double()).float().numpy()
+            tensor_arrays.append(numbers.ravel())
         return wire.join_arrays(tensor_arrays)
 
     def draw_column_bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
         """Return the random matrix A of each compressed tensor, float64, drawn from the seed that the client sends."""
-        bases = {}
+        basis_by_block = {}
         for block in (block for block in layout.parameters if self._is_compressed(block)):
             rng, shape = wire.shared_generator(seed, block), (matrix_rows(block), self.k)
             A = rng.random(shape) if self.dist == "uniform01" else rng.standard_normal(shape) / np.sqrt(self.k)
-            bases[block] = torch.from_numpy(A)
-        return bases
+            basis_by_block[block] = torch.from_numpy(A)
+        return basis_by_block
 
     def _is_compressed(self, block: Block) -> bool:
         return block.size >= self.min_size and self.k < matrix_rows(block)

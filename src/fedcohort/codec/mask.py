@@ -49,8 +49,8 @@ class MaskHook(ClientHook):
         self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         is_frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
-        for positions in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
-            is_frozen[positions] = False
+        for entry_ids in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
+            is_frozen[entry_ids] = False
         return _MaskCorrection(to_memory_order(is_frozen, ctx.layout, w))
 
 

@@ -31,7 +31,7 @@ from fedcohort.ledger import BYTES_PER_NUMBER
 
 Reals = Float[np.ndarray, "_n"]
 Levels = UInt16[np.ndarray, "_n"]
-ALLOW_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update that is not finite, with a message
+IGNORE_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update that is not finite, with a message
 
 
 def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
@@ -52,7 +52,7 @@ def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[
     return value_range, np.clip(levels, 0, 2**bits_per_level - 1).astype(np.uint16)
 
 
-@ALLOW_NAN
+@IGNORE_NAN
 def dequantise(value_range: Float32[np.ndarray, "2"], levels: Levels, bits_per_level: int) -> Reals:
     """Return the numbers that the levels stand for, minimum + step x level; not finite if the range is not.
 
@@ -86,7 +86,7 @@ def unpack_bits(packed_bits: UInt8[np.ndarray, "_b"], bits_per_level: int, n_lev
     return levels
 
 
-@ALLOW_NAN
+@IGNORE_NAN
 def hadamard_transform(x: Reals) -> Reals:
     """Return H x with the orthonormal Walsh-Hadamard matrix H, which is its own inverse, in O(n log n).
 
@@ -153,7 +153,7 @@ class Quant(WireCodec):
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
-        bytes_of_levels, bytes_of_range = -(-self._n_sent(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
+        bytes_of_levels, bytes_of_range = -(-self._count_sent(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
         return bytes_of_levels + bytes_of_range * len(layout.parameters) + wire.SEED_BYTES * self._uses_seed
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
@@ -161,29 +161,29 @@ class Quant(WireCodec):
         client_rng = rng()
         update_values, seed = wire.to_logical_order(delta, layout).astype(np.float64), wire.draw_seed(client_rng)
         block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
-        levels = np.empty(self._n_sent(layout), dtype=np.uint16)
+        levels = np.empty(self._count_sent(layout), dtype=np.uint16)
         sent_start = 0
         for i, block in enumerate(layout.parameters):
-            tensor = update_values[block.offset : block.offset + block.size]
-            sketched_numbers = self._sketch_of_block(block, seed).encode_linear(tensor)
+            tensor_numbers = update_values[block.offset : block.offset + block.size]
+            sketched_numbers = self._sketch_of_block(block, seed).encode_linear(tensor_numbers)
             sent_stop = sent_start + len(sketched_numbers)
             block_ranges[i], levels[sent_start:sent_stop] = quantise(
                 sketched_numbers, self.bits, client_rng.random(len(sketched_numbers))
             )
             sent_start = sent_stop
-        arrays = (block_ranges, pack_bits(levels, self.bits))
-        return (seed, *arrays) if self._uses_seed else arrays
+        sent_arrays = (block_ranges, pack_bits(levels, self.bits))
+        return (seed, *sent_arrays) if self._uses_seed else sent_arrays
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         block_ranges, packed_bits = sent_arrays[-2:]
-        levels = unpack_bits(packed_bits, self.bits, self._n_sent(layout))
+        levels = unpack_bits(packed_bits, self.bits, self._count_sent(layout))
         decoded_update = np.empty(layout.n_params, dtype=np.float32)
         sent_start = 0
         for block_range, block in zip(block_ranges, layout.parameters, strict=True):
             block_stop = sent_start + self._sent_length(block)
             sketched_numbers = dequantise(block_range, levels[sent_start:block_stop], self.bits)
-            tensor = self._sketch_of_block(block, sent_arrays[0]).decode_linear(sketched_numbers)
-            decoded_update[block.offset : block.offset + block.size] = tensor
+            tensor_numbers = self._sketch_of_block(block, sent_arrays[0]).decode_linear(sketched_numbers)
+            decoded_update[block.offset : block.offset + block.size] = tensor_numbers
             sent_start = block_stop
         return decoded_update
 
@@ -197,15 +197,15 @@ class Quant(WireCodec):
     def _sent_length(self, block: Block) -> int:
         return wire.count_sent(self.rho, self._rotated_length(block))
 
-    def _n_sent(self, layout: Layout) -> int:
+    def _count_sent(self, layout: Layout) -> int:
         return sum(self._sent_length(block) for block in layout.parameters)
 
-    def _sketch_of_block(self, block: Block, seed: np.ndarray) -> TensorSketch:
+    def _sketch_of_block(self, block: Block, sketch_seed: np.ndarray) -> TensorSketch:
         """Return the rotation and subsample of a tensor, which client and server derive from the same seed."""
         n_numbers, rotated_length = block.size, self._rotated_length(block)
         if not self._uses_seed:
             return TensorSketch(n_numbers, rotated_length, None, None)
-        rng = wire.shared_generator(seed, block)
-        signs = rng.choice((-1.0, 1.0), rotated_length) if self.rotate else None
-        positions = wire.draw_tensor_positions(self.rho, rotated_length, rng) if self.rho < 1 else None
-        return TensorSketch(n_numbers, rotated_length, signs, positions)
+        rng = wire.shared_generator(sketch_seed, block)
+        random_signs = rng.choice((-1.0, 1.0), rotated_length) if self.rotate else None
+        sent_positions = wire.draw_tensor_positions(self.rho, rotated_length, rng) if self.rho < 1 else None
+        return TensorSketch(n_numbers, rotated_length, random_signs, sent_positions)

@@ -39,15 +39,15 @@ class Sparse(WireCodec):
         """Return the arrays to send: a seed, and the update's numbers at the positions that the seed selects."""
         seed, sent_numbers = wire.draw_seed(rng()), wire.to_logical_order(delta, layout)
         positions_by_block = wire.draw_sent_positions(self.rho, layout, seed)
-        return seed, wire.join_arrays([sent_numbers[positions] for positions in positions_by_block])
+        return seed, wire.join_arrays([sent_numbers[entry_ids] for entry_ids in positions_by_block])
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         """Return the update, with 0 for each number that was not sent, [P]."""
         seed, sent_numbers = sent_arrays
         decoded_update = np.zeros(layout.n_params, dtype=np.float32)
         sent_start = 0
-        for block, positions in zip(layout.parameters, wire.draw_sent_positions(self.rho, layout, seed), strict=True):
-            scale_factor = block.size / len(positions) if self.unbiased else 1.0
-            decoded_update[positions] = sent_numbers[sent_start : sent_start + len(positions)] * scale_factor
-            sent_start += len(positions)
+        for block, entry_ids in zip(layout.parameters, wire.draw_sent_positions(self.rho, layout, seed), strict=True):
+            scale_factor = block.size / len(entry_ids) if self.unbiased else 1.0
+            decoded_update[entry_ids] = sent_numbers[sent_start : sent_start + len(entry_ids)] * scale_factor
+            sent_start += len(entry_ids)
         return decoded_update

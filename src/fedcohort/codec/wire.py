@@ -21,7 +21,7 @@ SentPositions = Int64[np.ndarray, "_m"]
 def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
     """Return the update with each tensor in its logical order, not in memory order, as float32 on the CPU, [P]."""
     if any(block.channels_last for block in layout.parameters):
-        delta = torch.cat([block.of(delta).flatten() for block in layout.parameters])
+        delta = torch.cat([block.view_of(delta).flatten() for block in layout.parameters])
     return np.asarray(delta.detach().to("cpu", torch.float32).numpy())
 
 
@@ -33,13 +33,14 @@ def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout,
         layout: shapes and memory order of the tensors.
         like_tensor: tensor that has the dtype and the device of the result.
     """
-    tensor = torch.from_numpy(values_in_order)
-    dtype = like_tensor.dtype if tensor.is_floating_point() else tensor.dtype
+    flat_tensor = torch.from_numpy(values_in_order)
+    dtype = like_tensor.dtype if flat_tensor.is_floating_point() else flat_tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
-        return tensor.to(like_tensor.device, dtype)
+        return flat_tensor.to(like_tensor.device, dtype)
     tensor_in_memory_order = torch.empty(len(values_in_order), dtype=dtype)
     for block in layout.parameters:
-        block.of(tensor_in_memory_order).copy_(tensor[block.offset : block.offset + block.size].view(block.shape))
+        block_values = flat_tensor[block.offset : block.offset + block.size]
+        block.view_of(tensor_in_memory_order).copy_(block_values.view(block.shape))
     return tensor_in_memory_order.to(like_tensor.device)
 
 

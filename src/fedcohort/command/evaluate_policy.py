@@ -26,7 +26,7 @@ from fedcohort.command.replay import check_repeated, make_selectors
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.maths.successive import CohortLaw
 from fedcohort.record import history
-from fedcohort.record.replayable import LoggedRound, RunLog, read_log
+from fedcohort.record.replayable import LoggedRound, RunLog, read_run_log
 from fedcohort.report.render import render
 from fedcohort.results import policy_evaluation
 from fedcohort.results.metric import sign_of_metric
@@ -52,7 +52,7 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
     """
     compared_rounds, exclusion_counts = list[ComparedRound](), Counter[str]()
     for run_number, folder in enumerate(folders):
-        run_log, metrics = read_log(folder.absolute()), history.read(folder.absolute()).metrics
+        run_log, metrics = read_run_log(folder.absolute()), history.read_history(folder.absolute()).metrics
         if metric not in metrics:
             raise CheckpointError(f"{folder} has no metric {metric}: it has {', '.join(sorted(map(str, metrics)))}")
         run_history = RunHistory(run_number, run_log, metrics[metric].to_numpy(), sign_of_metric(metric))
@@ -73,17 +73,17 @@ def replay_laws(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iter
     """
     logged_selector, candidate = make_selectors(run_log, selector, configs)
     for selector_of_log in (logged_selector, candidate):
-        selector_of_log.start(logged_selector.selector.needs)
+        selector_of_log.init_state(logged_selector.selector.needs)
     for round in run_log.rounds:
         if not len(round.chosen):
             continue
         if round.draw_log is None:
             raise CheckpointError(f"{run_log.info.folder} has no log of its draws: run it again with this version")
-        probes, selection, _ = logged_selector.play(round)
+        probes, selection, _ = logged_selector.replay_round(round)
         check_repeated(run_log, round, selection)
-        candidate_probes, choice, draw_log = candidate.choose(round, probes)
+        candidate_probes, choice, draw_log = candidate.select(round, probes)
         yield round, (CohortLaw.from_log(round.draw_log, round.chosen), CohortLaw.from_log(draw_log, choice.clients))
-        candidate.learn(round, selection, candidate_probes)
+        candidate.observe(round, selection, candidate_probes)
 
 
 def find_exclusion(round: LoggedRound, cohort_laws: CohortLaws, run_history: RunHistory) -> str:

@@ -21,7 +21,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.logged_selector import LoggedSelector
-from fedcohort.record.replayable import LoggedRound, RunLog, read_log
+from fedcohort.record.replayable import LoggedRound, RunLog, read_run_log
 from fedcohort.startup import components, compose
 from fedcohort.types import AggregationOverride, Selection
 
@@ -59,13 +59,13 @@ def replay(run_log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSe
     """
     is_other_selector = candidate is not logged_selector
     for selector in (logged_selector, candidate) if is_other_selector else (logged_selector,):
-        selector.start(logged_selector.selector.needs)
+        selector.init_state(logged_selector.selector.needs)
     for round in run_log.rounds:
-        logged_probes, selection, logged_override = logged_selector.play(round)
+        logged_probes, selection, logged_override = logged_selector.replay_round(round)
         candidate_override = logged_override
         if is_other_selector:
             check_repeated(run_log, round, selection)
-            _, selection, candidate_override = candidate.play(round, logged_probes)
+            _, selection, candidate_override = candidate.replay_round(round, logged_probes)
         if not np.array_equal(selection.clients, round.chosen):
             return ReplayResult(len(run_log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
         if not _are_equal(logged_override, candidate_override):
@@ -128,7 +128,7 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     wrong_option = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong_option is not None:
         raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE}")
-    run_log = read_log(Path(folders[0]).absolute())
+    run_log = read_run_log(Path(folders[0]).absolute())
     logged_selector, candidate = make_selectors(run_log, options, configs or Path.cwd() / "configs")
     result = replay(run_log, logged_selector, candidate)
     if result.step is None:

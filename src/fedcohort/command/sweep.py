@@ -67,7 +67,7 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
     message_lines = _end_process(folder, plan.pid, wait_s) if is_alive else []
     if killed_jobs := slurm.cancel_jobs(queued_jobs, wait_s) if queued_jobs else []:
         message_lines.append(f"  SLURM killed {' '.join(killed_jobs)}: not ended within {wait_s:g} s")
-    for record in sweep_folder.read(folder).values():
+    for record in sweep_folder.read_records(folder).values():
         message_lines += _mark_killed(record)
     return "\n".join([render_status(folder, plan), *message_lines])
 

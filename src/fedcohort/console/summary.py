@@ -9,7 +9,7 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.console.terminal import is_brief, make_console
 from fedcohort.record.folder import write_atomically
-from fedcohort.record.history import read, require_journal
+from fedcohort.record.history import read_history, require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.results.summary import summarise_run
 from fedcohort.results.summary_rows import list_further_rows, list_short_rows
@@ -44,7 +44,7 @@ class Summary(Observer):
         """Write `summary.json`, and print the table of a run with rounds."""
         if self._run_info is None or status == "dropped":
             return
-        summary = summarise_run(self._run_info, read(self._run_info.folder), status)
+        summary = summarise_run(self._run_info, read_history(self._run_info.folder), status)
         for warning in summary["warnings"]:
             log.warning("%s", warning)
         write_atomically(

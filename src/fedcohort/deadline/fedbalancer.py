@@ -42,7 +42,7 @@ DEVICE_SECONDS = Requirement(
     lambda run: run.components.device.in_seconds,
     "{option} compares deadlines in seconds, but {device} has times in an arbitrary unit: choose device=phones",
 )
-SAME_INTERVAL = Requirement(
+SAME_PACE_INTERVAL = Requirement(
     lambda run: (
         not isinstance(run.components.samples, Paced)
         or run.components.samples.control.w == run.components.deadline.control.w
@@ -97,7 +97,7 @@ class FedBalancer(Deadline[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({SAME_INTERVAL} if self.grid is None else {SAME_INTERVAL, DEVICE_SECONDS})
+        return frozenset({SAME_PACE_INTERVAL} if self.grid is None else {SAME_PACE_INTERVAL, DEVICE_SECONDS})
 
     @property
     def control(self) -> PaceControl:

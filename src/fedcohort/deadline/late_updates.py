@@ -19,7 +19,7 @@ from fedcohort.component import Requirement
 from fedcohort.deadline.base import Deadline, S
 from fedcohort.types import Ids, Values
 
-NO_WEIGHTS_OF_A_STEP = Requirement(
+NO_STEPWISE_WEIGHTS = Requirement(
     lambda run: not (run.components.deadline.carries and run.components.selector.weighs),
     "{option} lets updates arrive in later rounds, and the weights that {selector} advises are for the cohort of one "
     "round: choose another selector, or a form of it that advises no weights",
@@ -32,10 +32,11 @@ class LateUpdates(Deadline[S]):
 
     Attributes:
         max_staleness: server steps after which an update is dropped; None for no limit.
-        staleness: "constant", "polynomial" or "hinge", the function s.
-        staleness_exponent: a.
-        hinge_slope: c.
-        hinge_start: b, in server steps.
+        staleness: factor s of an update by its staleness tau in server steps: "constant", 1; "polynomial",
+            (1 + tau)^-a; or "hinge", 1 / (c max(tau - b, 0) + 1).
+        staleness_exponent: the exponent a of "polynomial".
+        hinge_slope: the slope c of "hinge", per server step.
+        hinge_start: the largest staleness b without a discount by "hinge", in server steps.
     """
 
     max_staleness: int | None
@@ -53,16 +54,16 @@ class LateUpdates(Deadline[S]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({NO_WEIGHTS_OF_A_STEP})
+        return frozenset({NO_STEPWISE_WEIGHTS})
 
     def staleness_limit(self) -> int | None:
         return self.max_staleness
 
     def discount(self, staleness: Ids) -> Values:
         """Return the factor s(tau) by which each update is multiplied for its staleness tau, [m]."""
-        factors: Values = np.ones(len(staleness))
+        discount_factors: Values = np.ones(len(staleness))
         if self.staleness == "polynomial":
-            factors = (1.0 + staleness) ** -self.staleness_exponent
+            discount_factors = (1.0 + staleness) ** -self.staleness_exponent
         elif self.staleness == "hinge":
-            factors = 1.0 / (self.hinge_slope * np.maximum(staleness - self.hinge_start, 0) + 1.0)
-        return factors
+            discount_factors = 1.0 / (self.hinge_slope * np.maximum(staleness - self.hinge_start, 0) + 1.0)
+        return discount_factors

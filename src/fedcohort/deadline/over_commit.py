@@ -24,7 +24,7 @@ from fedcohort import ranges
 from fedcohort.deadline.base import Deadline
 from fedcohort.types import Population, Values
 
-ROUNDING = 1e-9  # 1.1 x 30 is 33.00000000000001 in floating point
+ROUNDING_TOLERANCE = 1e-9  # 1.1 x 30 is 33.00000000000001 in floating point
 
 
 @dataclass(frozen=True)
@@ -50,10 +50,10 @@ class OverCommit(Deadline[int]):
 
     def cohort_size(self, cohort: int) -> int:
         """Return the number of clients to select: factor x cohort, rounded up."""
-        return math.ceil(self.factor * cohort - ROUNDING)
+        return math.ceil(self.factor * cohort - ROUNDING_TOLERANCE)
 
     def max_arrivals(self, cohort: int) -> int:
-        """Return `cohort`: the round closes when as many clients as the run requests have arrived."""
+        """Return the number of arrivals that end the round: the cohort without the extra clients."""
         return cohort
 
     def init(self, population: Population) -> int:
@@ -64,5 +64,5 @@ class OverCommit(Deadline[int]):
         """Return the second at which the m-th client answers; the last client if fewer were selected, 0 without any."""
         if not len(finish_s):
             return 0.0
-        m = min(len(finish_s), max(state, math.floor(len(finish_s) / self.factor + ROUNDING)))
+        m = min(len(finish_s), max(state, math.floor(len(finish_s) / self.factor + ROUNDING_TOLERANCE)))
         return float(np.partition(finish_s, m - 1)[m - 1])

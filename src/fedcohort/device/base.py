@@ -54,8 +54,8 @@ class Timing(ReadOnly):
 
     def finish_s(self, units: "Values | Ids | int") -> Values:
         """Return the seconds until a client that trains `units` units (epochs or steps) has answered, [n]."""
-        total_s: Values = self.down_s + self.infer_s + units * self.unit_s + self.up_s
-        return total_s
+        job_s: Values = self.down_s + self.infer_s + units * self.unit_s + self.up_s
+        return job_s
 
     def query_s(self) -> Values:
         """Return the seconds of a query, [n]: download and forward passes; the small answer takes no time."""

@@ -43,7 +43,7 @@ class LinkSpeeds:
         return cls(
             mean_speed,
             speed_sd,
-            bounded_normal_moment(speed_sd / mean_speed, np.full(len(mean_speed), MIN_RELATIVE_SPEED), power=-1),
+            bounded_normal_moment(speed_sd / mean_speed, np.full(len(mean_speed), MIN_RELATIVE_SPEED), moment_order=-1),
         )
 
     def select_rows(self, rows: Ids) -> "LinkSpeeds":
@@ -92,7 +92,7 @@ class DeviceSpeeds:
             mean_s,
             deviation_s,
             min_s,
-            mean_s * bounded_normal_moment(deviation_s / mean_s, min_s / mean_s, power=1),
+            mean_s * bounded_normal_moment(deviation_s / mean_s, min_s / mean_s, moment_order=1),
             downlink,
             uplink,
         )
@@ -109,7 +109,7 @@ class DeviceSpeeds:
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of the work, as means over rounds."""
-        return self._timing(
+        return self._make_timing(
             work, self.expected_s, self.downlink.expect(work.bytes_down), self.uplink.expect(work.bytes_up)
         )
 
@@ -120,19 +120,19 @@ class DeviceSpeeds:
             for purpose in ("latency", "download", "upload")
         )
         sample_s = np.maximum(self.min_s, self.mean_s + train_draws * self.deviation_s)
-        return self._timing(
+        return self._make_timing(
             work,
             sample_s,
             self.downlink.sample(work.bytes_down, down_draws),
             self.uplink.sample(work.bytes_up, up_draws),
         )
 
-    def _timing(self, work: Workload, seconds_per_sample: Values, down_s: Values, up_s: Values) -> Timing:
+    def _make_timing(self, work: Workload, seconds_per_sample: Values, down_s: Values, up_s: Values) -> Timing:
         sample_s = work.epochs * seconds_per_sample  # of a sample-time
         return Timing(down_s=down_s, infer_s=work.infer_load * sample_s, unit_s=work.unit_load * sample_s, up_s=up_s)
 
 
-def bounded_normal_moment(deviation: Values, lower_bound: Values, power: int) -> Values:
+def bounded_normal_moment(deviation: Values, lower_bound: Values, moment_order: int) -> Values:
     """Return E[max(lower_bound, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
     bound_pairs = (
         deviation.round(DEVIATION_DECIMALS) + 1j * lower_bound
@@ -141,7 +141,7 @@ def bounded_normal_moment(deviation: Values, lower_bound: Values, power: int) ->
     moment_by_pair = np.empty(len(distinct_pairs))
     for first_pair in range(0, len(distinct_pairs), PAIRS_PER_BLOCK):
         pair_block = distinct_pairs[first_pair : first_pair + PAIRS_PER_BLOCK, None]
-        bounded_powers = np.maximum(pair_block.imag, 1.0 + pair_block.real * NORMAL_GRID) ** power
+        bounded_powers = np.maximum(pair_block.imag, 1.0 + pair_block.real * NORMAL_GRID) ** moment_order
         moment_by_pair[first_pair : first_pair + PAIRS_PER_BLOCK] = (bounded_powers * NORMAL_GRID_WEIGHTS).sum(
             axis=1
         )  # a matrix product would round by its size

@@ -115,19 +115,19 @@ class Phones(Device):
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the mean seconds over rounds, given each client's class and link."""
-        return self._speeds(clients, draws).expect(work)
+        return self._make_speeds(clients, draws).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
-        return self._speeds(clients, draws).sample(clients, work, draws)
+        return self._make_speeds(clients, draws).sample(clients, work, draws)
 
-    def _speeds(self, clients: Ids, draws: Draws) -> DeviceSpeeds:
-        run_draws, batch_time = draws.once(), BATCH_TIMES[self.workload]
+    def _make_speeds(self, clients: Ids, draws: Draws) -> DeviceSpeeds:
+        draws_of_run, batch_time = draws.draws_of_run(), BATCH_TIMES[self.workload]
         cumulative_proportions = np.cumsum(self.proportions)
         phone_class = np.searchsorted(
-            cumulative_proportions / cumulative_proportions[-1], run_draws.uniform("phone")[clients], side="right"
+            cumulative_proportions / cumulative_proportions[-1], draws_of_run.uniform("phone")[clients], side="right"
         )
-        link_index = (len(LINK_SPEEDS) * run_draws.uniform("link")[clients]).astype(np.int64)
+        link_index = (len(LINK_SPEEDS) * draws_of_run.uniform("link")[clients]).astype(np.int64)
         mean_s, deviation_s = (
             self.scale / (1000 * batch_time.batch_size) * np.array(batch_time.phone_ms)[phone_class]
         ).T

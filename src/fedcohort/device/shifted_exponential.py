@@ -54,20 +54,20 @@ class ShiftedExponential(Device):
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the mean seconds over rounds, given each client's lambda_i."""
-        return self._timing(work, self.alpha + self._client_lambdas(clients, draws))
+        return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work in one round, with the random latencies of `draws`."""
         X = draws.exponential("latency")[clients]
-        return self._timing(work, self.alpha + self._client_lambdas(clients, draws) * X)
+        return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws) * X)
 
-    def _client_lambdas(self, clients: Ids, draws: Draws) -> Values:
+    def _draw_client_lambdas(self, clients: Ids, draws: Draws) -> Values:
         if not self.persistent:
             return np.full(len(clients), float(self.lam))
-        client_lambdas: Values = self.lam * draws.once().exponential("device")[clients]
+        client_lambdas: Values = self.lam * draws.draws_of_run().exponential("device")[clients]
         return client_lambdas
 
-    def _timing(self, work: Workload, seconds_factor: Values) -> Timing:
+    def _make_timing(self, work: Workload, seconds_factor: Values) -> Timing:
         zero_seconds = np.zeros(len(seconds_factor))
         unit_seconds = seconds_factor * self.unit_s
         return Timing(

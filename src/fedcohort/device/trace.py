@@ -89,18 +89,18 @@ class Trace(Device):
         Raises:
             DataError: the table has an error.
         """
-        return self._table[0].select_rows(self._rows_of_clients(clients, draws)).expect(work)
+        return self._read_table[0].select_rows(self._assign_device_rows(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
-        return self._table[0].select_rows(self._rows_of_clients(clients, draws)).sample(clients, work, draws)
+        return self._read_table[0].select_rows(self._assign_device_rows(clients, draws)).sample(clients, work, draws)
 
-    def _rows_of_clients(self, clients: Ids, draws: Draws) -> Ids:
+    def _assign_device_rows(self, clients: Ids, draws: Draws) -> Ids:
         """Return the row of the device that stands for each client, in the order of device names, [len(clients)]."""
-        speeds, (n_clients_without_gap, gap_message) = self._table
+        speeds, (n_clients_without_gap, gap_message) = self._read_table
         n_rows = len(speeds.mean_s)
         if self.draw:
-            device_rows: Ids = (n_rows * draws.once().uniform("device")[clients]).astype(np.int64)
+            device_rows: Ids = (n_rows * draws.draws_of_run().uniform("device")[clients]).astype(np.int64)
             return device_rows
         if n_rows < draws.n_clients:
             raise DataError(
@@ -111,14 +111,14 @@ class Trace(Device):
             raise DataError(f"{gap_message}, or set device.draw=true, which draws a row for each client")
         return clients
 
-    def _column_range(self, option: str) -> tuple[str, str]:
+    def _find_column_range(self, option: str) -> tuple[str, str]:
         """Return the interval and the unit of the numbers in an option's column."""
         if option in DEVIATION_OPTIONS:
             return DEVIATION_RANGE, "times the mean"
         return (SECONDS_RANGE, "seconds") if option == "seconds" else (SPEED_RANGE, self.unit)
 
     @cached_property
-    def _table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
+    def _read_table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
         """Read the speeds of all devices in the order of names, and the first gap in the numbers of devices."""
         columns_of_options = {
             option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
@@ -134,7 +134,7 @@ class Trace(Device):
             values_by_option[option] = np.zeros(len(row_order))
             if column_name is not None:
                 values_by_option[option] = trace_table.read_numbers(
-                    device_table, column_name, *self._column_range(option)
+                    device_table, column_name, *self._find_column_range(option)
                 )[row_order]
         mean_s, unit_bytes = values_by_option["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
         downlinks, uplinks = (

@@ -36,8 +36,8 @@ class DrawnLevels:
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw the level of each client's feature noise, [n_clients], once per run."""
         if self.law == "uniform":
-            return self.sigma * draws.once().uniform("feature_noise")
-        client_order = draws.once().generator("feature_noise").permutation(draws.n_clients)
+            return self.sigma * draws.draws_of_run().uniform("feature_noise")
+        client_order = draws.draws_of_run().generator("feature_noise").permutation(draws.n_clients)
         noise_levels = np.zeros(draws.n_clients)
         noise_levels[client_order[: round(self.share * draws.n_clients)]] = self.sigma
         return noise_levels

@@ -73,13 +73,14 @@ def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None
         queued_tasks = None
         if time.monotonic() - last_query_s > QUEUE_INTERVAL_S:
             queued_tasks, last_query_s = slurm.list_tasks(), time.monotonic()
-        records = sweep_folder.read(sweep)  # after the queue: a job that has just ended is not lost
+        records = sweep_folder.read_records(sweep)  # after the queue: a job that has just ended is not lost
         for job_number, task_id in list(open_tasks.items()):
             record = records.get(job_number)
             has_ended = record is not None and record.how != "running"
             if not has_ended and queued_tasks is not None and task_id not in queued_tasks:
                 overrides, folder = (record.words, record.folder) if record else ((), None)
-                sweep_folder.SweepJob(sweep, job_number, overrides, folder).note("failed", reason=LOST_JOB_MESSAGE)
+                lost_job = sweep_folder.SweepJob(sweep, job_number, overrides, folder)
+                lost_job.write_record("failed", reason=LOST_JOB_MESSAGE)
                 has_ended = True
             if has_ended:
                 del open_tasks[job_number]

@@ -194,4 +194,4 @@ def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
     finally:
         if sweep_lock is not None:
             sweep_lock.close()
-        status.log_failed(sweep_folder.read(folder).values())
+        status.log_failed(sweep_folder.read_records(folder).values())

@@ -62,7 +62,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
         compose_config: composes the config. Its errors are failures of the job.
         context: what the jobs of the sweep share.
     """
-    job.note("running")
+    job.write_record("running")
     metric = None
     try:
         composition = compose_config()
@@ -70,7 +70,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
         folder = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
         objective = read_objective(folder, metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
-        job.note("stopped")
+        job.write_record("stopped")
         raise
     except Exception as error:
         interrupts.raise_if_interrupted()  # an import that a signal interrupts may raise any error
@@ -78,11 +78,11 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
         if context.prints_errors:
             log.error("%s", error if is_user_error else traceback.format_exc().rstrip())
         reason = f"{error if is_user_error else describe_unexpected_error(error)}{describe_log(job.folder)}"
-        job.note("failed", reason=reason, kind=type(error).__name__)
+        job.write_record("failed", reason=reason, error_name=type(error).__name__)
         if context.search or metric is not None:
             raise
         return None
-    job.note(job.end, value=objective)
+    job.write_record(job.end, value=objective)
     return objective
 
 

@@ -60,7 +60,7 @@ def run_local(
             if death_text and (record is None or record.how == "running"):
                 folder, start_time = (record.folder, record.began) if record else (None, None)
                 job = SweepJob(context.folder, job_number, tuple(jobs[job_number]), folder, began=start_time)
-                job.note("failed", reason=f"{death_text}{describe_log(folder)}", kind=WORKER_DIED)
+                job.write_record("failed", reason=f"{death_text}{describe_log(folder)}", error_name=WORKER_DIED)
             yield job_number
 
 

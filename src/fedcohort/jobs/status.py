@@ -90,7 +90,7 @@ class SweepStatus:
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
     waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_arrays(sweep))
-    records = dict(sweep_folder.read(sweep))
+    records = dict(sweep_folder.read_records(sweep))
     for job_number, record in records.items() if not waits else ():
         is_running = record.folder is not None and is_locked(record.folder / "run.lock")
         if record.how == "running" and not is_running:  # no process waits for the job or has its run open
@@ -120,7 +120,7 @@ def is_cancelled(sweep: Path) -> bool:
 
 def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
     """Return `job 7 of 18, about 40 min left` for the job `job_number`, from 0 on, that begins."""
-    seconds_left = SweepStatus(plan, sweep_folder.read(sweep), waits=True).seconds_left(time.time())
+    seconds_left = SweepStatus(plan, sweep_folder.read_records(sweep), waits=True).seconds_left(time.time())
     time_left = "" if seconds_left is None else f", about {units.rough_seconds(seconds_left)} left"
     return f"job {job_number + 1} of {len(plan.jobs)}{time_left}"
 

@@ -66,7 +66,7 @@ class Sweep:
         if self.folder is None:
             return []
         records = {n: JobRecord(tuple(overrides), "failed", None, NEVER) for n, overrides in enumerate(self.plan.jobs)}
-        for job_number, record in sweep_folder.read(self.folder).items():
+        for job_number, record in sweep_folder.read_records(self.folder).items():
             records[job_number] = mark_killed_as_failed(record) if record.how == "running" else record
         return [record for _, record in sorted(records.items())]
 
@@ -79,7 +79,7 @@ class Sweep:
             status_command = f"{fedcohort_command('sweep')} status {self.folder.name}"
             log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(array_ids), status_command)
             return 0
-        if not sweep_folder.read(self.folder):
+        if not sweep_folder.read_records(self.folder):
             return 0
         job_records = self.read_jobs()
         log_failed(job_records)
@@ -118,9 +118,10 @@ class Sweep:
         if not is_cancelled(self.folder) and (array_ids := cluster.list_queued_arrays(self.folder)):
             log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(array_ids))
             return exit_code > 0
-        for job_number, record in sweep_folder.read(self.folder).items():  # their processes have ended
+        for job_number, record in sweep_folder.read_records(self.folder).items():  # their processes have ended
             if record.how == "running":
-                SweepJob(self.folder, job_number, record.words, record.folder, began=record.began).note("stopped")
+                job = SweepJob(self.folder, job_number, record.words, record.folder, began=record.began)
+                job.write_record("stopped")
         log.warning("stopped; resume with the same sweep and resume=true")
         return exit_code > 0
 

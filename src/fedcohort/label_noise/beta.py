@@ -49,7 +49,7 @@ class Beta(LabelNoise):
         """Draw each client's probability that a label is wrong, [n_clients]."""
         concentration_factor = self.concentration / 100
         return (
-            draws.once()
+            draws.draws_of_run()
             .generator("label_noise")
             .beta(self.a * concentration_factor, (100 - self.a) * concentration_factor, draws.n_clients)
         )

@@ -45,7 +45,7 @@ class Bimodal(LabelNoise):
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients]."""
-        client_order = draws.once().generator("label_noise").permutation(draws.n_clients)
+        client_order = draws.draws_of_run().generator("label_noise").permutation(draws.n_clients)
         noise_rates = np.full(draws.n_clients, float(self.other))
         noise_rates[client_order[: round(self.share * draws.n_clients)]] = self.rate
         return noise_rates

@@ -12,14 +12,14 @@ def draw_dirichlet(alpha: float, n_variables: int, rng: np.random.Generator) -> 
     The draw is made in logarithms, by Gamma(alpha) = Gamma(alpha + 1) U^(1/alpha): for small alpha every Gamma(alpha)
     underflows to 0.
     """
-    log_u = np.log(1 - rng.random(n_variables))
+    log_uniform_draws = np.log(1 - rng.random(n_variables))
     with np.errstate(over="ignore"):
-        log_gamma = np.log(rng.standard_gamma(alpha + 1, n_variables)) + log_u / alpha
+        log_gamma = np.log(rng.standard_gamma(alpha + 1, n_variables)) + log_uniform_draws / alpha
     max_log_gamma = log_gamma.max()
     if np.isinf(
         max_log_gamma
     ):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
-        return np.asarray((np.arange(n_variables) == log_u.argmax()).astype(np.float64))
+        return np.asarray((np.arange(n_variables) == log_uniform_draws.argmax()).astype(np.float64))
     weights = np.exp(log_gamma - max_log_gamma)
     return np.asarray(weights / weights.sum())
 
@@ -29,5 +29,5 @@ def draw_log_gamma(
 ) -> Float64[np.ndarray, "clients classes"]:
     """Draw logarithms of Gamma(alpha) variables, for any alpha > 0, at least the smallest finite float."""
     with np.errstate(over="ignore"):
-        logarithms = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
-    return np.asarray(np.maximum(logarithms, np.finfo(np.float64).min))
+        log_gammas = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
+    return np.asarray(np.maximum(log_gammas, np.finfo(np.float64).min))

@@ -24,8 +24,8 @@ def cluster_numbers(
     cumulative_sums = np.concatenate([[0.0], np.cumsum(values)])
     cluster_means = np.sort(_draw_centres(values[:, None], n_clusters, rng)[:, 0])
     for _ in range(max_steps):
-        boundaries = np.searchsorted(values, (cluster_means[1:] + cluster_means[:-1]) / 2)
-        interval_edges = np.concatenate([[0], boundaries, [len(values)]])
+        value_boundaries = np.searchsorted(values, (cluster_means[1:] + cluster_means[:-1]) / 2)
+        interval_edges = np.concatenate([[0], value_boundaries, [len(values)]])
         cluster_sizes, cluster_sums = np.diff(interval_edges), np.diff(cumulative_sums[interval_edges])
         next_means = np.where(cluster_sizes > 0, cluster_sums / np.maximum(cluster_sizes, 1), cluster_means)
         if np.array_equal(next_means, cluster_means):
@@ -35,15 +35,15 @@ def cluster_numbers(
 
 
 def cluster_vectors(
-    X: PointMatrix, n_clusters: int, rng: np.random.Generator, restarts: int = 10
+    X: PointMatrix, n_clusters: int, rng: np.random.Generator, n_restarts: int = 10
 ) -> Int64[np.ndarray, "_n"]:
-    """Return the cluster number of each row, below `n_clusters`, by the best of `restarts` runs of k-means.
+    """Return the cluster number of each row, below `n_clusters`, by the best of `n_restarts` runs of k-means.
 
     Clusters are numbered by their first member in lexicographic order, so that the order of rows does not matter.
     """
     row_order = np.lexsort(X.T[::-1])
     sorted_points = X[row_order]
-    lloyd_runs = [_run_lloyd(sorted_points, n_clusters, rng) for _ in range(restarts)]
+    lloyd_runs = [_run_lloyd(sorted_points, n_clusters, rng) for _ in range(n_restarts)]
     _, best_labels = min(lloyd_runs, key=lambda run: run[0])
     _, first_rows = np.unique(best_labels, return_index=True)
     cluster_number = np.empty(best_labels.max(initial=-1) + 1, np.int64)
@@ -67,8 +67,8 @@ def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tup
         if not inertia < previous_inertia * (1 - MIN_IMPROVEMENT):
             break
         previous_inertia = inertia
-        for cluster in np.unique(cluster_of_row):
-            centres[cluster] = X[cluster_of_row == cluster].mean(0)
+        for cluster_number in np.unique(cluster_of_row):
+            centres[cluster_number] = X[cluster_of_row == cluster_number].mean(0)
     return inertia, cluster_of_row
 
 
@@ -77,9 +77,10 @@ def _draw_centres(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> 
     centres = np.empty((n_clusters, X.shape[1]))
     centres[0] = X[rng.integers(len(X))]
     nearest_distances = ((X - centres[0]) ** 2).sum(1)
-    for cluster in range(1, n_clusters):
+    for cluster_number in range(1, n_clusters):
         cumulative_distances = np.cumsum(nearest_distances)
         uniform_draw = rng.random() * cumulative_distances[-1]
-        centres[cluster] = X[min(int(np.searchsorted(cumulative_distances, uniform_draw, side="right")), len(X) - 1)]
-        nearest_distances = np.minimum(nearest_distances, ((X - centres[cluster]) ** 2).sum(1))
+        row = int(np.searchsorted(cumulative_distances, uniform_draw, side="right"))
+        centres[cluster_number] = X[min(row, len(X) - 1)]
+        nearest_distances = np.minimum(nearest_distances, ((X - centres[cluster_number]) ** 2).sum(1))
     return centres

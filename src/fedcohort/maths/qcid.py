@@ -17,11 +17,11 @@ def class_imbalances(class_counts: ClassCounts, added_counts: Values | float = 0
         class_counts: number of samples of each class in each row.
         added_counts: counts that are added to every row, [C].
     """
-    imbalances = np.empty(len(class_counts))
+    row_imbalances = np.empty(len(class_counts))
     for first_row in range(0, len(class_counts), ROWS_PER_BLOCK):
         block_rows = slice(first_row, first_row + ROWS_PER_BLOCK)
-        imbalances[block_rows] = _block_imbalances(class_counts[block_rows] + added_counts)
-    return imbalances
+        row_imbalances[block_rows] = _block_imbalances(class_counts[block_rows] + added_counts)
+    return row_imbalances
 
 
 def _block_imbalances(class_shares: ClassCounts) -> Values:

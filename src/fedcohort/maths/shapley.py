@@ -19,7 +19,7 @@ import numpy as np
 from fedcohort.types import Ids, Values
 
 CoalitionValue = Callable[[Ids], float]
-N_COMPARED, MAX_CHANGE, MIN_VALUE = 10, 0.05, 1e-12
+N_COMPARED_MEANS, MAX_RELATIVE_CHANGE, MIN_VALUE_SCALE = 10, 0.05, 1e-12
 
 
 def shapley_values(
@@ -43,21 +43,21 @@ def shapley_values(
     """
     known_values = dict[frozenset[int], float]()
 
-    def value_of(members: frozenset[int]) -> float:
-        if members not in known_values:
-            coalition_value = value_function(np.array(sorted(members), np.int64))
-            known_values[members] = coalition_value if math.isfinite(coalition_value) else math.nan
-        return known_values[members]
+    def value_of(member_set: frozenset[int]) -> float:
+        if member_set not in known_values:
+            coalition_value = value_function(np.array(sorted(member_set), np.int64))
+            known_values[member_set] = coalition_value if math.isfinite(coalition_value) else math.nan
+        return known_values[member_set]
 
     all_players, phi = frozenset(range(n)), np.zeros(n)
     if not n or abs(value_of(all_players) - value_of(frozenset())) < tolerance:
         return phi
     if n <= max_exact_players:
         for coalition_code in range(2**n):
-            members = frozenset(i for i in range(n) if coalition_code >> i & 1)
-            coalition_weight = 1 / (n * math.comb(n - 1, len(members))) if len(members) < n else 0.0
-            for i in all_players - members:
-                phi[i] += coalition_weight * _difference(value_of(members | {i}), value_of(members))
+            member_set = frozenset(i for i in range(n) if coalition_code >> i & 1)
+            coalition_weight = 1 / (n * math.comb(n - 1, len(member_set))) if len(member_set) < n else 0.0
+            for i in all_players - member_set:
+                phi[i] += coalition_weight * _value_difference(value_of(member_set | {i}), value_of(member_set))
         return phi
     running_means = [phi]
     for permutation_number in range(permutations_per_player * n):
@@ -65,12 +65,12 @@ def shapley_values(
         player_order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
         marginals = marginal_values(value_of, player_order, tolerance)
         phi = phi + (marginals - phi) / (permutation_number + 1)
-        value_scales = np.maximum(np.abs(phi), MIN_VALUE)
+        value_scales = np.maximum(np.abs(phi), MIN_VALUE_SCALE)
         if permutation_number >= n and all(
-            np.mean(np.abs(means - phi) / value_scales) < MAX_CHANGE for means in running_means
+            np.mean(np.abs(means - phi) / value_scales) < MAX_RELATIVE_CHANGE for means in running_means
         ):
             break
-        running_means = [*running_means[1 - N_COMPARED :], phi]
+        running_means = [*running_means[1 - N_COMPARED_MEANS :], phi]
     return phi
 
 
@@ -84,11 +84,11 @@ def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: l
     for i in player_order:
         if abs(final_value - value_of(preceding_players)) < tolerance:
             break
-        marginals[i] = _difference(value_of(preceding_players | {i}), value_of(preceding_players))
+        marginals[i] = _value_difference(value_of(preceding_players | {i}), value_of(preceding_players))
         preceding_players |= {i}
     return marginals
 
 
-def _difference(with_player: float, without_player: float) -> float:
-    difference = with_player - without_player
-    return difference if math.isfinite(difference) else 0.0
+def _value_difference(with_player: float, without_player: float) -> float:
+    value_difference = with_player - without_player
+    return value_difference if math.isfinite(value_difference) else 0.0

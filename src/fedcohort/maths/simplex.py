@@ -26,21 +26,21 @@ def minimise_by_descent(
         max_steps: largest number of steps.
         tolerance: largest change of an entry in the last step.
     """
-    point, lookahead, momentum = start_point, start_point, 1.0
+    current_point, lookahead, momentum_weight = start_point, start_point, 1.0
     for _ in range(max_steps):
         next_point = gradient_step(lookahead)
-        has_converged = np.abs(next_point - point).max() <= tolerance
-        objective_rises = float((lookahead - next_point) @ (next_point - point)) > 0
-        if has_converged and momentum == 1.0:
+        has_converged = np.abs(next_point - current_point).max() <= tolerance
+        objective_rises = float((lookahead - next_point) @ (next_point - current_point)) > 0
+        if has_converged and momentum_weight == 1.0:
             return next_point
         if objective_rises or has_converged:
-            lookahead, momentum = next_point, 1.0
+            lookahead, momentum_weight = next_point, 1.0
         else:
-            next_momentum = (1 + np.sqrt(1 + 4 * momentum**2)) / 2
-            lookahead = next_point + (momentum - 1) / next_momentum * (next_point - point)
-            momentum = float(next_momentum)
-        point = next_point
-    return point
+            next_momentum_weight = (1 + np.sqrt(1 + 4 * momentum_weight**2)) / 2
+            lookahead = next_point + (momentum_weight - 1) / next_momentum_weight * (next_point - current_point)
+            momentum_weight = float(next_momentum_weight)
+        current_point = next_point
+    return current_point
 
 
 def project_onto_simplex(v: Vector) -> Vector:
@@ -60,10 +60,10 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
     """
     centred_rows = (X - X.mean(1, keepdims=True)) / np.sqrt(X.shape[1])
     equal_weights = np.full(len(X), 1 / len(X))
-    trace = float((centred_rows**2).sum())
-    if trace <= 0:
+    gram_trace = float((centred_rows**2).sum())
+    if gram_trace <= 0:
         return equal_weights
-    centred_rows = centred_rows / np.sqrt(trace)  # now the trace is 1
+    centred_rows = centred_rows / np.sqrt(gram_trace)  # now the trace is 1
     step_size = 1 / (float(np.linalg.norm(centred_rows, 2)) ** 2 + relative_ridge)
 
     def gradient_step(lookahead: Vector) -> Vector:
@@ -82,9 +82,9 @@ def project_onto_box_simplex(v: Vector, lower_bounds: Vector, upper_bounds: Vect
     """
     breakpoints = np.concatenate([lower_bounds - v, upper_bounds - v])
     breakpoint_order = np.argsort(breakpoints, kind="stable")
-    breakpoints, slopes = breakpoints[breakpoint_order], np.repeat([1.0, -1.0], len(v))[breakpoint_order]
-    increases = np.cumsum(np.diff(breakpoints) * np.cumsum(slopes)[:-1])
-    sums_at_breakpoints = lower_bounds.sum() + np.concatenate([[0.0], increases])
+    breakpoints, sum_slopes = breakpoints[breakpoint_order], np.repeat([1.0, -1.0], len(v))[breakpoint_order]
+    sum_increases = np.cumsum(np.diff(breakpoints) * np.cumsum(sum_slopes)[:-1])
+    sums_at_breakpoints = lower_bounds.sum() + np.concatenate([[0.0], sum_increases])
     return np.asarray(np.clip(v + np.interp(1.0, sums_at_breakpoints, breakpoints), lower_bounds, upper_bounds))
 
 

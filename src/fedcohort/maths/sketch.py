@@ -34,10 +34,10 @@ def sketch_gradient(
             to one of d sums, with a random factor.
         rng: a generator in the same state for all clients.
     """
-    length = sketch_length(len(gradient), rate)
+    n_bins = sketch_length(len(gradient), rate)
     if not np.isfinite(gradient).all():
-        return np.full(length, np.nan)
+        return np.full(n_bins, np.nan)
     if sketch_kind == "values":
-        return cluster_numbers(gradient, length, rng)
-    bin_of_entry, normal_factors = rng.integers(length, size=len(gradient)), rng.standard_normal(len(gradient))
-    return np.bincount(bin_of_entry, weights=normal_factors * gradient, minlength=length).astype(np.float64)
+        return cluster_numbers(gradient, n_bins, rng)
+    bin_of_entry, normal_factors = rng.integers(n_bins, size=len(gradient)), rng.standard_normal(len(gradient))
+    return np.bincount(bin_of_entry, weights=normal_factors * gradient, minlength=n_bins).astype(np.float64)

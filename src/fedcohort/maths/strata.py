@@ -6,10 +6,10 @@ from jaxtyping import Float64, Int64
 from fedcohort.types import Ids, Values
 
 StratumSizes = Int64[np.ndarray, "h"]
-PerStratum = Float64[np.ndarray, "h"]
+StratumValues = Float64[np.ndarray, "h"]
 
 
-def spread_of_strata(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> PerStratum:
+def strata_deviations(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> StratumValues:
     """Return the standard deviation of the rows of X in each stratum, [n_strata]; 0 for a single row."""
     standard_deviations = np.zeros(n_strata)
     for h in range(n_strata):
@@ -19,19 +19,19 @@ def spread_of_strata(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strat
     return standard_deviations
 
 
-def neyman_targets(stratum_sizes: StratumSizes, deviations: PerStratum, n_draws: int) -> PerStratum:
+def neyman_targets(stratum_sizes: StratumSizes, standard_deviations: StratumValues, n_draws: int) -> StratumValues:
     """Return Neyman's allocation of draws, in proportion to size times deviation, [h]; to size if all deviations are 0.
 
     Args:
         stratum_sizes: number of members of each stratum.
-        deviations: standard deviation of each stratum.
+        standard_deviations: standard deviation of each stratum.
         n_draws: number of draws to allocate.
     """
-    weights = stratum_sizes * (deviations if (stratum_sizes * deviations).sum() > 0 else 1.0)
+    weights = stratum_sizes * (standard_deviations if (stratum_sizes * standard_deviations).sum() > 0 else 1.0)
     return n_draws * weights / max(float(weights.sum()), 1e-300)
 
 
-def round_to_capacity(target_draws: PerStratum, capacity: StratumSizes, n_draws: int) -> StratumSizes:
+def round_to_capacity(target_draws: StratumValues, capacity: StratumSizes, n_draws: int) -> StratumSizes:
     """Round the strata's target numbers of draws to integers of at most `capacity`, [h].
 
     The integers sum to `n_draws` or, if that is less, to the sum of `capacity`. Each stratum with capacity gets one

@@ -21,30 +21,30 @@ from jaxtyping import Int64
 from fedcohort.arrays import Ids, Values
 from fedcohort.draw_log import Draw, DrawLog, is_random
 
-MAX_STEP, STEP_OF_ROOT = 0.2, 0.7  # h is the smaller of the first and the second over the root of m
-LOWEST_NODE = -45.0  # of s
-CHUNK = 1_000_000  # numbers of the integrand in memory
-NEVER = -np.inf
+MAX_STEP, STEP_TIMES_ROOT = 0.2, 0.7  # h is the smaller of the first and the second over the root of m
+MIN_LOG_TIME = -45.0  # of s
+CHUNK_SIZE = 1_000_000  # numbers of the integrand in memory
+LOG_OF_ZERO = -np.inf
 
 
-def set_log_probability(weights: Values, remainder: float) -> float:
+def set_log_probability(weights: Values, remaining_weight: float) -> float:
     """Return log P of drawing the set of clients of these positive weights, in any order.
 
     Args:
         weights: weights of the drawn clients.
-        remainder: sum of the weights in the pool outside of the set, R.
+        remaining_weight: sum of the weights in the pool outside of the set, R.
     """
     from scipy.special import logsumexp
 
     m = len(weights)
-    if not m or remainder <= 0:
+    if not m or remaining_weight <= 0:
         return 0.0
-    step = min(MAX_STEP, STEP_OF_ROOT / math.sqrt(m))
-    nodes = np.arange(LOWEST_NODE, math.log(m + 12 * math.sqrt(m) + 50), step)
-    rates, counts = np.unique(weights / remainder, return_counts=True)
-    chunks = np.array_split(np.exp(nodes), math.ceil(len(nodes) * len(rates) / CHUNK))
-    log_keys = np.concatenate([np.log(-np.expm1(-np.outer(t, rates))) @ counts for t in chunks])
-    return min(float(logsumexp(nodes - np.exp(nodes) + log_keys) + math.log(step)), 0.0)
+    log_step = min(MAX_STEP, STEP_TIMES_ROOT / math.sqrt(m))
+    log_times = np.arange(MIN_LOG_TIME, math.log(m + 12 * math.sqrt(m) + 50), log_step)
+    rates, weight_counts = np.unique(weights / remaining_weight, return_counts=True)
+    time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(rates) / CHUNK_SIZE))
+    log_keys = np.concatenate([np.log(-np.expm1(-np.outer(t, rates))) @ weight_counts for t in time_chunks])
+    return min(float(logsumexp(log_times - np.exp(log_times) + log_keys) + math.log(log_step)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -52,12 +52,12 @@ class CohortLaw:
     """The distribution of a cohort: certain clients, and draws from disjoint pools.
 
     Attributes:
-        certain: sorted ids of the clients that are in each cohort.
+        certain_ids: sorted ids of the clients that are in each cohort.
         draws: draws with more than one possible set.
         reason: why the log does not determine the distribution; "" if it does.
     """
 
-    certain: Ids
+    certain_ids: Ids
     draws: Sequence[Draw]
     reason: str = ""
 
@@ -67,74 +67,74 @@ class CohortLaw:
         return not self.draws and not self.reason
 
     @classmethod
-    def from_log(cls, log: DrawLog, cohort: Ids) -> "CohortLaw":
+    def from_log(cls, draw_log: DrawLog, cohort: Ids) -> "CohortLaw":
         """Return the distribution that drew `cohort`, sorted ids, by the draws of its selection.
 
         The queries and their answers are given. From the first random draw on, the pools must be disjoint: otherwise a
         later pool depends on what was drawn, and the probability is a sum over paths that the log does not hold.
         """
-        draws = [draw for draw in log.draws if not draw.is_query]
-        if log.has_other_randomness:
+        draws = [draw for draw in draw_log.draws if not draw.is_query]
+        if draw_log.has_other_randomness:
             return cls(cohort, (), "it uses random numbers outside of its logged draws")
-        first_random = next((i for i, draw in enumerate(draws) if is_random(draw)), len(draws))
-        drawn = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in draws[first_random:])])
-        random = [draw for draw in draws[first_random:] if is_random(draw)]
-        if not np.isin(drawn, cohort).all():
+        first_random_draw = next((i for i, draw in enumerate(draws) if is_random(draw)), len(draws))
+        drawn_ids = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in draws[first_random_draw:])])
+        random_draws = [draw for draw in draws[first_random_draw:] if is_random(draw)]
+        if not np.isin(drawn_ids, cohort).all():
             return cls(cohort, (), "it draws candidates at random, of which only some train")
         if any(draw.is_dependent for draw in draws):
             return cls(cohort, (), "its later draws depend on its earlier ones")
-        chosen_at_random = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in random)])
-        return cls(np.setdiff1d(cohort, chosen_at_random), random)
+        random_ids = np.concatenate([np.empty(0, np.int64), *(draw.clients for draw in random_draws)])
+        return cls(np.setdiff1d(cohort, random_ids), random_draws)
 
     def log_probability(self, cohort: Ids) -> float:
         """Return log P of a cohort, sorted ids; -inf for one that cannot be drawn."""
-        weights_by_draw = self._split(cohort)
+        weights_by_draw = self._split_weights(cohort)
         if weights_by_draw is None:
-            return NEVER
+            return LOG_OF_ZERO
         return sum(_log_probability(draw, weights) for draw, weights in zip(self.draws, weights_by_draw, strict=True))
 
     def can_draw(self, cohort: Ids) -> bool:
         """Return whether a cohort, sorted ids, has a positive probability."""
-        return self._split(cohort) is not None
+        return self._split_weights(cohort) is not None
 
     @property
     def has_all_weights(self) -> bool:
         """Whether the log has the weights of all clients in the pools, so that each cohort's probability is known."""
-        return all(len(draw.pool) == draw.n_pool for draw in self.draws)
+        return all(len(draw.pool) == draw.pool_size for draw in self.draws)
 
-    def _split(self, cohort: Ids) -> list[Values] | None:
+    def _split_weights(self, cohort: Ids) -> list[Values] | None:
         """Return the weights of the clients that come from each draw; None if the cohort cannot be drawn."""
-        remaining = np.setdiff1d(cohort, self.certain, assume_unique=True)
-        if len(remaining) != len(cohort) - len(self.certain):
+        remaining_ids = np.setdiff1d(cohort, self.certain_ids, assume_unique=True)
+        if len(remaining_ids) != len(cohort) - len(self.certain_ids):
             return None
         weights_by_draw = []
         for draw in self.draws:
-            ids, weights = np.append(draw.clients, draw.pool), np.append(draw.weights, draw.pool_weights)
-            is_member = np.isin(remaining, ids)
-            order = np.argsort(ids, kind="stable")
-            drawn = weights[order[np.searchsorted(ids, remaining[is_member], sorter=order)]]
-            if _count_kinds(drawn) != _count_kinds(draw.weights):
+            pool_ids, pool_weights = np.append(draw.clients, draw.pool), np.append(draw.weights, draw.pool_weights)
+            is_member = np.isin(remaining_ids, pool_ids)
+            id_order = np.argsort(pool_ids, kind="stable")
+            drawn_weights = pool_weights[id_order[np.searchsorted(pool_ids, remaining_ids[is_member], sorter=id_order)]]
+            if _count_weight_kinds(drawn_weights) != _count_weight_kinds(draw.weights):
                 return None
-            weights_by_draw.append(drawn)
-            remaining = remaining[~is_member]
-        return None if len(remaining) else weights_by_draw
+            weights_by_draw.append(drawn_weights)
+            remaining_ids = remaining_ids[~is_member]
+        return None if len(remaining_ids) else weights_by_draw
 
-    def sample(self, n: int, rng: np.random.Generator) -> Int64[np.ndarray, "n cohort"]:
+    def draw_cohorts(self, n: int, rng: np.random.Generator) -> Int64[np.ndarray, "n cohort"]:
         """Return `n` cohorts, each with sorted ids; needs the weights of all clients of the pools."""
-        return np.stack([self._sample_one(rng) for _ in range(n)])
+        return np.stack([self._draw_cohort(rng) for _ in range(n)])
 
-    def _sample_one(self, rng: np.random.Generator) -> Ids:
-        clients = [self.certain]
+    def _draw_cohort(self, rng: np.random.Generator) -> Ids:
+        clients = [self.certain_ids]
         for draw in self.draws:
-            noise = rng.standard_exponential(len(draw.pool))
+            exponential_draws = rng.standard_exponential(len(draw.pool))
             is_zero = draw.pool_weights == 0
-            keys = noise / np.where(is_zero, 1.0, draw.pool_weights)  # 0 for infinite weights
-            order = np.lexsort((keys, is_zero)) if is_zero.any() else np.argsort(keys)
-            clients.append(draw.pool[order[: len(draw.clients)]])
+            draw_keys = exponential_draws / np.where(is_zero, 1.0, draw.pool_weights)  # 0 for infinite weights
+            draw_order = np.lexsort((draw_keys, is_zero)) if is_zero.any() else np.argsort(draw_keys)
+            clients.append(draw.pool[draw_order[: len(draw.clients)]])
         return np.sort(np.concatenate(clients))
 
 
-def _count_kinds(weights: Values) -> tuple[int, int, int]:
+def _count_weight_kinds(weights: Values) -> tuple[int, int, int]:
     """Return the numbers of infinite, of positive finite and of zero weights."""
     n_infinite, n_zero = int(np.count_nonzero(np.isinf(weights))), int(np.count_nonzero(weights == 0))
     return n_infinite, len(weights) - n_infinite - n_zero, n_zero
@@ -145,6 +145,6 @@ def _log_probability(draw: Draw, weights: Values) -> float:
     if n_zero := int(np.count_nonzero(weights == 0)):  # all clients of positive weight are drawn as well
         from scipy.special import gammaln
 
-        return float(gammaln(n_zero + 1) + gammaln(draw.n_zero - n_zero + 1) - gammaln(draw.n_zero + 1))
-    positive = weights[np.isfinite(weights)]
-    return set_log_probability(positive, draw.total - float(positive.sum()))
+        return float(gammaln(n_zero + 1) + gammaln(draw.n_zero_weights - n_zero + 1) - gammaln(draw.n_zero_weights + 1))
+    positive_weights = weights[np.isfinite(weights)]
+    return set_log_probability(positive_weights, draw.weight_sum - float(positive_weights.sum()))

@@ -51,10 +51,10 @@ def cut_ward_tree(client_masses: Ids, tree: Float64[np.ndarray, "merges 4"], cap
     """
     merged_nodes = tree[:, :2].astype(np.int64)
     node_mass = np.concatenate([client_masses, np.zeros(len(merged_nodes), np.int64)])
-    for node, child_nodes in enumerate(merged_nodes, len(client_masses)):
-        node_mass[node] = node_mass[child_nodes].sum()
+    for node_number, child_nodes in enumerate(merged_nodes, len(client_masses)):
+        node_mass[node_number] = node_mass[child_nodes].sum()
     cluster_of_node = np.arange(len(node_mass))
-    for node in range(len(node_mass) - 1, len(client_masses) - 1, -1):
-        if node_mass[node] <= capacity:
-            cluster_of_node[merged_nodes[node - len(client_masses)]] = cluster_of_node[node]
+    for node_number in range(len(node_mass) - 1, len(client_masses) - 1, -1):
+        if node_mass[node_number] <= capacity:
+            cluster_of_node[merged_nodes[node_number - len(client_masses)]] = cluster_of_node[node_number]
     return cluster_of_node[: len(client_masses)]

@@ -61,8 +61,8 @@ class TokenModel(Model):
     reads_symbols: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        for option in ("embedding", "hidden", "layers"):
-            ranges.integer(option, getattr(self, option), "[1, inf)")
+        for option_name in ("embedding", "hidden", "layers"):
+            ranges.integer(option_name, getattr(self, option_name), "[1, inf)")
 
 
 def require_sequences(model_name: str, sample_shape: tuple[int, ...]) -> None:
@@ -86,17 +86,17 @@ def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int
     return sample_shape
 
 
-def check_norm(norm: str, groups: int, layer_channels: Iterable[int]) -> None:
+def check_norm_groups(norm: str, groups: int, channels_by_layer: Iterable[int]) -> None:
     """Check the options of a normalisation layer.
 
     Args:
         norm: must be "group" or "batch".
         groups: groups of channels; with group norm it must divide the channels of every layer.
-        layer_channels: channels of the normalised layers.
+        channels_by_layer: channels of the normalised layers.
     """
     ranges.choice("norm", norm, "group", "batch")
     ranges.integer("groups", groups, "[1, inf)")
-    channel_counts = sorted(set(layer_channels))
+    channel_counts = sorted(set(channels_by_layer))
     if norm == "group" and any(channel_count % groups for channel_count in channel_counts):
         allowed_text = f"a divisor of every layer's channels ({', '.join(map(str, channel_counts))})"
         raise ranges.range_error("groups", allowed_text, groups)

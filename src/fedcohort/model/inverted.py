@@ -29,10 +29,10 @@ class InvertedResidual(nn.Module):
     ) -> None:
         super().__init__()
         inner_channels = in_channels * expansion
-        expanding = [_norm_conv(in_channels, inner_channels, 1, 1, 1, norm_name, groups)] if expansion > 1 else []
-        depthwise = _norm_conv(inner_channels, inner_channels, 3, stride, inner_channels, norm_name, groups)
+        pointwise = [_make_conv(in_channels, inner_channels, 1, 1, 1, norm_name, groups)] if expansion > 1 else []
+        depthwise = _make_conv(inner_channels, inner_channels, 3, stride, inner_channels, norm_name, groups)
         projection = nn.Conv2d(inner_channels, out_channels, 1, bias=False)
-        self.conv = nn.Sequential(*expanding, depthwise, projection, norms.make_norm(norm_name, groups, out_channels))
+        self.conv = nn.Sequential(*pointwise, depthwise, projection, norms.make_norm(norm_name, groups, out_channels))
         self.is_residual = stride == 1 and in_channels == out_channels
 
     def forward(self, x: Tensor) -> Tensor:
@@ -40,7 +40,7 @@ class InvertedResidual(nn.Module):
         return x + block_output if self.is_residual else block_output
 
 
-def _norm_conv(
+def _make_conv(
     in_channels: int, out_channels: int, kernel_size: int, stride: int, conv_groups: int, norm_name: str, groups: int
 ) -> nn.Sequential:
     """Return a convolution with `conv_groups` groups of channels, followed by normalisation and ReLU6."""
@@ -63,14 +63,14 @@ def make_layers(
         groups: groups of channels in each layer of group norm.
     """
     stem_channels, *stage_channels, last_channels = layer_channels
-    features: list[nn.Module] = [_norm_conv(image_channels, stem_channels, 3, 2, 1, norm_name, groups)]
+    features: list[nn.Module] = [_make_conv(image_channels, stem_channels, 3, 2, 1, norm_name, groups)]
     in_channels = stem_channels
     for (expansion, n_blocks, stride), out_channels in zip(STAGE_SETTINGS, stage_channels, strict=True):
         for block_index in range(n_blocks):
             block_stride = 1 if block_index else stride
             features.append(InvertedResidual(in_channels, out_channels, block_stride, expansion, norm_name, groups))
             in_channels = out_channels
-    features.append(_norm_conv(in_channels, last_channels, 1, 1, 1, norm_name, groups))
+    features.append(_make_conv(in_channels, last_channels, 1, 1, 1, norm_name, groups))
     classifier = nn.Sequential(OrderedDict({"1": nn.Linear(last_channels, n_classes)}))  # torchvision has dropout at 0
     layers = {"features": nn.Sequential(*features), "pool": nn.AdaptiveAvgPool2d(1), "flatten": nn.Flatten()}
     network = nn.Sequential(OrderedDict[str, nn.Module](layers, classifier=classifier))

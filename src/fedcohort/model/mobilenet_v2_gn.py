@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fedcohort import ranges
-from fedcohort.model.base import Model, Network, check_norm, require_images
+from fedcohort.model.base import Model, Network, check_norm_groups, require_images
 
 CHANNELS_AT_WIDTH_1 = (32, 16, 24, 32, 64, 96, 160, 320)  # of the stem and the stages, at width 1
 LAST_CHANNELS, MAX_EXPANSION, CHANNEL_STEP = 1280, 6, 8
@@ -41,7 +41,7 @@ class MobileNetV2(Model):
     def __post_init__(self) -> None:
         ranges.number("width", self.width, "(0, 10]")
         inner_channels = {MAX_EXPANSION * width for width in self.layer_channels[1:-2]}
-        check_norm(self.norm, self.groups, {*self.layer_channels, *inner_channels})
+        check_norm_groups(self.norm, self.groups, {*self.layer_channels, *inner_channels})
         ranges.text("weights", self.weights, allow_null=True)
         if self.weights is not None and not Path(self.weights).is_file():
             raise ranges.range_error("weights", "the path of a file, or null", self.weights)

@@ -125,7 +125,7 @@ class Module(Model):
             allowed_text = "a class or function that makes an nn.Module"
             raise ranges.range_error("model.path", allowed_text, type(network).__name__)
         if self.head is not None:
-            network.register_forward_hook(lambda _network, _inputs, outputs: outputs[self.head])
+            network.register_forward_hook(lambda _network, _inputs, logits: logits[self.head])
         return network
 
     def _fill_arguments(self, factory: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
@@ -142,10 +142,10 @@ class Module(Model):
         parameter_by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         user_values = dict(self.args or {})
         accepts_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        unknown = next((name for name in user_values if name not in parameter_by_name and not accepts_any_name), None)
-        if unknown is not None:
-            hint = _suggestion(unknown, parameter_by_name)
-            raise OptionError(f"model.args: {self.path} has no parameter {unknown!r}{hint}")
+        bad_name = next((name for name in user_values if name not in parameter_by_name and not accepts_any_name), None)
+        if bad_name is not None:
+            name_hint = _suggest_name(bad_name, parameter_by_name)
+            raise OptionError(f"model.args: {self.path} has no parameter {bad_name!r}{name_hint}")
         arguments = {name: value for name, value in data_values.items() if name in parameter_by_name} | user_values
         required_names = (name for name, p in parameter_by_name.items() if p.default is p.empty)
         if missing_name := next((name for name in required_names if name not in arguments), None):
@@ -168,32 +168,32 @@ def _require_module(module_name: str) -> None:
         module_spec = None
     if module_spec is None:
         file_names = sorted(path.stem for path in Path.cwd().glob("*.py"))
-        file_hint = _suggestion(module_name, file_names, "Python files there: ") if file_names else ""
+        file_hint = _suggest_name(module_name, file_names, "Python files there: ") if file_names else ""
         raise OptionError(
             f"path: there is no module {module_name!r} in the working folder {working_folder} or on "
             f"PYTHONPATH{file_hint}"
         )
 
 
-def _load_factory(path: str) -> Callable[..., object]:
-    module_name, _, factory_name = path.rpartition(".")
+def _load_factory(factory_path: str) -> Callable[..., object]:
+    module_name, _, factory_name = factory_path.rpartition(".")
     try:
         module = importlib.import_module(module_name)
     except Exception as error:
         cause_text = _describe_cause(error, module_name)
-        raise OptionError(f"model.path={path}: importing {module_name} raises {cause_text}") from error
+        raise OptionError(f"model.path={factory_path}: importing {module_name} raises {cause_text}") from error
     factory = getattr(module, factory_name, None)
     if hasattr(factory, "state_dict") and not inspect.isclass(factory):
-        message_start = f"model.path={path} is a network, but each run must build a new one"
+        message_start = f"model.path={factory_path} is a network, but each run must build a new one"
         raise OptionError(f"{message_start}: name its class, or a function that returns a new network")
     if not callable(factory):
         class_names = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
-        hint = _suggestion(factory_name, class_names, "it has ")
-        raise OptionError(f"model.path={path}: {module_name} has no class {factory_name!r}{hint}")
+        class_hint = _suggest_name(factory_name, class_names, "it has ")
+        raise OptionError(f"model.path={factory_path}: {module_name} has no class {factory_name!r}{class_hint}")
     return typing.cast(Callable[..., object], factory)
 
 
-def _suggestion(unknown_name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
+def _suggest_name(unknown_name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
     """Return the end of a message about an unknown name.
 
     Args:

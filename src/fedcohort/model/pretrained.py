@@ -31,15 +31,16 @@ def load_weights(network: nn.Module, path: Path, classifier_prefix: str) -> None
     if all(name in weights and weights[name].shape[1:] == tensor.shape[1:] for name, tensor in classifier.items()):
         weights |= {name: tensor for name, tensor in classifier.items() if weights[name].shape != tensor.shape}
     weights = {name: w for name, w in weights.items() if name in initial_weights or not name.endswith(BN_STATISTICS)}
-    problems = [f"{name} is missing in the file" for name in initial_weights if name not in weights]
-    problems += [f"{name} is not in the network" for name in weights if name not in initial_weights]
+    errors = [f"{name} is missing in the file" for name in initial_weights if name not in weights]
+    errors += [f"{name} is not in the network" for name in weights if name not in initial_weights]
     for name, tensor in initial_weights.items():
         if name in weights and (shape := weights[name].shape) != tensor.shape:
-            problems.append(f"{name} has shape {list(shape)} in the file and {list(tensor.shape)} in the network")
-    if problems:
-        more_text = f", and {len(problems) - MAX_TENSORS_LISTED} more" if len(problems) > MAX_TENSORS_LISTED else ""
+            errors.append(f"{name} has shape {list(shape)} in the file and {list(tensor.shape)} in the network")
+    if errors:
+        more_text = f", and {len(errors) - MAX_TENSORS_LISTED} more" if len(errors) > MAX_TENSORS_LISTED else ""
         raise OptionError(
-            f"model.weights={path}: the weights don't fit: {'; '.join(problems[:MAX_TENSORS_LISTED])}{more_text}"
+            f"model.weights={path}: the weights don't fit: {'; '.join(errors[:MAX_TENSORS_LISTED])}{more_text}. "
+            "Choose a file of the same network, or model.weights=null"
         )
     network.load_state_dict(weights)
 

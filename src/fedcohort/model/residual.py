@@ -28,8 +28,8 @@ class BasicBlock(nn.Module):
         self.norm2 = norms.make_norm(norm_name, groups, out_channels)
         self.shortcut = nn.Sequential()
         if stride > 1 or in_channels != out_channels:
-            projection = nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(projection, norms.make_norm(norm_name, groups, out_channels))
+            shortcut_projection = nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
+            self.shortcut = nn.Sequential(shortcut_projection, norms.make_norm(norm_name, groups, out_channels))
 
     def forward(self, x: Tensor) -> Tensor:
         block_output = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))

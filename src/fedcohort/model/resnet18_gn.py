@@ -10,7 +10,7 @@ pixel of a small image. 32 groups are those of Wu and He. Details are in `model.
 
 from dataclasses import dataclass
 
-from fedcohort.model.base import Model, Network, check_norm, require_images
+from fedcohort.model.base import Model, Network, check_norm_groups, require_images
 
 STAGE_CHANNELS, BLOCKS_PER_STAGE = (64, 128, 256, 512), 2  # channels of each stage, blocks in each
 MIN_SIDE = 2 ** (len(STAGE_CHANNELS) - 1)  # pixels of a side: every stage but the first halves it
@@ -29,7 +29,7 @@ class ResNet18(Model):
     groups: int
 
     def __post_init__(self) -> None:
-        check_norm(self.norm, self.groups, STAGE_CHANNELS)
+        check_norm_groups(self.norm, self.groups, STAGE_CHANNELS)
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         channels, *_ = require_images("resnet18_gn", shape, MIN_SIDE)

@@ -11,7 +11,7 @@ narrower or wider than the paper's networks. Details are in `model.residual`.
 from dataclasses import dataclass
 
 from fedcohort import ranges
-from fedcohort.model.base import Model, Network, check_norm, require_images
+from fedcohort.model.base import Model, Network, check_norm_groups, require_images
 
 N_STAGES, BLOCKS_PER_STAGE = 3, 1  # blocks in each
 MIN_SIDE = 2 ** (N_STAGES - 1)  # pixels of a side: every stage but the first halves it
@@ -33,7 +33,7 @@ class ResNet8(Model):
 
     def __post_init__(self) -> None:
         ranges.integer("width", self.width, "[1, inf)")
-        check_norm(self.norm, self.groups, self.stage_channels)
+        check_norm_groups(self.norm, self.groups, self.stage_channels)
 
     @property
     def stage_channels(self) -> tuple[int, ...]:

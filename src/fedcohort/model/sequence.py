@@ -68,8 +68,8 @@ class PerPositionLstm(TokenLstm):
 
     def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__(n_tokens, embedding, hidden, layers)
-        for name, parameter in self.named_parameters():
-            if name.startswith("lstm.bias"):
+        for parameter_name, parameter in self.named_parameters():
+            if parameter_name.startswith("lstm.bias"):
                 nn.init.zeros_(parameter)
             else:
                 nn.init.uniform_(parameter, -MAX_INITIAL_WEIGHT, MAX_INITIAL_WEIGHT)

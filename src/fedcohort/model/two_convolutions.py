@@ -17,8 +17,8 @@ def make_layers(
     in_channels, height, width = image_shape
     n_features = channels[1] * (height // 4) * (width // 4)
     layers: list[nn.Module] = []
-    for n_in, n_out in ((in_channels, channels[0]), channels):
-        layers += [nn.Conv2d(n_in, n_out, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
+    for in_channels_of_layer, n_out in ((in_channels, channels[0]), channels):
+        layers += [nn.Conv2d(in_channels_of_layer, n_out, 5, padding=2), nn.ReLU(), nn.MaxPool2d(2)]
     layers.append(nn.Flatten())
     if dense:
         layers += [nn.Linear(n_features, dense), nn.ReLU()]

@@ -39,8 +39,8 @@ from fedcohort.partition.attribute_tables import (
     Counts,
     GroupSizes,
     check_group_sizes,
-    tables_with_data_margins,
-    tables_with_even_margins,
+    make_data_margin_tables,
+    make_even_margin_tables,
 )
 from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.tables import draw_by_table, equal_sizes, require_samples_for_clients
@@ -93,12 +93,12 @@ class Attribute(Partition):
 
         Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a group.
         """
-        group_of_sample, group_sizes = _pairs(sample_pool)
+        group_of_sample, group_sizes = count_group_samples(sample_pool)
         if self.counts:
-            table = self._tables_of_option(group_sizes, n_clients)
+            table = self._read_count_tables(group_sizes, n_clients)
         else:
             K = require_samples_for_clients("attribute", n_clients, len(sample_pool))
-            table = self._tables_of_rule(group_sizes, self.default_sizes(len(sample_pool), K), rng.permutation(K))
+            table = self._make_count_tables(group_sizes, self.default_sizes(len(sample_pool), K), rng.permutation(K))
         return draw_by_table(group_of_sample, table, rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
@@ -106,9 +106,9 @@ class Attribute(Partition):
 
         Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a group.
         """
-        group_of_sample, group_sizes = _pairs(sample_pool)
+        group_of_sample, group_sizes = count_group_samples(sample_pool)
         clients = rng.permutation(len(sizes))
-        return draw_by_table(group_of_sample, self._tables_of_rule(group_sizes, sizes[clients], clients), rng)
+        return draw_by_table(group_of_sample, self._make_count_tables(group_sizes, sizes[clients], clients), rng)
 
     def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
         """Return the clients' numbers of samples, int64 [n_clients]; only their proportions if margins=even.
@@ -126,20 +126,20 @@ class Attribute(Partition):
         )
         return np.concatenate([np.full(n_skewed, client_size), correlated_sizes])
 
-    def _tables_of_option(self, group_sizes: GroupSizes, n_clients: int | None) -> Counts:
+    def _read_count_tables(self, group_sizes: GroupSizes, n_clients: int | None) -> Counts:
         """Return the tables of the option `counts`; raise `OptionError` if clients or data do not match them."""
-        table = np.array(self.counts, dtype=np.int64)
-        if n_clients not in (None, len(table)):
-            message_start = f"clients={n_clients}, but partition.counts has tables for {len(table)} clients"
-            raise OptionError(f"{message_start}; feasible: clients={len(table)}")
-        if table.shape[1:] != group_sizes.shape:
-            shapes = [f"{C} classes and {A} attributes" for C, A in (table.shape[1:], group_sizes.shape)]
-            raise OptionError(f"partition.counts has tables of {shapes[0]}, but the data have {shapes[1]}")
+        count_tables = np.array(self.counts, dtype=np.int64)
+        if n_clients not in (None, len(count_tables)):
+            message_start = f"clients={n_clients}, but partition.counts has tables for {len(count_tables)} clients"
+            raise OptionError(f"{message_start}; feasible: clients={len(count_tables)}")
+        if count_tables.shape[1:] != group_sizes.shape:
+            shape_texts = [f"{C} classes and {A} attributes" for C, A in (count_tables.shape[1:], group_sizes.shape)]
+            raise OptionError(f"partition.counts has tables of {shape_texts[0]}, but the data have {shape_texts[1]}")
         categories = (np.arange(group_sizes.shape[0]), np.arange(group_sizes.shape[1]))
-        check_group_sizes(table.sum(0), group_sizes, "fewer of them in partition.counts", categories)
-        return table
+        check_group_sizes(count_tables.sum(0), group_sizes, "fewer of them in partition.counts", categories)
+        return count_tables
 
-    def _tables_of_rule(self, group_sizes: GroupSizes, sizes: Ids, clients: Ids) -> Counts:
+    def _make_count_tables(self, group_sizes: GroupSizes, sizes: Ids, clients: Ids) -> Counts:
         """Return the tables of the clients' samples by class and attribute that the rule gives, [K, C, A].
 
         Args:
@@ -148,17 +148,17 @@ class Attribute(Partition):
             clients: id of the client that each of `sizes` belongs to.
         """
         categories = (np.flatnonzero(group_sizes.sum(1)), np.flatnonzero(group_sizes.sum(0)))
-        C, A = (len(ids) for ids in categories)
+        C, A = (len(category_ids) for category_ids in categories)
         dominant_values: list[list[int]] = []
         for skew_kind, n, n_values in zip(("ci", "ai", "sc"), self._count_kinds(len(sizes)), (C, A, A), strict=True):
             dominant_values.append([0 if self.left == skew_kind else j % n_values for j in range(n)])
-        make_tables = tables_with_even_margins if self.margins == "even" else tables_with_data_margins
-        table: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
+        make_tables = make_even_margin_tables if self.margins == "even" else make_data_margin_tables
+        count_tables: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
         present_group_sizes = group_sizes[np.ix_(*categories)]
-        table[np.ix_(clients, *categories)] = make_tables(
+        count_tables[np.ix_(clients, *categories)] = make_tables(
             present_group_sizes, sizes, dominant_values, self.share, categories
         )
-        return table
+        return count_tables
 
     def _count_kinds(self, n_clients: int) -> tuple[int, int, int]:
         """Return the numbers of clients with class imbalance, attribute imbalance and spurious correlation."""
@@ -179,7 +179,7 @@ class Attribute(Partition):
             raise ranges.range_error("counts", allowed_form, self.counts)
 
 
-def _pairs(sample_pool: SamplePool) -> tuple[Ids, GroupSizes]:
+def count_group_samples(sample_pool: SamplePool) -> tuple[Ids, GroupSizes]:
     """Return each sample's group number, class * n_attributes + attribute, and the group sizes [classes, attributes].
 
     Raises `DataError` if the data have no attributes.
@@ -189,6 +189,6 @@ def _pairs(sample_pool: SamplePool) -> tuple[Ids, GroupSizes]:
             "partition=attribute splits samples by class and attribute, but these data have no attributes; choose "
             "dataset=waterbirds, dataset=spawrious or dataset=celeba (dataset.attribute=Male), or another partition"
         )
-    shape = (sample_pool.n_classes, sample_pool.n_attributes)
+    table_shape = (sample_pool.n_classes, sample_pool.n_attributes)
     group_of_sample = sample_pool.labels * sample_pool.n_attributes + sample_pool.attribute
-    return group_of_sample, np.bincount(group_of_sample, minlength=shape[0] * shape[1]).reshape(shape)
+    return group_of_sample, np.bincount(group_of_sample, minlength=table_shape[0] * table_shape[1]).reshape(table_shape)

@@ -19,7 +19,7 @@ MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`star
 DominantValues = Sequence[Sequence[int]]
 
 
-def tables_with_even_margins(
+def make_even_margin_tables(
     group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: Categories
 ) -> Counts:
     """Return the clients' samples by class and attribute with margins=even, [K, C, A].
@@ -35,10 +35,10 @@ def tables_with_even_margins(
         OptionError: the data have too few samples of a group.
     """
     (C, A), n_clients, relative_sizes = group_sizes.shape, len(sizes), sizes / sizes.max()
-    classes, attributes, shifts = dominant_values
+    classes, attributes, attribute_shifts = dominant_values
     ci = [np.outer(peaked_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in classes]
     ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in attributes]
-    sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in shifts]
+    sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in attribute_shifts]
     P = np.stack([*ci, *ai, *sc])
     n_needed = (relative_sizes[:, None, None] * P).sum(0)
     max_client_sizes = np.divide(group_sizes, n_needed, out=np.full(group_sizes.shape, np.inf), where=n_needed > 0)
@@ -61,7 +61,7 @@ def tables_with_even_margins(
     return table
 
 
-def tables_with_data_margins(
+def make_data_margin_tables(
     group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: Categories
 ) -> Counts:
     """Return the clients' samples by class and attribute with margins=data, [K, C, A].
@@ -78,22 +78,22 @@ def tables_with_data_margins(
     """
     classes, attributes, _ = dominant_values
     group_shares, n_skewed = group_sizes / group_sizes.sum(), len(classes) + len(attributes)
-    ci = [_skew_row(group_shares, c, p_dominant) for c in classes]
-    ai = [_skew_row(group_shares.T, b, p_dominant).T for b in attributes]
-    tables: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
+    ci = [_skewed_table(group_shares, c, p_dominant) for c in classes]
+    ai = [_skewed_table(group_shares.T, b, p_dominant).T for b in attributes]
+    count_tables: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
     if n_skewed:
-        tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))
-    skewed_counts = tables.sum(0)
+        count_tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))
+    skewed_counts = count_tables.sum(0)
     check_group_sizes(skewed_counts, group_sizes, "a smaller partition.share, partition.ci or partition.ai", categories)
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
     remaining_groups = np.repeat(np.arange(group_sizes.size), (group_sizes - skewed_counts).ravel())
     clients_by_size = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
-    for k, positions in zip(clients_by_size, spread_evenly(sizes[clients_by_size]), strict=True):
-        tables[k] = np.bincount(remaining_groups[positions], minlength=group_sizes.size).reshape(group_sizes.shape)
-    return tables
+    for k, rows in zip(clients_by_size, spread_evenly(sizes[clients_by_size]), strict=True):
+        count_tables[k] = np.bincount(remaining_groups[rows], minlength=group_sizes.size).reshape(group_sizes.shape)
+    return count_tables
 
 
-def _skew_row(group_shares: Shares, skewed_row: int, p_dominant: float) -> Shares:
+def _skewed_table(group_shares: Shares, skewed_row: int, p_dominant: float) -> Shares:
     """Return shares with the sum `p_dominant` in one row, and unchanged proportions between and within the other rows.
 
     Args:
@@ -115,18 +115,18 @@ def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Valu
     return probabilities
 
 
-def check_group_sizes(n_needed: GroupSizes, group_sizes: GroupSizes, remedy: str, categories: Categories) -> None:
+def check_group_sizes(n_needed: GroupSizes, group_sizes: GroupSizes, remedy_text: str, categories: Categories) -> None:
     """Raise `OptionError` if clients need more samples of a group than the data have.
 
     Args:
         n_needed: samples that clients need by class and attribute, [C, A].
         group_sizes: samples of the data, [C, A].
-        remedy: feasible options, for the message.
+        remedy_text: feasible options, for the message.
         categories: ids of the rows and columns, for the message.
     """
     if (n_needed > group_sizes).any():
-        y, a = (int(index[0]) for index in np.nonzero(n_needed > group_sizes))
+        y, a = (int(nonzero_index[0]) for nonzero_index in np.nonzero(n_needed > group_sizes))
         raise OptionError(
             f"the clients need {n_needed[y, a]} training samples of class {categories[0][y]} with attribute "
-            f"{categories[1][a]}, but there are {group_sizes[y, a]} apart from server_val; feasible: {remedy}"
+            f"{categories[1][a]}, but there are {group_sizes[y, a]} apart from server_val; feasible: {remedy_text}"
         )

@@ -59,11 +59,11 @@ class Dirichlet(Partition):
         class_samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
         for c in range(sample_pool.n_classes):
             class_rows = rng.permutation(np.flatnonzero(sample_pool.labels == c))
-            cuts = np.rint(np.cumsum(draw_dirichlet(self.alpha, K, rng))[:-1] * len(class_rows)).astype(np.int64)
-            for k, class_samples in enumerate(np.split(class_rows, np.minimum(cuts, len(class_rows)))):
+            cut_points = np.rint(np.cumsum(draw_dirichlet(self.alpha, K, rng))[:-1] * len(class_rows)).astype(np.int64)
+            for k, class_samples in enumerate(np.split(class_rows, np.minimum(cut_points, len(class_rows)))):
                 class_samples_of_clients[k].append(class_samples)
         client_samples = [rng.permutation(np.concatenate(client_pieces)) for client_pieces in class_samples_of_clients]
-        return [np.sort(positions) for positions in tables.enlarge_small_parts(client_samples, self.min_samples)]
+        return [np.sort(sample_ids) for sample_ids in tables.enlarge_small_parts(client_samples, self.min_samples)]
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn.
@@ -81,5 +81,5 @@ class Dirichlet(Partition):
         class_shares = tables.scale_to_margins(
             draw_log_gamma(self.alpha, (K, len(classes)), rng), sizes, class_sizes[classes]
         )
-        table = tables.round_to_margins(class_shares, sizes, class_sizes[classes])
-        return tables.draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)
+        count_table = tables.round_to_margins(class_shares, sizes, class_sizes[classes])
+        return tables.draw_by_table(np.searchsorted(classes, sample_pool.labels), count_table, rng)

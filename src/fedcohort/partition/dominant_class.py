@@ -26,7 +26,7 @@ from fedcohort.partition.tables import equal_sizes, require_samples_for_clients,
 from fedcohort.types import Ids
 
 Counts = Int64[np.ndarray, "clients classes"]
-UNIFORM = -1  # the "dominant class" of a client that has none
+NO_CLASS = -1  # the "dominant class" of a client that has none
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class SplitPlan:
     clients: Ids
     classes: Ids
 
-    def count_dominant(self, dominant_share: float) -> Ids:
+    def count_dominant_samples(self, dominant_share: float) -> Ids:
         """Return the number of samples of its dominant class that each client has if it is skewed, [K].
 
         Args:
@@ -53,15 +53,15 @@ class SplitPlan:
         """
         return np.rint(dominant_share * self.sizes).astype(np.int64)
 
-    def choose_dominant(self, n_skewed: int, dominant_share: float) -> Ids | None:
-        """Return each client's dominant class, [K], or UNIFORM; None if the classes have too few samples.
+    def choose_dominant_classes(self, n_skewed: int, dominant_share: float) -> Ids | None:
+        """Return each client's dominant class, [K], or NO_CLASS; None if the classes have too few samples.
 
         Args:
             n_skewed: number of clients with a dominant class.
             dominant_share: fraction of a skewed client's samples that have its dominant class.
         """
-        n_unassigned, n_dominant = self.class_sizes.copy(), self.count_dominant(dominant_share)
-        dominant_classes = np.full(len(self.sizes), UNIFORM)
+        n_unassigned, n_dominant = self.class_sizes.copy(), self.count_dominant_samples(dominant_share)
+        dominant_classes = np.full(len(self.sizes), NO_CLASS)
         class_shift = 0
         for k in self.clients[:n_skewed]:
             class_order = np.roll(self.classes, -class_shift)
@@ -73,29 +73,30 @@ class SplitPlan:
             class_shift = (class_shift + int(candidate_positions[0]) + 1) % len(self.classes)
         return (
             dominant_classes
-            if (self.count_other(dominant_classes, dominant_share) <= n_unassigned.sum() - n_unassigned).all()
+            if (self.count_other_samples(dominant_classes, dominant_share) <= n_unassigned.sum() - n_unassigned).all()
             else None
         )
 
-    def count_other(self, dominant_classes: Ids, dominant_share: float) -> Ids:
+    def count_other_samples(self, dominant_classes: Ids, dominant_share: float) -> Ids:
         """Return for each class the number of samples of other classes that the clients dominated by it need, [C]."""
-        is_skewed = dominant_classes != UNIFORM
-        n_other = (self.sizes - self.count_dominant(dominant_share))[is_skewed]
+        is_skewed = dominant_classes != NO_CLASS
+        n_other = (self.sizes - self.count_dominant_samples(dominant_share))[is_skewed]
         return np.bincount(dominant_classes[is_skewed], n_other, len(self.class_sizes)).astype(np.int64)
 
-    def counts(self, dominant_classes: Ids, p_dominant: float, rng: np.random.Generator) -> Counts:
+    def draw_count_table(self, dominant_classes: Ids, p_dominant: float, rng: np.random.Generator) -> Counts:
         """Return the number of samples of each class that each skewed client gets, [K, C]; 0 for the other clients.
 
         Args:
-            dominant_classes: dominant class of each client, or UNIFORM.
+            dominant_classes: dominant class of each client, or NO_CLASS.
             p_dominant: fraction of a skewed client's samples that have its dominant class.
             rng: generator of the order of clients and of ties.
         """
-        table = np.zeros((len(self.sizes), len(self.class_sizes)), dtype=np.int64)
-        skewed_clients, n_dominant = np.flatnonzero(dominant_classes != UNIFORM), self.count_dominant(p_dominant)
-        table[skewed_clients, dominant_classes[skewed_clients]] = n_dominant[skewed_clients]
-        remaining_samples = self.class_sizes - table.sum(0)
-        needed_samples = self.count_other(dominant_classes, p_dominant)
+        count_table = np.zeros((len(self.sizes), len(self.class_sizes)), dtype=np.int64)
+        skewed_clients = np.flatnonzero(dominant_classes != NO_CLASS)
+        n_dominant = self.count_dominant_samples(p_dominant)
+        count_table[skewed_clients, dominant_classes[skewed_clients]] = n_dominant[skewed_clients]
+        remaining_samples = self.class_sizes - count_table.sum(0)
+        needed_samples = self.count_other_samples(dominant_classes, p_dominant)
         for k in rng.permutation(skewed_clients):
             n_other, c = self.sizes[k] - n_dominant[k], dominant_classes[k]
             # Clients dominated by another class d can't take d: enough of the other classes must remain for them.
@@ -103,10 +104,10 @@ class SplitPlan:
             upper_bounds = remaining_samples.copy()
             lower_bounds[c] = upper_bounds[c] = 0
             class_draws = share_out_evenly(n_other, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
-            table[k] += class_draws
+            count_table[k] += class_draws
             remaining_samples -= class_draws
             needed_samples[c] -= n_other
-        return table
+        return count_table
 
 
 def share_out_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_priorities: np.ndarray) -> Ids:
@@ -156,22 +157,22 @@ class DominantClass(Partition):
         """
         K, class_sizes = len(sizes), np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         plan = SplitPlan(sizes, class_sizes, rng.permutation(K), rng.permutation(sample_pool.n_classes))
-        dominant_classes = plan.choose_dominant(round(self.fraction * K), self.share)
+        dominant_classes = plan.choose_dominant_classes(round(self.fraction * K), self.share)
         if dominant_classes is None:
-            raise self._infeasible(plan)
-        counts = plan.counts(dominant_classes, self.share, rng)
+            raise self._infeasible_option_error(plan)
+        count_table = plan.draw_count_table(dominant_classes, self.share, rng)
         return [
-            np.sort(positions)
-            for positions in _assign_rows(sample_pool.labels, counts, plan, dominant_classes == UNIFORM, rng)
+            np.sort(sample_ids)
+            for sample_ids in _assign_rows(sample_pool.labels, count_table, plan, dominant_classes == NO_CLASS, rng)
         ]
 
-    def _infeasible(self, plan: SplitPlan) -> OptionError:
+    def _infeasible_option_error(self, plan: SplitPlan) -> OptionError:
         """Return the error of an impossible split, whose message names the nearest feasible fraction and share."""
         n_skewed, K = round(self.fraction * len(plan.sizes)), len(plan.sizes)
         candidate_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
-        share = next((share for share in candidate_shares if plan.choose_dominant(n_skewed, share) is not None), None)
-        smaller_numbers = range(n_skewed - 1, -1, -1)
-        n_feasible = next(n for n in smaller_numbers if plan.choose_dominant(n, self.share) is not None)
+        share = next((s for s in candidate_shares if plan.choose_dominant_classes(n_skewed, s) is not None), None)
+        smaller_n_skewed = range(n_skewed - 1, -1, -1)
+        n_feasible = next(n for n in smaller_n_skewed if plan.choose_dominant_classes(n, self.share) is not None)
         feasible_text = f"partition.fraction={n_feasible / K:.6g}"
         feasible_text += f" or partition.share={share:.6g}" if share else ""
         return OptionError(
@@ -182,21 +183,21 @@ class DominantClass(Partition):
 
 
 def _assign_rows(
-    labels: Ids, counts: Counts, plan: SplitPlan, is_uniform: np.ndarray, rng: np.random.Generator
+    labels: Ids, count_table: Counts, plan: SplitPlan, is_uniform: np.ndarray, rng: np.random.Generator
 ) -> list[Ids]:
     """Return the positions of each client's samples.
 
     Args:
         labels: class of each sample, [N].
-        counts: samples of each class that a skewed client gets, [K, C].
+        count_table: samples of each class that a skewed client gets, [K, C].
         plan: sizes and orders of the clients.
         is_uniform: whether a client is uniform, so that it gets a share of the remaining samples, bool [K].
         rng: generator that shuffles the samples of each class.
     """
-    K, C = counts.shape
+    K, C = count_table.shape
     rows_by_class = [rng.permutation(np.flatnonzero(labels == c)) for c in range(C)]
-    stop_positions = counts.cumsum(0)
-    start_positions = stop_positions - counts
+    stop_positions = count_table.cumsum(0)
+    start_positions = stop_positions - count_table
     client_rows = [
         np.concatenate([rows_by_class[c][start_positions[k, c] : stop_positions[k, c]] for c in range(C)])
         for k in range(K)
@@ -205,6 +206,6 @@ def _assign_rows(
     # `remaining` is sorted by class, so that evenly spread positions give each client its share of every class.
     clients_by_size = plan.clients[is_uniform[plan.clients]]
     clients_by_size = clients_by_size[np.argsort(-plan.sizes[clients_by_size], kind="stable")]
-    for k, positions in zip(clients_by_size, spread_evenly(plan.sizes[clients_by_size]), strict=True):
-        client_rows[k] = remaining_rows[positions]
+    for k, client_positions in zip(clients_by_size, spread_evenly(plan.sizes[clients_by_size]), strict=True):
+        client_rows[k] = remaining_rows[client_positions]
     return client_rows

@@ -71,13 +71,13 @@ class ExtendedDirichlet(Partition):
         samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
         for c, is_class_holder in zip(present_classes, is_holder.T, strict=True):
             class_rows = rng.permutation(np.flatnonzero(sample_pool.labels == c))
-            shares = draw_dirichlet(self.alpha, int(is_class_holder.sum()), rng)
-            cut_positions = np.rint(np.cumsum(shares)[:-1] * len(class_rows)).astype(np.int64)
+            client_shares = draw_dirichlet(self.alpha, int(is_class_holder.sum()), rng)
+            cut_positions = np.rint(np.cumsum(client_shares)[:-1] * len(class_rows)).astype(np.int64)
             class_parts = np.split(class_rows, np.minimum(cut_positions, len(class_rows)))
-            for k, class_part in zip(
+            for k, client_samples in zip(
                 np.flatnonzero(is_class_holder), tables.enlarge_small_parts(class_parts, min_of_class), strict=True
             ):
-                samples_of_clients[k].append(class_part)
+                samples_of_clients[k].append(client_samples)
         return [np.sort(np.concatenate(class_parts)) for class_parts in samples_of_clients]
 
     def _verify_feasible(self, n_clients: int, max_clients: Ids, min_of_class: int) -> None:
@@ -127,7 +127,7 @@ def choose_holders(
     from scipy.sparse import eye_array, kron, vstack
 
     sums_of_classes = kron(np.ones((1, K)), eye_array(n_classes))
-    solution = linprog(
+    milp_solution = linprog(
         priorities.ravel(),
         A_ub=vstack([sums_of_classes, -sums_of_classes]),
         b_ub=np.concatenate([max_clients, -min_clients]),
@@ -136,4 +136,4 @@ def choose_holders(
         bounds=(0, 1),
         method="highs-ds",
     )
-    return np.asarray(solution.x.reshape(K, n_classes) > 0.5)
+    return np.asarray(milp_solution.x.reshape(K, n_classes) > 0.5)

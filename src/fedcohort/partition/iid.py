@@ -29,4 +29,5 @@ class Iid(Partition):
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k."""
-        return [np.sort(positions) for positions in np.split(rng.permutation(len(sample_pool)), np.cumsum(sizes)[:-1])]
+        sample_order = rng.permutation(len(sample_pool))
+        return [np.sort(sample_ids) for sample_ids in np.split(sample_order, np.cumsum(sizes)[:-1])]

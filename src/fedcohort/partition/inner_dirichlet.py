@@ -63,8 +63,8 @@ class InnerDirichlet(Partition):
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         classes = np.flatnonzero(class_sizes)
         log_weights = draw_log_gamma(self.alpha, (len(sizes), len(classes)), rng)
-        table = draw_class_counts(log_weights, sizes, class_sizes[classes], rng)
-        return draw_by_table(np.searchsorted(classes, sample_pool.labels), table, rng)
+        count_table = draw_class_counts(log_weights, sizes, class_sizes[classes], rng)
+        return draw_by_table(np.searchsorted(classes, sample_pool.labels), count_table, rng)
 
 
 def draw_class_counts(
@@ -81,7 +81,7 @@ def draw_class_counts(
         class_sizes: samples of each class, positive, [classes]; their sum is at least that of `sizes`.
         rng: generator for the draws.
     """
-    n_remaining, table = class_sizes.copy(), np.zeros(log_weights.shape, dtype=np.int64)
+    n_remaining, count_table = class_sizes.copy(), np.zeros(log_weights.shape, dtype=np.int64)
     clients = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made
     while len(clients):
         open_weights = np.where(n_remaining > 0, log_weights, -np.inf)
@@ -93,12 +93,12 @@ def draw_class_counts(
         uniform_draws = clients + rng.random(len(clients)) * MAX_UNIFORM
         drawn_classes = np.searchsorted(cumulative_weights.ravel(), uniform_draws, side="right") % len(class_sizes)
         end_positions = [
-            int(positions[n - 1]) + 1
+            int(drawn_positions[n - 1]) + 1
             for c, n in enumerate(n_remaining.tolist())
-            if n and len(positions := np.flatnonzero(drawn_classes == c)) >= n
+            if n and len(drawn_positions := np.flatnonzero(drawn_classes == c)) >= n
         ]
         n_kept = min(end_positions, default=len(clients))
-        np.add.at(table, (clients[:n_kept], drawn_classes[:n_kept]), 1)
+        np.add.at(count_table, (clients[:n_kept], drawn_classes[:n_kept]), 1)
         n_remaining -= np.bincount(drawn_classes[:n_kept], minlength=len(class_sizes))
         clients = clients[n_kept:]
-    return table
+    return count_table

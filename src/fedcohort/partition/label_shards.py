@@ -42,16 +42,18 @@ class LabelShards(Partition):
         Raises `OptionError` if there are fewer samples than shards.
         """
         K = require_samples_for_clients("label_shards", n_clients, N := len(sample_pool))
-        return self._cut(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
+        return self._cut_shards(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` pieces of equal size.
 
         Raises `OptionError` if a client has fewer samples than pieces.
         """
-        return self._cut(sample_pool, sizes, None, rng)
+        return self._cut_shards(sample_pool, sizes, None, rng)
 
-    def _cut(self, sample_pool: SamplePool, sizes: Ids, shard_sizes: Ids | None, rng: np.random.Generator) -> list[Ids]:
+    def _cut_shards(
+        self, sample_pool: SamplePool, sizes: Ids, shard_sizes: Ids | None, rng: np.random.Generator
+    ) -> list[Ids]:
         """Cut the samples, sorted by class, into shards; return the sorted positions of each client's samples.
 
         Args:
@@ -68,9 +70,9 @@ class LabelShards(Partition):
             )
         shuffled_rows = rng.permutation(len(sample_pool))
         rows_by_label = shuffled_rows[np.argsort(sample_pool.labels[shuffled_rows], kind="stable")]
-        shards = rng.permutation(K * self.shards).reshape(K, self.shards)
+        shard_ids = rng.permutation(K * self.shards).reshape(K, self.shards)
         if shard_sizes is None:
             shard_sizes = np.empty(K * self.shards, dtype=np.int64)
-            shard_sizes[shards] = np.stack([equal_sizes(size, self.shards) for size in sizes.tolist()])
+            shard_sizes[shard_ids] = np.stack([equal_sizes(n, self.shards) for n in sizes.tolist()])
         rows_by_shard = np.split(rows_by_label, np.cumsum(shard_sizes)[:-1])
-        return [np.sort(np.concatenate([rows_by_shard[i] for i in client_shards])) for client_shards in shards]
+        return [np.sort(np.concatenate([rows_by_shard[i] for i in client_shards])) for client_shards in shard_ids]

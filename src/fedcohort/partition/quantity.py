@@ -68,12 +68,12 @@ class Quantity(Partition):
         """
         K, N = require_samples_for_clients("quantity", n_clients, len(sample_pool)), len(sample_pool)
         require_min_samples(self.min_samples, N, K)
-        sizes = proportional_sizes(N, self.weights(K, rng), self.min_samples)
+        client_sizes = proportional_sizes(N, self.weights(K, rng), self.min_samples)
         try:
-            client_samples = self.base.deal(sample_pool, sizes, rng)
+            client_samples = self.base.deal(sample_pool, client_sizes, rng)
         except OptionError as error:  # the base names its options without the prefix that they have here
             raise OptionError(str(error).replace("partition.", "partition.base.")) from error
-        if (smallest_size := min(len(samples) for samples in client_samples)) < self.min_samples:
+        if (smallest_size := min(len(sample_ids) for sample_ids in client_samples)) < self.min_samples:
             raise OptionError(
                 f"partition.min_samples={self.min_samples} is more than the {smallest_size} samples of the smallest "
                 f"of {K} clients, because the base partition uses {sum(map(len, client_samples))} of {N}; "

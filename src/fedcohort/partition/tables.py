@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int64
 from fedcohort.errors import OptionError
 from fedcohort.types import Ids, Values
 
-MAX_STEPS = 200  # of `fit`; `round_to_margins` then corrects the margins by whole samples
+MAX_SCALING_STEPS = 200  # of `scale_to_margins`; `round_to_margins` then corrects the margins by whole samples
 MIN_WEIGHT = 1e-30  # of a kind relative to the client's largest weight, so that no column is zero
 
 
@@ -52,8 +52,8 @@ def proportional_sizes(n_samples: int, weights: Values, min_client_size: int) ->
     one of the two nearest integers. `n_samples` must be at least min_client_size * len(weights).
     """
     weight_sums = np.cumsum(weights)
-    stops = np.rint((n_samples - min_client_size * len(weights)) * (weight_sums / weight_sums[-1])).astype(np.int64)
-    return np.asarray(min_client_size + np.diff(stops, prepend=0))
+    ends = np.rint((n_samples - min_client_size * len(weights)) * (weight_sums / weight_sums[-1])).astype(np.int64)
+    return np.asarray(min_client_size + np.diff(ends, prepend=0))
 
 
 def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:
@@ -63,19 +63,19 @@ def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids
         client_samples: positions of each client's samples; at least `min_samples` * len(client_samples) in total.
         min_samples: smallest number of samples of a client in the result.
     """
-    sizes = np.array([len(positions) for positions in client_samples])
-    n_original = sizes.copy()  # samples of the original part that stay in it
+    client_sizes = np.array([len(sample_ids) for sample_ids in client_samples])
+    n_original = client_sizes.copy()  # samples of the original part that stay in it
     received_samples: list[list[int]] = [[] for _ in client_samples]
-    for small_client in np.flatnonzero(sizes < min_samples):
-        while sizes[small_client] < min_samples:
-            largest_client = int(sizes.argmax())
-            sizes[largest_client] -= 1
+    for small_client in np.flatnonzero(client_sizes < min_samples):
+        while client_sizes[small_client] < min_samples:
+            largest_client = int(client_sizes.argmax())
+            client_sizes[largest_client] -= 1
             n_original[largest_client] -= 1
-            sizes[small_client] += 1
+            client_sizes[small_client] += 1
             received_samples[small_client].append(client_samples[largest_client][n_original[largest_client]])
     return [
-        np.concatenate([positions[:n], np.array(samples, dtype=np.int64)])
-        for positions, n, samples in zip(client_samples, n_original, received_samples, strict=True)
+        np.concatenate([sample_ids[:n], np.array(added_samples, dtype=np.int64)])
+        for sample_ids, n, added_samples in zip(client_samples, n_original, received_samples, strict=True)
     ]
 
 
@@ -88,12 +88,12 @@ def apportion_counts(
     """
     K, n_groups = len(P), P[0].size
     exact_counts = sizes[:, None] * P.reshape(K, n_groups)
-    table = np.floor(exact_counts + 1e-9).astype(np.int64)
+    count_table = np.floor(exact_counts + 1e-9).astype(np.int64)
     tie_order = (np.arange(n_groups)[None] - np.arange(K)[:, None]) % n_groups
-    remainder_order = np.lexsort((tie_order, -np.round(exact_counts - table, 9)), axis=1)
+    remainder_order = np.lexsort((tie_order, -np.round(exact_counts - count_table, 9)), axis=1)
     remainder_rank = np.argsort(remainder_order, axis=1)
-    table += remainder_rank < (sizes - table.sum(1))[:, None]
-    return np.asarray(table.reshape(P.shape))
+    count_table += remainder_rank < (sizes - count_table.sum(1))[:, None]
+    return np.asarray(count_table.reshape(P.shape))
 
 
 def draw_by_table(
@@ -106,10 +106,10 @@ def draw_by_table(
         table: number of samples of each stratum that each client gets.
         rng: generator that shuffles the samples of a stratum.
     """
-    counts = table.reshape(len(table), -1)
-    samples_by_client: list[list[Ids]] = [[] for _ in counts]
-    for stratum, client_counts in enumerate(counts.T):
-        stratum_rows = rng.permutation(np.flatnonzero(stratum_of_sample == stratum))
+    counts_by_stratum = table.reshape(len(table), -1)
+    samples_by_client: list[list[Ids]] = [[] for _ in counts_by_stratum]
+    for stratum_number, client_counts in enumerate(counts_by_stratum.T):
+        stratum_rows = rng.permutation(np.flatnonzero(stratum_of_sample == stratum_number))
         for k, client_rows in enumerate(np.split(stratum_rows, np.cumsum(client_counts))[:-1]):
             samples_by_client[k].append(client_rows)
     return [np.sort(np.concatenate(client_samples)) for client_samples in samples_by_client]
@@ -134,7 +134,7 @@ def scale_to_margins(
     """Scale rows and columns of the weights to the given sums, by iterative proportional fitting.
 
     Source: Deming and Stephan 1940. Odds ratios between clients and strata stay those of the weights. Sums of rows are
-    exact; sums of columns are within half a sample, unless that takes more than `MAX_STEPS` steps.
+    exact; sums of columns are within half a sample, unless that takes more than `MAX_SCALING_STEPS` steps.
 
     Args:
         log_weights: logarithms of the weights.
@@ -143,7 +143,7 @@ def scale_to_margins(
     """
     weights = np.maximum(np.exp(log_weights - log_weights.max(1, keepdims=True)), MIN_WEIGHT)
     column_factors: Values = np.ones(weights.shape[1])
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_SCALING_STEPS):
         row_factors = sizes / (weights @ column_factors)
         column_sums = row_factors @ weights
         if np.abs(column_sums * column_factors - stratum_sizes).max() < 0.5:
@@ -162,17 +162,17 @@ def round_to_margins(
         sizes: sums of the rows.
         stratum_sizes: sums of the columns, with the same total.
     """
-    table = np.zeros(stratum_counts.shape, dtype=np.int64)
+    count_table = np.zeros(stratum_counts.shape, dtype=np.int64)
     n_unassigned = stratum_sizes.copy()
     rounding_error = np.zeros(len(stratum_sizes))
-    for k, size in enumerate(sizes.tolist()):
+    for k, n in enumerate(sizes.tolist()):
         rounding_error += stratum_counts[k]
-        counts = np.minimum(np.floor(np.maximum(rounding_error, 0) + 1e-9).astype(np.int64), n_unassigned)
-        while counts.sum() > size:  # earlier clients' rounding errors add up to more than this client's size
-            counts[np.argmax(np.where(counts > 0, counts - rounding_error, -np.inf))] -= 1
-        for _ in range(size - int(counts.sum())):
-            counts[np.argmax(np.where(counts < n_unassigned, rounding_error - counts, -np.inf))] += 1
-        table[k] = counts
-        n_unassigned -= counts
-        rounding_error -= counts
-    return table
+        added_counts = np.minimum(np.floor(np.maximum(rounding_error, 0) + 1e-9).astype(np.int64), n_unassigned)
+        while added_counts.sum() > n:  # earlier clients' rounding errors add up to more than this client's size
+            added_counts[np.argmax(np.where(added_counts > 0, added_counts - rounding_error, -np.inf))] -= 1
+        for _ in range(n - int(added_counts.sum())):
+            added_counts[np.argmax(np.where(added_counts < n_unassigned, rounding_error - added_counts, -np.inf))] += 1
+        count_table[k] = added_counts
+        n_unassigned -= added_counts
+        rounding_error -= added_counts
+    return count_table

@@ -74,8 +74,8 @@ class Folder(Proxy):
             np.float32
         ) / np.float32(self.scale)
         if federation.standard is not None:
-            mean, deviation = federation.standard
-            inputs = (inputs - mean) / deviation
+            feature_mean, feature_deviation = federation.standard
+            inputs = (inputs - feature_mean) / feature_deviation
         return inputs
 
     def _read_pixels(self, table: Frame, federation: Federation) -> np.ndarray:
@@ -92,11 +92,11 @@ class Folder(Proxy):
         cell_values = _to_sample_shape(table.read_matrix(column_names), column_names, table, federation)
         pixels, is_no_pixel = to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
         if is_no_pixel.any():
-            row, column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
+            bad_row, bad_column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
             raise table.cell_error(
-                column_names[column],
-                row,
-                f"holds {cell_values[row].flat[column]:g}, but the run's inputs are images: {NO_PIXELS}",
+                column_names[bad_column],
+                bad_row,
+                f"holds {cell_values[bad_row].flat[bad_column]:g}, but the run's inputs are images: {NO_PIXELS}",
             )
         return pixels
 

@@ -19,15 +19,15 @@ class FolderUse(enum.IntEnum):
     """How an existing run folder can serve a run that resumes; the folder with the highest value is taken."""
 
     UNRELATED = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
-    EMPTY = 1  # a start without a checkpoint, which must not hide a run with one
-    BEYOND = 2  # trained further than the requested `until` allows
-    EXTENSION = 3  # finished with a smaller budget, or interrupted on its way to another number of rounds
+    NO_CHECKPOINT = 1  # a start without a checkpoint, which must not hide a run with one
+    OVER_BUDGET = 2  # trained further than the requested `until` allows
+    EXTENDABLE = 3  # finished with a smaller budget, or interrupted on its way to another number of rounds
     FINISHED = 4
     UNFINISHED = 5
 
 
 @dataclass(frozen=True)
-class Request:
+class RunRequest:
     """The run that claims a folder, with the properties that decide whether it can resume an earlier run.
 
     Attributes:
@@ -47,29 +47,29 @@ class Request:
     slurm_job: str | None = None
     siblings: Set[Path] = frozenset()
 
-    def use_of(self, path: Path) -> FolderUse:
+    def find_use(self, path: Path) -> FolderUse:
         """Return how the run folder `path` can serve this run; a resumed run must equal an uninterrupted one."""
-        use = self._use_without_siblings(path)
-        return FolderUse.UNRELATED if path in self.siblings and use is not FolderUse.FINISHED else use
+        folder_use = self._use_without_siblings(path)
+        return FolderUse.UNRELATED if path in self.siblings and folder_use is not FolderUse.FINISHED else folder_use
 
     def _use_without_siblings(self, path: Path) -> FolderUse:
         status = status_of(path)
         is_finished = status.get("status") == "finished"
         if not is_finished and not has_checkpoint(path):
-            return FolderUse.EMPTY
-        spending = spending_of(status)
-        if status.get("callbacks", []) != list(self.callbacks) or spending.now.rounds > self.budget.rounds:
+            return FolderUse.NO_CHECKPOINT
+        budget_history = spending_of(status)
+        if status.get("callbacks", []) != list(self.callbacks) or budget_history.now.rounds > self.budget.rounds:
             return FolderUse.UNRELATED
-        if self.budget.list_exceeded(spending):
-            return FolderUse.BEYOND
+        if self.budget.list_exceeded(budget_history):
+            return FolderUse.OVER_BUDGET
         if not is_finished and status.get("rounds", self.budget.rounds) == self.budget.rounds:
             return FolderUse.UNFINISHED
-        if is_finished and (status.get("early") or self.budget.list_reached(spending.now)):
+        if is_finished and (status.get("early") or self.budget.list_reached(budget_history.now)):
             return FolderUse.FINISHED
-        return FolderUse.EXTENSION
+        return FolderUse.EXTENDABLE
 
 
-def claim_folder(logs: Path, name: str, request: Request, resume: bool) -> RunFolder:
+def claim_folder(logs_folder: Path, name: str, request: RunRequest, resume: bool) -> RunFolder:
     """Return the folder for a run, with its lock held.
 
     With `resume` it is the newest unfinished run of the same config, seed and rounds. Without one it is the finished
@@ -80,11 +80,11 @@ def claim_folder(logs: Path, name: str, request: Request, resume: bool) -> RunFo
         CheckpointError: another process runs in the folder.
         OptionError: the folder cannot be written, or every earlier run went beyond `until`.
     """
-    runs = logs / "runs"
-    with _name_folder_in_errors(logs):
-        runs.mkdir(parents=True, exist_ok=True)
-    resumable = _find_resumable(runs, request) if resume else None
-    return _make_folder(runs, f"{name}-{request.digest}-s{request.seed}") if resumable is None else resumable
+    runs_folder = logs_folder / "runs"
+    with _name_folder_in_errors(logs_folder):
+        runs_folder.mkdir(parents=True, exist_ok=True)
+    run_folder = _find_resumable_run(runs_folder, request) if resume else None
+    return _make_folder(runs_folder, f"{name}-{request.digest}-s{request.seed}") if run_folder is None else run_folder
 
 
 @contextmanager
@@ -96,45 +96,45 @@ def _name_folder_in_errors(folder: Path) -> Iterator[None]:
         raise OptionError(f"paths.logs must be a folder that can be written, got {str(folder)!r} ({error})") from error
 
 
-def _make_folder(runs: Path, stem: str) -> RunFolder:
+def _make_folder(runs_folder: Path, name_stem: str) -> RunFolder:
     for folder_number in range(1, 10**6):
-        path = runs / (stem if folder_number == 1 else f"{stem}-{folder_number}")
-        with _name_folder_in_errors(runs), suppress(FileExistsError):
+        path = runs_folder / (name_stem if folder_number == 1 else f"{name_stem}-{folder_number}")
+        with _name_folder_in_errors(runs_folder), suppress(FileExistsError):
             path.mkdir()
             if (lock := take_lock(path)) is not None:
                 return RunFolder(path, lock, is_new=True)
-    raise OptionError(f"paths.logs holds too many runs called {stem}")
+    raise OptionError(f"{runs_folder} holds too many runs called {name_stem}: choose another paths.logs")
 
 
-def _find_resumable(runs: Path, request: Request) -> RunFolder | None:
-    paths = [path for path in list_runs(runs, request.digest, request.seed) if request.use_of(path)]
+def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | None:
+    run_paths = [path for path in list_runs(runs_folder, request.digest, request.seed) if request.find_use(path)]
     if request.slurm_job is not None:  # never the run of another job with the same options
-        paths_of_job = [path for path in paths if status_of(path).get("slurm_job") == request.slurm_job]
-        paths = paths_of_job or [path for path in paths if _is_free(path)]
-    if not paths:
+        job_paths = [path for path in run_paths if status_of(path).get("slurm_job") == request.slurm_job]
+        run_paths = job_paths or [path for path in run_paths if _is_unlocked(path)]
+    if not run_paths:
         return None
-    for path in paths:
+    for path in run_paths:
         check_files(path)
-        if not status_of(path) and (file := path / "status.json").exists():
-            log.warning("%s is damaged and is ignored: the checkpoint has the number of completed rounds", file)
+        if not status_of(path) and (status_file := path / "status.json").exists():
+            log.warning("%s is damaged and is ignored: the checkpoint has the number of completed rounds", status_file)
 
-    def rank(path: Path) -> tuple[FolderUse, int, float]:
+    def rank_run(path: Path) -> tuple[FolderUse, int, float]:
         """Return the rank of a run: an extension resumes the run with the most rounds, others the newest run."""
-        use, config = request.use_of(path), path / "config.yaml"
-        rounds = int(status_of(path).get("rounds_done", 0)) if use is FolderUse.EXTENSION else 0
-        return use, rounds, config.stat().st_mtime if config.exists() else path.stat().st_ctime
+        folder_use, config_file = request.find_use(path), path / "config.yaml"
+        rounds_done = int(status_of(path).get("rounds_done", 0)) if folder_use is FolderUse.EXTENDABLE else 0
+        return folder_use, rounds_done, config_file.stat().st_mtime if config_file.exists() else path.stat().st_ctime
 
-    best_path = max(paths, key=rank)
-    use = request.use_of(best_path)
-    if use is FolderUse.BEYOND:
+    best_path = max(run_paths, key=rank_run)
+    folder_use = request.find_use(best_path)
+    if folder_use is FolderUse.OVER_BUDGET:
         request.budget.check_not_exceeded(spending_of(status_of(best_path)), best_path)
     lock = take_lock(best_path)
     if lock is None:
-        raise CheckpointError(f"resume=true: {best_path} is being run by another process")
-    return RunFolder(best_path, lock, finished=use is FolderUse.FINISHED)
+        raise CheckpointError(f"resume=true: {best_path} is being run by another process: wait for its end")
+    return RunFolder(best_path, lock, is_finished=folder_use is FolderUse.FINISHED)
 
 
-def _is_free(path: Path) -> bool:
+def _is_unlocked(path: Path) -> bool:
     lock = take_lock(path)
     if lock is not None:
         lock.close()

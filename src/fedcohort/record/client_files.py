@@ -27,7 +27,7 @@ def step_file(folder: Path, step: int) -> Path:
     return folder / STEP_FOLDER / f"{step:06d}.parquet"
 
 
-def find_damage(folder: Path, digests: Mapping[int, str | None]) -> dict[int, str]:
+def find_damaged_steps(folder: Path, digests: Mapping[int, str | None]) -> dict[int, str]:
     """Return a description of the damage of each step whose rows are damaged or missing.
 
     Args:
@@ -35,11 +35,11 @@ def find_damage(folder: Path, digests: Mapping[int, str | None]) -> dict[int, st
         digests: digest of each step's file in the journal; None for files of older versions, which must be readable.
     """
     damage = {}
-    consolidated = set(list_steps(folder / TABLE_FILE)) if is_file(folder / TABLE_FILE) else set[int]()
-    for step, expected in digests.items():
-        if step not in consolidated and (expected is not None or is_file(step_file(folder, step))):
+    merged_steps = set(list_steps(folder / TABLE_FILE)) if is_file(folder / TABLE_FILE) else set[int]()
+    for step, checksum in digests.items():
+        if step not in merged_steps and (checksum is not None or is_file(step_file(folder, step))):
             try:
-                open_undamaged(step_file(folder, step), expected)
+                open_verified(step_file(folder, step), checksum)
             except DamagedFile as error:
                 damage[step] = str(error)
     return damage
@@ -55,30 +55,30 @@ def list_steps(path: Path) -> list[int]:
     if path.name != TABLE_FILE:
         return [file_step(path)]
     with name_file_in_errors(path):
-        steps: list[int] = json.loads(open_undamaged(path).schema_arrow.metadata[STEPS_KEY])
+        steps: list[int] = json.loads(open_verified(path).schema_arrow.metadata[STEPS_KEY])
     return steps
 
 
 def list_table_files(folder: Path, steps: Collection[int], digests: Mapping[int, str]) -> list[Path]:
     """Return the files that hold the rows of `steps`: `clients.parquet`, then files of the steps that it lacks."""
-    table = [folder / TABLE_FILE] if is_file(folder / TABLE_FILE) else []
-    consolidated = {step for path in table for step in list_steps(path)}
+    table_files = [folder / TABLE_FILE] if is_file(folder / TABLE_FILE) else []
+    merged_steps = {step for path in table_files for step in list_steps(path)}
     step_files = [path for path in (folder / STEP_FOLDER).glob("*.parquet") if re.fullmatch(r"\d+", path.stem)]
     recorded_steps = {file_step(path) for path in step_files} | set(digests)
-    return table + [step_file(folder, step) for step in sorted((recorded_steps & set(steps)) - consolidated)]
+    return table_files + [step_file(folder, step) for step in sorted((recorded_steps & set(steps)) - merged_steps)]
 
 
-def open_undamaged(path: Path, expected: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
+def open_verified(path: Path, checksum: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Open a file, and check its content by its digest, by the manifest or, without either, by page checksums."""
     if path.name == TABLE_FILE:
         manifest.check_file(path)
     elif not is_file(path):
         raise DamagedFile(f"{path}, the per-client table of round {file_step(path)}, is missing. {REMEDY}")
-    elif expected is not None and digest.digest_of_file(path) != expected:
+    elif checksum is not None and digest.digest_of_file(path) != checksum:
         raise DamagedFile(f"{path}, the per-client table of round {file_step(path)}, is not what was written. {REMEDY}")
     with name_file_in_errors(path):
         file = parquet.open_file(path)
-        if expected is None and path.name != TABLE_FILE and set(file.read()["step"].to_pylist()) - {file_step(path)}:
+        if checksum is None and path.name != TABLE_FILE and set(file.read()["step"].to_pylist()) - {file_step(path)}:
             raise ValueError("it has rows of another round")
     return file
 

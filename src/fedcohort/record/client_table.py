@@ -86,12 +86,12 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
 
     client_facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
     clients = client_facts.clients_with_rows
-    rows = client_facts.rows_of_clients(clients)
-    ids = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
-    flags = {name: rows.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAG_NAMES}
-    numbers = {name: values for name, values in rows.items() if name not in FLAG_NAMES}
+    row_values = client_facts.rows_of_clients(clients)
+    id_columns = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
+    flag_columns = {name: row_values.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAG_NAMES}
+    numbers = {name: values for name, values in row_values.items() if name not in FLAG_NAMES}
     nullable = {name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()}  # NaN: null
-    table = pa.table({**ids, **flags, **nullable})
+    table = pa.table({**id_columns, **flag_columns, **nullable})
     parquet_bytes = io.BytesIO()
     parquet.write_table(table, parquet_bytes)
     (folder / client_files.STEP_FOLDER).mkdir(exist_ok=True)
@@ -141,28 +141,28 @@ def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     """
     import pyarrow as pa
 
-    sources = client_files.list_table_files(folder, steps, digests)
-    if not sources or sources == [folder / client_files.TABLE_FILE]:
+    table_paths = client_files.list_table_files(folder, steps, digests)
+    if not table_paths or table_paths == [folder / client_files.TABLE_FILE]:
         shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
         return
-    merged_steps = sorted(step for path in sources for step in client_files.list_steps(path))
-    files = (client_files.open_undamaged(path, digests.get(client_files.file_step(path))) for path in sources)
+    merged_steps = sorted(step for path in table_paths for step in client_files.list_steps(path))
+    files = (client_files.open_verified(path, digests.get(client_files.file_step(path))) for path in table_paths)
     schema = pa.unify_schemas([file.schema_arrow for file in files], promote_options="permissive")
-    fields = sorted(schema, key=lambda field: _column_sort_key(field.name))
-    schema = pa.schema(fields, metadata={client_files.STEPS_KEY: json.dumps(merged_steps)})
-    with disk.replace_atomically(folder / client_files.TABLE_FILE) as draft:
-        with parquet.open_writer(draft, schema) as writer:
-            for group in _row_groups(sources):
-                writer.write_table(pa.concat_tables([schema.empty_table(), group], promote_options="permissive"))
-        with draft.open("rb") as file:
+    schema_fields = sorted(schema, key=lambda field: _column_sort_key(field.name))
+    schema = pa.schema(schema_fields, metadata={client_files.STEPS_KEY: json.dumps(merged_steps)})
+    with disk.replace_atomically(folder / client_files.TABLE_FILE) as draft_path:
+        with parquet.open_writer(draft_path, schema) as writer:
+            for rows in _yield_row_groups(table_paths):
+                writer.write_table(pa.concat_tables([schema.empty_table(), rows], promote_options="permissive"))
+        with draft_path.open("rb") as file:
             os.fsync(file.fileno())
     shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
 
 
 def _column_sort_key(name: str) -> tuple[int, str]:
     """Return the key by which a column of the per-client table is sorted, the same in all steps of all runs."""
-    family = next((prefix for prefix in COLUMN_PREFIXES if name.startswith(prefix)), name)
-    return (COLUMN_ORDER.index(family) if family in COLUMN_ORDER else len(COLUMN_ORDER)), name
+    name_family = next((prefix for prefix in COLUMN_PREFIXES if name.startswith(prefix)), name)
+    return (COLUMN_ORDER.index(name_family) if name_family in COLUMN_ORDER else len(COLUMN_ORDER)), name
 
 
 def _read_rows(
@@ -171,23 +171,23 @@ def _read_rows(
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    file = client_files.open_undamaged(path, digests.get(client_files.file_step(path)))
+    file = client_files.open_verified(path, digests.get(client_files.file_step(path)))
     names = file.schema_arrow.names
     with client_files.name_file_in_errors(path):
         table = file.read(columns=None if columns is None else [name for name in columns if name in names])
         return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
 
 
-def _row_groups(sources: Sequence[Path]) -> "Iterator[pa.Table]":
+def _yield_row_groups(table_paths: Sequence[Path]) -> "Iterator[pa.Table]":
     """Yield tables of about `ROWS_PER_GROUP` rows, so that memory does not grow with the number of rounds."""
     import pyarrow as pa
 
     pending_tables: list[Any] = []
-    for path in sources:
+    for path in table_paths:
         file = parquet.open_file(path)
-        for group in range(file.num_row_groups):
+        for group_number in range(file.num_row_groups):
             with client_files.name_file_in_errors(path):
-                pending_tables.append(file.read_row_group(group))
+                pending_tables.append(file.read_row_group(group_number))
             if sum(table.num_rows for table in pending_tables) >= ROWS_PER_GROUP:
                 yield pa.concat_tables(pending_tables, promote_options="permissive")
                 pending_tables = []

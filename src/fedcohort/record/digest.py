@@ -31,8 +31,8 @@ def append_digest(text: str, previous_digest: str = "") -> str:
         text: the object as text; not empty.
         previous_digest: the digest of the previous line, if lines are chained.
     """
-    content = text.rstrip()
-    return f'{content[:-1]}, "digest": "{digest_of_bytes(previous_digest.encode(), content.encode())}"}}'
+    json_text = text.rstrip()
+    return f'{json_text[:-1]}, "digest": "{digest_of_bytes(previous_digest.encode(), json_text.encode())}"}}'
 
 
 def read_digest(text: str) -> str:
@@ -42,11 +42,11 @@ def read_digest(text: str) -> str:
 
 def check_digest(text: str, previous_digest: str = "") -> tuple[str, bool | None]:
     """Return the digest that the text must have, and whether it has it; None if it has no digest, as in older files."""
-    match = DIGESTED_JSON.fullmatch(text)
-    if match is None:
+    digest_match = DIGESTED_JSON.fullmatch(text)
+    if digest_match is None:
         return digest_of_bytes(previous_digest.encode(), text.rstrip().encode()), None
-    expected = digest_of_bytes(previous_digest.encode(), f"{match[1]}}}".encode())
-    return expected, expected == match[2]
+    right_digest = digest_of_bytes(previous_digest.encode(), f"{digest_match[1]}}}".encode())
+    return right_digest, right_digest == digest_match[2]
 
 
 def read_json(path: Path, advice_text: str) -> dict[str, Any] | None:

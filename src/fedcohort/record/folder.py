@@ -29,8 +29,8 @@ MANIFEST_FILES = (  # files in the manifest of a run that has ended
     *("config.yaml", "status.json", "journal.jsonl", "clients.parquet", "info.json", "info.npz", "starts.jsonl"),
     *("weights.pt", "weights_average.pt", "summary.json"),
 )
-OTHER_FILES = ("manifest.json", LOG_FILE, LOCK_FILE, LAST_CKPT, PREVIOUS_CKPT, "mlflow.json", "report.html")
-SUBFOLDERS = ("clients", "figures")
+UNLISTED_FILES = ("manifest.json", LOG_FILE, LOCK_FILE, LAST_CKPT, PREVIOUS_CKPT, "mlflow.json", "report.html")
+RUN_SUBFOLDERS = ("clients", "figures")
 
 
 @dataclass
@@ -41,13 +41,13 @@ class RunFolder:
         path: the folder.
         lock: the locked file.
         is_new: whether this process made the folder.
-        finished: whether the run in it had finished before.
+        is_finished: whether the run in it had finished before.
     """
 
     path: Path
     lock: IO[str]
     is_new: bool = False
-    finished: bool = False
+    is_finished: bool = False
 
     @property
     def checkpoint(self) -> Path:
@@ -55,7 +55,7 @@ class RunFolder:
         return self.path / LAST_CKPT
 
     @property
-    def previous(self) -> Path:
+    def previous_checkpoint(self) -> Path:
         """The checkpoint before the newest; the only one if the process was killed while it renamed the newest."""
         return self.path / PREVIOUS_CKPT
 
@@ -70,14 +70,14 @@ class RunFolder:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return eight hex digits over the options of `Identity.HASH`: those that decide results, without the seed."""
-    text = json.dumps(select_options(config, RunIdentity.HASH), sort_keys=True, separators=(",", ":"))
-    return hashlib.blake2b(text.encode(), digest_size=4).hexdigest()
+    """Return eight hex digits over the options that decide results, without the seed (`RunIdentity.HASH`)."""
+    options_json = json.dumps(select_options(config, RunIdentity.HASH), sort_keys=True, separators=(",", ":"))
+    return hashlib.blake2b(options_json.encode(), digest_size=4).hexdigest()
 
 
 def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
     """Replace the file: after a kill it holds either the whole content or its earlier content."""
-    with disk.replace_atomically(path) as draft, draft.open("xb") as file:
+    with disk.replace_atomically(path) as draft_path, draft_path.open("xb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
         os.fsync(file.fileno())
@@ -90,9 +90,9 @@ def has_checkpoint(path: Path) -> bool:
 
 def check_files(path: Path) -> None:
     """Raise `DamagedFile` if a file of the run is something else, such as a pipe, or a folder is no folder."""
-    for name in (*MANIFEST_FILES, *OTHER_FILES):
+    for name in (*MANIFEST_FILES, *UNLISTED_FILES):
         is_file(path / name)
-    for name in SUBFOLDERS:
+    for name in RUN_SUBFOLDERS:
         if (path / name).exists() and not (path / name).is_dir():
             raise DamagedFile(f"{path / name} is damaged: it must be a folder. Restore it from a copy, or remove it")
 
@@ -104,11 +104,11 @@ def status_of(path: Path) -> dict[str, Any]:
     how many rounds are complete.
     """
     try:
-        text = (path / "status.json").read_text() if is_file(path / "status.json") else "{}"
-        status = json.loads(text)
+        status_text = (path / "status.json").read_text() if is_file(path / "status.json") else "{}"
+        status = json.loads(status_text)
     except (OSError, ValueError):
         return {}
-    if not isinstance(status, dict) or digest.check_digest(text)[1] is False:
+    if not isinstance(status, dict) or digest.check_digest(status_text)[1] is False:
         return {}
     return status if all(isinstance(status.get(key, 0), int) for key in ("rounds_done", "rounds")) else {}
 
@@ -120,9 +120,9 @@ def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
     return BudgetHistory(BudgetUse(status.get("rounds_done", 0)))
 
 
-def list_runs(runs: Path, digest: str, seed: int) -> list[Path]:
+def list_runs(runs: Path, config_digest: str, seed: int) -> list[Path]:
     """Return the run folders of a config, by its hash, and a seed."""
-    key = f"-{digest}-s{seed}"
+    key = f"-{config_digest}-s{seed}"
     return [path for path in runs.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
 
 

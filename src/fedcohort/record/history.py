@@ -23,7 +23,7 @@ RESTART_HINT = "start the run again with resume=false"
 
 
 @dataclass(frozen=True)
-class Line:
+class JournalLine:
     """A line of the journal: one committed round.
 
     Attributes:
@@ -91,14 +91,14 @@ class History:
     @property
     def final(self) -> dict[str, float]:
         """The last measured value of each metric, which may be NaN."""
-        return {name: float(self.metrics[name].loc[steps[-1]]) for name, steps in self.measured.items()}
+        return {name: float(self.metrics[name].loc[metric_steps[-1]]) for name, metric_steps in self.measured.items()}
 
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
         """Return whether each client was available; None if the per-client table has it, with all clients."""
         return presence.decode_available(self.presence[step]) if step in self.presence else None
 
     def clients(self, columns: Sequence[str] | None = None, *, start: int = 0) -> "pd.DataFrame":
-        """Return the per-client table, which `record/client_table.py` describes.
+        """Return the per-client table: a row for each step and client (`record/client_table.py` lists the columns).
 
         Args:
             columns: columns in addition to `step` and `client`; None for all.
@@ -107,26 +107,26 @@ class History:
         return client_table.load_rows(self.folder, {step for step in self.steps if step >= start}, columns, self.tables)
 
 
-def read_lines(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[Line], int]:
+def read_lines(path: Path, start_offset: int = 0, previous_digest: str = "") -> tuple[list[JournalLine], int]:
     """Read the journal's complete lines; return them, and the offset in bytes at which the last one ends.
 
     An incomplete last line was never committed and is ignored.
 
     Args:
         path: the journal.
-        offset: where to start, in bytes.
-        previous_digest: digest of the line that ends at `offset`.
+        start_offset: where to start, in bytes.
+        previous_digest: digest of the line that ends at `start_offset`.
 
     Raises:
         DamagedFile: a line before the last one is damaged.
     """
-    lines, end, damage = read_undamaged(path, offset, previous_digest)
+    lines, offset, damage = read_undamaged(path, start_offset, previous_digest)
     if damage:
-        raise DamagedFile(f"{path} is damaged at byte {end}: {damage}. Restore the file from a copy, or {RESTART_HINT}")
-    return lines, end
+        raise DamagedFile(f"{path} is damaged at byte {offset}: {damage}. Restore it from a copy, or {RESTART_HINT}")
+    return lines, offset
 
 
-def read_undamaged(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[Line], int, str]:
+def read_undamaged(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[JournalLine], int, str]:
     """Read the journal's lines up to the first damage; return them, the offset of their end, and the damage.
 
     Args:
@@ -141,20 +141,20 @@ def read_undamaged(path: Path, offset: int = 0, previous_digest: str = "") -> tu
         return [], offset, ""
     with path.open("rb") as file:
         file.seek(offset)
-        texts = file.read().split(b"\n")[:-1]
-    lines: list[Line] = []
-    for line_number, text in enumerate(texts):
-        line, is_undamaged = _parse(text, previous_digest)
+        line_texts = file.read().split(b"\n")[:-1]
+    lines: list[JournalLine] = []
+    for line_number, line_text in enumerate(line_texts):
+        line, is_undamaged = _parse_line(line_text, previous_digest)
         if line is None or not is_undamaged:
-            is_incomplete_last_line = line is None and line_number == len(texts) - 1
+            is_incomplete_last_line = line is None and line_number == len(line_texts) - 1
             place_text = f"after round {lines[-1].step}" if lines else "at its first line"
             return lines, offset, "" if is_incomplete_last_line else f"the content of the line {place_text} has changed"
         lines.append(line)
-        offset, previous_digest = offset + len(text) + 1, line.digest
+        offset, previous_digest = offset + len(line_text) + 1, line.digest
     return lines, offset, ""
 
 
-def count_spent(lines: Sequence[Line]) -> BudgetUse:
+def sum_spending(lines: Sequence[JournalLine]) -> BudgetUse:
     """Return the rounds, virtual seconds, bytes and accuracy that a run has reached by the last of these lines."""
     budget_use = BudgetUse()
     for line in lines:
@@ -168,43 +168,43 @@ def last_commit_ms(folder: Path) -> int | None:
     return lines[-1].time_ms if lines else None
 
 
-def require_journal(folder: Path, reader: str) -> None:
-    """Raise `IncompatibleConfig` if no journal is written that `reader` can read; called when the run starts."""
+def require_journal(folder: Path, reader_name: str) -> None:
+    """Raise `IncompatibleConfig` if no journal is written that `reader_name` can read; called when the run starts."""
     if not (folder / JOURNAL_FILE).exists():
-        raise IncompatibleConfig(f"{reader} reads the journal: do not remove callback.journal, the first callback")
+        raise IncompatibleConfig(f"{reader_name} reads the journal: do not remove callback.journal, the first callback")
 
 
-def _parse(text: bytes, previous_digest: str) -> tuple[Line | None, bool]:
+def _parse_line(line_text: bytes, previous_digest: str) -> tuple[JournalLine | None, bool]:
     """Return a line of the journal, or None if it cannot be read; and whether its digest is correct or missing."""
     try:
-        value: Any = json.loads(text)
+        value: Any = json.loads(line_text)
         trace = {name: (mean, std) for name, (mean, std) in value["trace"].items()}
-        expected, is_undamaged = digest.check_digest(text.decode(), previous_digest)
-        return Line(**{**value, "trace": trace, "digest": expected}), bool(is_undamaged) or "digest" not in value
+        expected, is_undamaged = digest.check_digest(line_text.decode(), previous_digest)
+        return JournalLine(**{**value, "trace": trace, "digest": expected}), bool(is_undamaged) or "digest" not in value
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, False
 
 
-def read(folder: Path) -> History:
+def read_history(folder: Path) -> History:
     """Read the history in `folder`. Raises `CheckpointError` without a journal."""
     import pandas as pd
 
     path = folder / JOURNAL_FILE
     manifest.check_file(path)
     if not is_file(path):
-        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {JOURNAL_FILE}")
+        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {JOURNAL_FILE}. Name one in logs/runs")
     lines, _ = read_lines(path)
-    measured: dict[str, list[int]] = {}
+    measured_steps: dict[str, list[int]] = {}
     for line in lines:
         for name in line.metrics:
-            measured.setdefault(name, []).append(line.step)
-    index = pd.Index([line.step for line in lines], name="step", dtype="int64")
+            measured_steps.setdefault(name, []).append(line.step)
+    step_index = pd.Index([line.step for line in lines], name="step", dtype="int64")
     return History(
         folder=folder,
         steps=[line.step for line in lines],
         times=[line.time_ms for line in lines],
-        metrics=pd.DataFrame([dict(line.metrics) for line in lines], index=index, dtype=float),
-        measured=measured,
+        metrics=pd.DataFrame([dict(line.metrics) for line in lines], index=step_index, dtype=float),
+        measured=measured_steps,
         trace=[line.trace for line in lines],
         fingerprints=[line.fingerprint for line in lines],
         cohorts=[line.cohort for line in lines],
@@ -217,8 +217,8 @@ def read(folder: Path) -> History:
 
 def wall_s(starts_ms: Sequence[int], times_ms: Sequence[int]) -> float:
     """Return the seconds of a run's processes until their last committed steps, without the gaps between them."""
-    total = 0
-    for start, end_ms in zip(starts_ms, [*starts_ms[1:], float("inf")], strict=True):
-        times = [time for time in times_ms if start <= time < end_ms]
-        total += (times[-1] - start) if times else 0
-    return total / 1000
+    total_ms = 0
+    for start_ms, end_ms in zip(starts_ms, [*starts_ms[1:], float("inf")], strict=True):
+        commits_ms = [time_ms for time_ms in times_ms if start_ms <= time_ms < end_ms]
+        total_ms += (commits_ms[-1] - start_ms) if commits_ms else 0
+    return total_ms / 1000

@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import client_files, client_table, digest, metadata, presence
-from fedcohort.record.history import JOURNAL_FILE, RESTART_HINT, Line, read_lines, read_undamaged
+from fedcohort.record.history import JOURNAL_FILE, RESTART_HINT, JournalLine, read_lines, read_undamaged
 from fedcohort.record.logged_draws import encode_draws
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.round.client_facts import ClientFacts
@@ -59,16 +59,16 @@ class Journal(Observer):
         self._folder = info.folder
         self._is_forced = bool(info.starts) and info.starts[-1]["resume"] == "force"
         info.folder.mkdir(parents=True, exist_ok=True)
-        lines = cut_damaged(info.folder / JOURNAL_FILE, info.start or -1)
+        lines = cut_damaged_lines(info.folder / JOURNAL_FILE, info.start or -1)
         self._lines_by_step = {line.step: CommittedLine(line.fingerprint, line.table, line.digest) for line in lines}
         self._last_digest = lines[-1].digest if lines else ""
         if info.start:
-            _check_no_gap(info.folder, info.start, self._lines_by_step)
+            _check_all_rounds(info.folder, info.start, self._lines_by_step)
         metadata.save_info(info)
         self._file = (info.folder / JOURNAL_FILE).open("ab")
-        folder = os.open(info.folder, os.O_RDONLY)
-        os.fsync(folder)  # so that the name of a new journal is permanent
-        os.close(folder)
+        folder_descriptor = os.open(info.folder, os.O_RDONLY)
+        os.fsync(folder_descriptor)  # so that the name of a new journal is permanent
+        os.close(folder_descriptor)
 
     def observe(self, report: RoundReport) -> None:
         """Commit the step, or compare it with its line if it is already committed.
@@ -80,25 +80,25 @@ class Journal(Observer):
             if report.fingerprint != earlier_line.fingerprint:
                 self._report_difference(report, earlier_line.fingerprint)
             return
-        table = client_table.write_step(self._folder, report.step, report.clients) if report.clients else None
+        table_digest = client_table.write_step(self._folder, report.step, report.clients) if report.clients else None
         if self._file is None:
             raise RuntimeError(f"round {report.step} was reported before the run began: call start() first")
-        self._last_digest = commit_step(self._file, report, table, self._last_digest)
-        self._lines_by_step[report.step] = CommittedLine(report.fingerprint, table, self._last_digest)
+        self._last_digest = commit_step(self._file, report, table_digest, self._last_digest)
+        self._lines_by_step[report.step] = CommittedLine(report.fingerprint, table_digest, self._last_digest)
 
     def digest(self, step: int) -> str | None:
         """Return the journal's running digest at `step`, which the checkpoint stores."""
         return self._lines_by_step[step].digest if step in self._lines_by_step else None
 
     def _report_difference(self, report: RoundReport, earlier_fingerprint: str) -> None:
-        fingerprints = f"fingerprint {report.fingerprint}, was {earlier_fingerprint}"
-        where = f"the journal of {self._folder} at round {report.step}"
-        difference = f"the resumed run differs from {where} ({fingerprints})"
+        fingerprints_text = f"fingerprint {report.fingerprint}, was {earlier_fingerprint}"
+        place_text = f"the journal of {self._folder} at round {report.step}"
+        difference_text = f"the resumed run differs from {place_text} ({fingerprints_text})"
         if self._is_forced:
-            log.warning("resume=force: %s; the journal stays unchanged", difference)
+            log.warning("resume=force: %s; the journal stays unchanged", difference_text)
             return
         raise CheckpointError(
-            f"{difference}, because of other versions of torch or fedcohort, another machine or another number of "
+            f"{difference_text}, because of other versions of torch or fedcohort, another machine or another number of "
             "threads. Resume it where it ran before, restart with resume=false, or resume it anyway with resume=force"
         )
 
@@ -109,36 +109,36 @@ class Journal(Observer):
         self._file.close()
         self._file = None
         if status == "finished":
-            tables = {step: line.table for step, line in self._lines_by_step.items() if line.table is not None}
-            client_table.merge_steps(self._folder, set(self._lines_by_step), tables)
+            table_digests = {step: line.table for step, line in self._lines_by_step.items() if line.table is not None}
+            client_table.merge_steps(self._folder, set(self._lines_by_step), table_digests)
 
 
-def check_journal(folder: Path, n_done: int, expected: str | None) -> None:
+def check_journal(folder: Path, rounds_done: int, checksum: str | None) -> None:
     """Check the journal up to the checkpoint's round, and the per-client tables of these rounds.
 
     Args:
         folder: the run folder.
-        n_done: round of the checkpoint.
-        expected: running digest of the journal in the checkpoint; None if the run had no journal, or an older version
+        rounds_done: round of the checkpoint.
+        checksum: running digest of the journal in the checkpoint; None if the run had no journal, or an older version
             wrote the checkpoint.
 
     Raises:
         CheckpointError: the journal or a table is damaged or lacks rounds.
     """
     lines, _, damage = read_undamaged(folder / JOURNAL_FILE)
-    committed_lines = [line for line in lines if line.step <= n_done]
-    if damage and len(committed_lines) <= n_done:
+    committed_lines = [line for line in lines if line.step <= rounds_done]
+    if damage and len(committed_lines) <= rounds_done:
         read_lines(folder / JOURNAL_FILE)  # raises
-    if expected is not None:
-        _check_no_gap(folder, n_done, {line.step for line in committed_lines})
-        if committed_lines[-1].digest != expected:
-            what = f"is damaged: up to round {n_done} it differs from the journal at the checkpoint"
-            raise DamagedFile(f"{folder / JOURNAL_FILE} {what}. Restore the file from a copy, or {RESTART_HINT}")
-    for damage in client_files.find_damage(folder, {line.step: line.table for line in committed_lines}).values():
+    if checksum is not None:
+        _check_all_rounds(folder, rounds_done, {line.step for line in committed_lines})
+        if committed_lines[-1].digest != checksum:
+            problem = f"is damaged: up to round {rounds_done} it differs from the journal at the checkpoint"
+            raise DamagedFile(f"{folder / JOURNAL_FILE} {problem}. Restore the file from a copy, or {RESTART_HINT}")
+    for damage in client_files.find_damaged_steps(folder, {line.step: line.table for line in committed_lines}).values():
         raise DamagedFile(damage)
 
 
-def cut_damaged(path: Path, n_done: int) -> list[Line]:
+def cut_damaged_lines(path: Path, rounds_done: int) -> list[JournalLine]:
     """Cut the journal after its last undamaged line; return the remaining lines.
 
     An incomplete line, which a kill leaves, is cut without a message. If the digest or the table of a line is damaged,
@@ -146,21 +146,21 @@ def cut_damaged(path: Path, n_done: int) -> list[Line]:
 
     Args:
         path: the journal.
-        n_done: round of the checkpoint, -1 without one.
+        rounds_done: round of the checkpoint, -1 without one.
 
     Raises:
         DamagedFile: a line up to the checkpoint's round is damaged, so that its round cannot be trained again.
     """
     lines, _, damage = read_undamaged(path)
-    if damage and len(lines) <= n_done:
+    if damage and len(lines) <= rounds_done:
         read_lines(path)  # raises
-    digests_after_checkpoint = {line.step: line.table for line in lines if line.step > n_done}
-    if damaged_steps := client_files.find_damage(path.parent, digests_after_checkpoint):
+    digests_after_checkpoint = {line.step: line.table for line in lines if line.step > rounds_done}
+    if damaged_steps := client_files.find_damaged_steps(path.parent, digests_after_checkpoint):
         lines, damage = [line for line in lines if line.step < min(damaged_steps)], damaged_steps[min(damaged_steps)]
     if damage:
-        log.warning("%s: %s. The rounds after round %d are trained again", path, damage, max(n_done, 0))
+        log.warning("%s: %s. The rounds after round %d are trained again", path, damage, max(rounds_done, 0))
     if is_file(path):
-        end_offset = sum(len(text) + 1 for text in path.read_bytes().split(b"\n")[: len(lines)])
+        end_offset = sum(len(line_text) + 1 for line_text in path.read_bytes().split(b"\n")[: len(lines)])
         if path.stat().st_size > end_offset:
             with path.open("r+b") as file:
                 file.truncate(end_offset)
@@ -168,16 +168,16 @@ def cut_damaged(path: Path, n_done: int) -> list[Line]:
     return lines
 
 
-def commit_step(file: IO[bytes], report: RoundReport, table: str | None, previous_digest: str) -> str:
+def commit_step(journal_file: IO[bytes], report: RoundReport, table_digest: str | None, previous_digest: str) -> str:
     """Append the line of a step, sync it to the disk, which commits the step, and return its digest.
 
     Args:
-        file: the journal.
+        journal_file: the journal.
         report: the step.
-        table: digest of the step's per-client table; None without a table.
+        table_digest: digest of the step's per-client table; None without a table.
         previous_digest: digest of the previous line.
     """
-    line = Line(
+    line = JournalLine(
         step=report.step,
         time_ms=time.time_ns() // 1_000_000,
         metrics={name: float(value) for name, value in report.metrics.items()},
@@ -186,15 +186,15 @@ def commit_step(file: IO[bytes], report: RoundReport, table: str | None, previou
         cohort=report.cohort.tolist(),
         arrived=report.arrived.tolist(),
         present=_encode_available(report),
-        table=table,
+        table=table_digest,
         draws=None if report.draw_log is None else encode_draws(report.draw_log),
     )
     line_fields = {name: value for name, value in vars(line).items() if name != "digest"}
-    text = digest.append_digest(json.dumps(line_fields), previous_digest)
-    file.write(f"{text}\n".encode())
-    file.flush()
-    os.fsync(file.fileno())
-    return digest.read_digest(text)
+    line_text = digest.append_digest(json.dumps(line_fields), previous_digest)
+    journal_file.write(f"{line_text}\n".encode())
+    journal_file.flush()
+    os.fsync(journal_file.fileno())
+    return digest.read_digest(line_text)
 
 
 def _encode_available(report: RoundReport) -> str | None:
@@ -207,11 +207,11 @@ def _encode_available(report: RoundReport) -> str | None:
     return presence.encode_available(client_facts.ids_by_flag["available"], client_facts.n_clients)
 
 
-def _check_no_gap(folder: Path, n_done: int, steps: Collection[int]) -> None:
-    missing = [step for step in range(n_done + 1) if step not in steps]
-    if missing:
+def _check_all_rounds(folder: Path, rounds_done: int, steps: Collection[int]) -> None:
+    missing_steps = [step for step in range(rounds_done + 1) if step not in steps]
+    if missing_steps:
         raise CheckpointError(
-            f"the checkpoint in {folder} is at round {n_done} but its {JOURNAL_FILE} lacks round {missing[0]}: the "
-            "folder was copied in part or edited, or rounds were trained without callback.journal. "
-            f"{RESTART_HINT.capitalize()}"
+            f"the checkpoint in {folder} is at round {rounds_done} but its {JOURNAL_FILE} lacks round "
+            f"{missing_steps[0]}: the folder was copied in part or edited, or rounds were trained without "
+            f"callback.journal. {RESTART_HINT.capitalize()}"
         )

@@ -16,46 +16,46 @@ import numpy as np
 from fedcohort.draw_log import Draw, DrawLog
 from fedcohort.types import Ids
 
-CODEC, DTYPE = "lz4", np.dtype(np.float32)
+POOL_CODEC, WEIGHT_DTYPE = "lz4", np.dtype(np.float32)
 
 
-def encode_draws(log: DrawLog) -> dict[str, Any]:
-    """Return the log as plain data."""
+def encode_draws(draw_log: DrawLog) -> dict[str, Any]:
+    """Return the draws of a round as JSON data, for its line in the journal."""
     draws = [
         {
             "clients": draw.clients.tolist(),
             "weights": draw.weights.tolist(),
-            "n_pool": draw.n_pool,
-            "n_zero": draw.n_zero,
-            "total": draw.total,
+            "n_pool": draw.pool_size,
+            "n_zero": draw.n_zero_weights,
+            "total": draw.weight_sum,
             "query": draw.is_query,
             "dependent": draw.is_dependent,
-            "pool": _encode_pool(draw, log.logged_ids),
+            "pool": _encode_pool(draw, draw_log.logged_ids),
         }
-        for draw in log.draws
+        for draw in draw_log.draws
     ]
-    return {"other_randomness": log.has_other_randomness, "draws": draws}
+    return {"other_randomness": draw_log.has_other_randomness, "draws": draws}
 
 
-def decode_draws(entry: Mapping[str, Any], logged_ids: Ids) -> DrawLog:
-    """Return the log of an entry; logged_ids: those of the log."""
+def decode_draws(journal_entry: Mapping[str, Any], logged_ids: Ids) -> DrawLog:
+    """Return the draws that `encode_draws` stored; logged_ids: ids of the clients whose weights the run logs."""
     draws = []
-    for fields in entry["draws"]:
-        pool_weights = _decode_pool(fields["pool"], len(logged_ids))
-        is_member = ~np.isnan(pool_weights)
+    for draw_fields in journal_entry["draws"]:
+        pool_weights = _decode_pool(draw_fields["pool"], len(logged_ids))
+        is_in_pool = ~np.isnan(pool_weights)
         draw = Draw(
-            clients=np.array(fields["clients"], np.int64),
-            weights=np.array(fields["weights"], float),
-            n_pool=fields["n_pool"],
-            n_zero=fields["n_zero"],
-            total=fields["total"],
-            pool=logged_ids[is_member],
-            pool_weights=pool_weights[is_member],
-            is_query=fields["query"],
-            is_dependent=fields["dependent"],
+            clients=np.array(draw_fields["clients"], np.int64),
+            weights=np.array(draw_fields["weights"], float),
+            pool_size=draw_fields["n_pool"],
+            n_zero_weights=draw_fields["n_zero"],
+            weight_sum=draw_fields["total"],
+            pool=logged_ids[is_in_pool],
+            pool_weights=pool_weights[is_in_pool],
+            is_query=draw_fields["query"],
+            is_dependent=draw_fields["dependent"],
         )
         draws.append(draw)
-    return DrawLog(tuple(draws), entry["other_randomness"], logged_ids)
+    return DrawLog(tuple(draws), journal_entry["other_randomness"], logged_ids)
 
 
 def _encode_pool(draw: Draw, logged_ids: Ids) -> str:
@@ -63,19 +63,19 @@ def _encode_pool(draw: Draw, logged_ids: Ids) -> str:
 
     if not len(draw.pool):
         return ""
-    limits = np.finfo(DTYPE)
-    is_finite = (draw.pool_weights > 0) & np.isfinite(draw.pool_weights)
-    clipped = np.where(is_finite, np.clip(draw.pool_weights, limits.tiny, limits.max), draw.pool_weights)
-    weights = np.full(len(logged_ids), np.nan, DTYPE)
-    weights[np.searchsorted(logged_ids, draw.pool) if len(draw.pool) < len(logged_ids) else slice(None)] = clipped
-    return base64.b64encode(pa.compress(weights, CODEC, asbytes=True)).decode()
+    limits = np.finfo(WEIGHT_DTYPE)
+    is_positive = (draw.pool_weights > 0) & np.isfinite(draw.pool_weights)
+    values = np.where(is_positive, np.clip(draw.pool_weights, limits.tiny, limits.max), draw.pool_weights)
+    weights = np.full(len(logged_ids), np.nan, WEIGHT_DTYPE)
+    weights[np.searchsorted(logged_ids, draw.pool) if len(draw.pool) < len(logged_ids) else slice(None)] = values
+    return base64.b64encode(pa.compress(weights, POOL_CODEC, asbytes=True)).decode()
 
 
-def _decode_pool(text: str, n_logged: int) -> np.ndarray:
+def _decode_pool(pool_text: str, n_logged: int) -> np.ndarray:
     import pyarrow as pa
 
-    if not text:
+    if not pool_text:
         return np.full(n_logged, np.nan)
-    size = n_logged * DTYPE.itemsize
-    weights = np.frombuffer(pa.decompress(base64.b64decode(text), size, CODEC, asbytes=True), DTYPE)
+    n_bytes = n_logged * WEIGHT_DTYPE.itemsize
+    weights = np.frombuffer(pa.decompress(base64.b64decode(pool_text), n_bytes, POOL_CODEC, asbytes=True), WEIGHT_DTYPE)
     return weights.astype(float)

@@ -27,39 +27,39 @@ from fedcohort.types import (
 class LoggedSelector:
     """A selector that gets its contexts, answers and outcomes from a run's log, one round after the other."""
 
-    def __init__(self, selector: Selector[Any], name: str, log: RunLog, cohort: int) -> None:
-        self.selector, self.name, self.log, self.cohort = selector, name, log, cohort
-        self.facts = Signals(log.facts, selector.needs, "the selector")
+    def __init__(self, selector: Selector[Any], selector_name: str, run_log: RunLog, cohort: int) -> None:
+        self.selector, self.name, self.log, self.cohort = selector, selector_name, run_log, cohort
+        self.facts = Signals(run_log.facts, selector.needs, "the selector")
         self.state: Any = None
         self.failures = NO_FAILURES
         self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
 
-    def start(self, queried_signals: frozenset[str]) -> None:
+    def init_state(self, queried_signals: frozenset[str]) -> None:
         """Initialise the selector's state. Raises `IncompatibleConfig` if it reads values that the log lacks.
 
         queried_signals: signals that the run's selector may have queried, such as FedCor's after its warm-up.
         """
         from fedcohort.round.report import MAX_SIGNAL_COLUMNS  # noqa: PLC0415 - imports torch
 
-        missing_signals, is_wide = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
+        missing_signals, has_wide_rows = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
         for name in sorted(self.selector.needs):
             signal = find_signal(name)
             if is_pairwise := isinstance(signal, Derived) and signal.pairs:
                 self.pairwise |= {name}
             is_logged = name in (self.log.facts if isinstance(signal, Static) else self.log.signal_names)
             may_be_logged = name in queried_signals and isinstance(signal, QueriedSignal)
-            if not (is_logged or may_be_logged) or (is_pairwise and is_wide):
+            if not (is_logged or may_be_logged) or (is_pairwise and has_wide_rows):
                 missing_signals.append(name)
         if missing_signals:
             raise IncompatibleConfig(
                 f"selector={self.name} reads {', '.join(missing_signals)}, which the log of {self.log.info.folder} "
                 "doesn't have: whole updates, values that the server measures, and rows of more than "
-                f"{MAX_SIGNAL_COLUMNS} numbers are not logged"
+                f"{MAX_SIGNAL_COLUMNS} numbers are not logged. Choose another selector"
             )
         n_classes = self.log.info.class_counts.shape[1]
         self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.cohort, self.facts))
 
-    def play(
+    def replay_round(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, AggregationOverride | None]:
         """Replay a round, and return the selector's queries, its selection and its advice.
@@ -67,57 +67,57 @@ class LoggedSelector:
         The advice is None if the selection differs from the run's. Raises `IncompatibleConfig` for a query that is not
         among `logged_probes`, the queries of the run's selector; None for this selector itself.
         """
-        probes, selection, _ = self.choose(round, logged_probes)
+        probes, selection, _ = self.select(round, logged_probes)
         if not len(round.chosen) or not np.array_equal(selection.clients, round.chosen):
             return probes, selection, None
-        return probes, selection, self.learn(round, selection, probes)
+        return probes, selection, self.observe(round, selection, probes)
 
-    def choose(
+    def select(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, DrawLog]:
         """Return the queries, the selection and its draws; arguments and errors are those of `play`."""
-        log = self.log
-        generator = Draws(log.info.seed, log.n_clients, round.t).generator("selector")
-        rng = LoggedGenerator(generator, np.arange(log.n_clients), np.inf)
+        run_log = self.log
+        generator = Draws(run_log.info.seed, run_log.n_clients, round.t).generator("selector")
+        rng = LoggedGenerator(generator, np.arange(run_log.n_clients), np.inf)
         ctx = RoundContext(
             round=round.t,
             cohort=self.cohort,
-            n_clients=log.n_clients,
+            n_clients=run_log.n_clients,
             available=round.available,
             signals=self.facts,
             rng=rng,
-            units=log.units,
+            units=run_log.units,
         )
         if self.selector.backs_off:
             ctx = withhold_clients(self.failures, ctx, self.selector.shortlist(self.cohort))
         probes = list(self.selector.plan(self.state, ctx)) if len(round.available) else []
-        _check_queries(log, round, self.name, probes if logged_probes is None else logged_probes, probes)
-        answers_before = {probe.signal: self._answer(round, probe) for probe in probes if not probe.concurrent}
+        _check_queries(run_log, round, self.name, probes if logged_probes is None else logged_probes, probes)
+        answers = {probe.signal: self._answer_query(round, probe) for probe in probes if not probe.concurrent}
         rng.start_selection()
-        selection, self.state = self.selector.select(self.state, ctx, answers_before)
+        selection, self.state = self.selector.select(self.state, ctx, answers)
         return probes, selection, rng.finish()
 
-    def learn(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> AggregationOverride | None:
+    def observe(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> AggregationOverride | None:
         """Have the selector observe the round's outcome as that of `selection`, and return its advice."""
-        reports = {name: values[round.arrived] for name, values in round.signals.items()}
-        reports |= {name: reports[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider
+        signals = {name: values[round.arrived] for name, values in round.signals.items()}
+        signals |= {name: signals[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider
         outcome = RoundOutcome(
             round=round.t,
             selection=selection,
             clients=round.arrived,
             failed=np.setdiff1d(round.chosen, round.arrived),
-            signals=Signals({**self.log.facts, **reports}, self.selector.needs, "the selector"),
-            probes={probe.signal: self._answer(round, probe) for probe in probes if probe.concurrent},
+            signals=Signals({**self.log.facts, **signals}, self.selector.needs, "the selector"),
+            probes={probe.signal: self._answer_query(round, probe) for probe in probes if probe.concurrent},
             round_s=round.round_s,
         )
         advice, self.state = self.selector.observe(self.state, outcome)
         self.failures = update_backoff(self.failures, outcome)
         return advice
 
-    def _answer(self, round: LoggedRound, probe: Probe) -> ProbeResult:
+    def _answer_query(self, round: LoggedRound, probe: Probe) -> ProbeResult:
         if probe.signal not in round.signals:
             raise IncompatibleConfig(
-                f"selector={self.name} asks for {probe.signal} in round {round.t + 1}, which the log of "
+                f"selector={self.name} queries {probe.signal} in round {round.t + 1}, which the log of "
                 f"{self.log.info.folder} doesn't have"
             )
         return ProbeResult(probe.clients, round.signals[probe.signal][probe.clients])
@@ -128,10 +128,10 @@ def _check_queries(
 ) -> None:
     """Raise `IncompatibleConfig` for a query in `probes`, of the selector `name`, that is not in `logged_probes`."""
     for probe in probes:
-        match = [query for query in logged_probes if query.signal == probe.signal and query.options == probe.options]
-        if not match or not np.isin(probe.clients, match[0].clients).all():
-            options = "".join(f" {option}={value}" for option, value in probe.options.items())
+        equal_probes = [p for p in logged_probes if p.signal == probe.signal and p.options == probe.options]
+        if not equal_probes or not np.isin(probe.clients, equal_probes[0].clients).all():
+            options_text = "".join(f" {option}={value}" for option, value in probe.options.items())
             raise IncompatibleConfig(
-                f"selector={name} queries {probe.signal}{options} in round {round.t + 1} from clients for which the "
-                f"log of {log.info.folder} has no value"
+                f"selector={name} queries {probe.signal}{options_text} in round {round.t + 1} from clients for which "
+                f"the log of {log.info.folder} has no value"
             )

@@ -19,20 +19,20 @@ from fedcohort.host.disk import is_file
 from fedcohort.record import digest
 from fedcohort.record.folder import write_atomically
 
-NAME, FORMAT = "manifest.json", 1
+MANIFEST_FILE, MANIFEST_FORMAT = "manifest.json", 1
 REMEDY = "Restore it from a copy; if you changed it on purpose, remove {0}"
 FileEntry = dict[str, Any] | None
 EntriesByFile = Mapping[str, list[FileEntry]]
 
 
-def write_manifest(folder: Path, names: Iterable[str]) -> None:
-    """Write the manifest of those files in `names` that exist in `folder`."""
-    _write(folder, {name: [_describe_file(folder / name)] for name in names if is_file(folder / name)})
+def write_manifest(folder: Path, file_names: Iterable[str]) -> None:
+    """Write the manifest of those files in `file_names` that exist in `folder`."""
+    _write_manifest(folder, {name: [_describe_file(folder / name)] for name in file_names if is_file(folder / name)})
 
 
 def remove_manifest(folder: Path) -> None:
     """Remove the manifest, before a process changes the files."""
-    (folder / NAME).unlink(missing_ok=True)
+    (folder / MANIFEST_FILE).unlink(missing_ok=True)
 
 
 def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, create_missing: bool = False) -> None:
@@ -43,59 +43,59 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
         contents: new content of each file, by name.
         create_missing: whether to write a manifest if there is none.
     """
-    entries = _read(folder)
+    entries = _read_manifest(folder)
     if entries is None and not create_missing:
         for name, content in contents.items():
             write_atomically(folder / name, content)
         return
-    new = {name: {"bytes": len(c), "blake2b": digest.digest_of_bytes(c)} for name, c in contents.items()}
+    new_entries = {name: {"bytes": len(c), "blake2b": digest.digest_of_bytes(c)} for name, c in contents.items()}
     previous_entries = {name: _describe_file(folder / name) if is_file(folder / name) else None for name in contents}
     entries = entries or {}
-    _write(folder, {**entries, **{name: [previous_entries[name], new[name]] for name in contents}})
+    _write_manifest(folder, {**entries, **{name: [previous_entries[name], new_entries[name]] for name in contents}})
     for name, content in contents.items():
         write_atomically(folder / name, content)
-    _write(folder, {**entries, **{name: [new[name]] for name in contents}})
+    _write_manifest(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
 
 
 def check_file(path: Path) -> None:
     """Raise `DamagedFile` if the manifest in the file's folder lists the file with another content."""
-    entries = _read(path.parent)
+    entries = _read_manifest(path.parent)
     if entries is not None and path.name in entries:
         _check_entries(path, entries[path.name])
 
 
 def check_all_files(folder: Path) -> None:
     """Check every file in the manifest of `folder`. Raises `DamagedFile`."""
-    for name, entries in (_read(folder) or {}).items():
+    for name, entries in (_read_manifest(folder) or {}).items():
         _check_entries(folder / name, entries)
 
 
 def _check_entries(path: Path, entries: list[FileEntry]) -> None:
-    advice_text, exists = REMEDY.format(path.with_name(NAME)), is_file(path)
-    if not exists and None not in entries:
-        raise DamagedFile(f"{path} is missing, although {NAME} in its folder lists it. {advice_text}")
-    if exists and _describe_file(path) not in entries:
-        raise DamagedFile(f"{path} is damaged: its content differs from {NAME} in its folder. {advice_text}")
+    advice_text, file_exists = REMEDY.format(path.with_name(MANIFEST_FILE)), is_file(path)
+    if not file_exists and None not in entries:
+        raise DamagedFile(f"{path} is missing, although {MANIFEST_FILE} in its folder lists it. {advice_text}")
+    if file_exists and _describe_file(path) not in entries:
+        raise DamagedFile(f"{path} is damaged: its content differs from {MANIFEST_FILE} in its folder. {advice_text}")
 
 
 def _describe_file(path: Path) -> dict[str, Any]:
     return {"bytes": path.stat().st_size, "blake2b": digest.digest_of_file(path)}
 
 
-def _write(folder: Path, files: EntriesByFile) -> None:
-    text = json.dumps({"format": FORMAT, "files": dict(sorted(files.items()))}, indent=1)
-    write_atomically(folder / NAME, digest.append_digest(text) + "\n")
+def _write_manifest(folder: Path, entries_by_file: EntriesByFile) -> None:
+    manifest_text = json.dumps({"format": MANIFEST_FORMAT, "files": dict(sorted(entries_by_file.items()))}, indent=1)
+    write_atomically(folder / MANIFEST_FILE, digest.append_digest(manifest_text) + "\n")
 
 
-def _read(folder: Path) -> EntriesByFile | None:
+def _read_manifest(folder: Path) -> EntriesByFile | None:
     """Read the folder's manifest: the entries of each file by name, or None if there is no manifest."""
-    path = folder / NAME
+    path = folder / MANIFEST_FILE
     advice_text = "Restore it from a copy; if the other files of the folder are correct, remove it"
     content = digest.read_json(path, advice_text)
     if content is None:
         return None
-    if (number := content.get("format")) != FORMAT:
-        raise DamagedFile(f"{path} has the format {number}, this version of fedcohort reads {FORMAT}: update fedcohort")
+    if (version := content.get("format")) != MANIFEST_FORMAT:
+        raise DamagedFile(f"{path} has format {version}, but this fedcohort reads {MANIFEST_FORMAT}: update fedcohort")
     try:
         return {name: list(entries) for name, entries in content["files"].items()}
     except (TypeError, KeyError, AttributeError) as error:

@@ -32,64 +32,65 @@ def save_info(info: RunInfo) -> None:
     """Write a run's metadata to `info.json` and `info.npz`, and add the start time of this process."""
     path = info.folder / INFO_FILE
     start_times = read_start_times(info.folder) if path.exists() else []
-    _write(info, [*start_times, time.time_ns() // 1_000_000])
+    _write_info(info, [*start_times, time.time_ns() // 1_000_000])
 
 
 def rewrite_info(info: RunInfo) -> None:
     """Write changed metadata without another start time. Raises `CheckpointError` if there is no metadata yet."""
-    _write(info, read_start_times(info.folder))
+    _write_info(info, read_start_times(info.folder))
 
 
-def _write(info: RunInfo, starts: list[int]) -> None:
+def _write_info(info: RunInfo, start_times: list[int]) -> None:
     """Write the arrays first, so that an existing `info.json` always has its arrays."""
-    values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
-    arrays = {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+    field_values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
+    arrays = {name: value for name, value in field_values.items() if isinstance(value, np.ndarray)}
     npz_bytes = io.BytesIO()
     np.savez(npz_bytes, allow_pickle=False, **{name: _shrink_integers(value) for name, value in arrays.items()})
-    encoded_values = {name: _encode(value) for name, value in values.items()}
+    encoded_values = {name: _encode_field(value) for name, value in field_values.items()}
     del encoded_values["folder"]  # a folder may be copied to another machine
-    text = digest.append_digest(json.dumps({"starts_ms": starts, "info": encoded_values}, default=str)) + "\n"
-    manifest.replace_files(info.folder, {ARRAYS_FILE: npz_bytes.getbuffer(), INFO_FILE: text.encode()})
+    info_text = digest.append_digest(json.dumps({"starts_ms": start_times, "info": encoded_values}, default=str)) + "\n"
+    manifest.replace_files(info.folder, {ARRAYS_FILE: npz_bytes.getbuffer(), INFO_FILE: info_text.encode()})
 
 
 def _shrink_integers(values: np.ndarray) -> np.ndarray:
     """Return integers as int32 if they fit, other values unchanged; sums of smaller types would overflow."""
-    bounds = np.iinfo(np.int32)
-    if values.dtype.kind not in "iu" or not values.size or values.min() < bounds.min or values.max() > bounds.max:
+    int32 = np.iinfo(np.int32)
+    if values.dtype.kind not in "iu" or not values.size or values.min() < int32.min or values.max() > int32.max:
         return values
     return values.astype(np.int32)
 
 
 def load_info(folder: Path) -> RunInfo:
     """Return the metadata in the run folder `folder`; raise `CheckpointError` if they are incomplete."""
-    facts = _read(folder)["info"]
-    fields = {field.name for field in dataclasses.fields(RunInfo)}
-    facts = {name: value for name, value in facts.items() if name in fields}
+    values = _read_info(folder)["info"]
+    field_names = {field.name for field in dataclasses.fields(RunInfo)}
+    values = {name: value for name, value in values.items() if name in field_names}
     # older versions of fedcohort stored the arrays in info.json
-    inline = {name: np.asarray(v["array"], v["dtype"]) for name, v in facts.items() if _has_keys(v, "dtype", "array")}
-    dtypes = {name: value["dtype"] for name, value in facts.items() if _has_keys(value, "dtype")}
-    arrays = {**inline, **(_read_arrays(folder, dtypes) if dtypes else {})}
+    inline = {name: np.asarray(v["array"], v["dtype"]) for name, v in values.items() if _has_keys(v, "dtype", "array")}
+    dtype_by_array = {name: value["dtype"] for name, value in values.items() if _has_keys(value, "dtype")}
+    arrays = {**inline, **(_read_arrays(folder, dtype_by_array) if dtype_by_array else {})}
     try:
-        return RunInfo(folder=folder, **{**facts, **arrays})
+        return RunInfo(folder=folder, **{**values, **arrays})
     except TypeError as error:
         raise DamagedFile(f"{folder / INFO_FILE} is damaged: it lacks fields of a run ({error}). {REMEDY}") from error
 
 
-def _read_arrays(folder: Path, dtypes: dict[str, str]) -> dict[str, np.ndarray]:
+def _read_arrays(folder: Path, dtype_by_array: dict[str, str]) -> dict[str, np.ndarray]:
     path = folder / ARRAYS_FILE
     manifest.check_file(path)
     if not is_file(path):
-        raise CheckpointError(f"{folder} was copied in part: it holds no {ARRAYS_FILE}, which {INFO_FILE} refers to")
+        problem = f"{folder} was copied in part: it holds no {ARRAYS_FILE}, which {INFO_FILE} refers to"
+        raise CheckpointError(f"{problem}. Copy the whole folder again")
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            return {name: archive[name].astype(dtype, copy=False) for name, dtype in dtypes.items()}
+        with np.load(path, allow_pickle=False) as npz_archive:
+            return {name: npz_archive[name].astype(dtype, copy=False) for name, dtype in dtype_by_array.items()}
     except READ_ERRORS as error:
         raise DamagedFile(f"{path} is damaged: the arrays of {INFO_FILE} cannot be read ({error}). {REMEDY}") from error
 
 
 def read_tags(folder: Path) -> dict[str, str]:
     """Return `RunInfo.tags` of the newest process that ran in `folder`."""
-    return dict(_read(folder)["info"].get("tags", {}))
+    return dict(_read_info(folder)["info"].get("tags", {}))
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
@@ -101,24 +102,24 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
 def read_start_times(folder: Path) -> list[int]:
     """Return when each process of the run started, in milliseconds since 1970."""
-    return list(_read(folder)["starts_ms"])
+    return list(_read_info(folder)["starts_ms"])
 
 
-def _read(folder: Path) -> dict[str, Any]:
+def _read_info(folder: Path) -> dict[str, Any]:
     path = folder / INFO_FILE
     if not folder.is_dir():
-        raise CheckpointError(f"{folder} is not the folder of a run")
+        raise CheckpointError(f"{folder} is not the folder of a run: there is no such folder. Name one in logs/runs")
     check_files(folder)
     manifest.check_file(path)
-    document = digest.read_json(path, REMEDY)
-    if document is None:
-        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {INFO_FILE}")
-    if not (isinstance(document.get("info"), dict) and isinstance(document.get("starts_ms"), list)):
+    info_document = digest.read_json(path, REMEDY)
+    if info_document is None:
+        raise CheckpointError(f"{folder} is not the folder of a run: it holds no {INFO_FILE}. Name one in logs/runs")
+    if not (isinstance(info_document.get("info"), dict) and isinstance(info_document.get("starts_ms"), list)):
         raise DamagedFile(f"{path} is damaged: info is no object, or starts_ms no list. {REMEDY}")
-    return document
+    return info_document
 
 
-def _encode(value: object) -> object:
+def _encode_field(value: object) -> object:
     """Return a field of RunInfo as JSON data; of an array only its dtype, as `info.npz` has the values."""
     if isinstance(value, np.ndarray):
         return {"dtype": str(value.dtype)}

@@ -25,14 +25,14 @@ class Trait:
         word: name of the property in a title, such as "label noise".
         label: label of an axis.
         values: value of each client, 0 if unknown.
-        varies: whether clients differ in the property, other than in proportion to their number of samples.
+        differs: whether clients differ in the property, other than in proportion to their number of samples.
         common: text that replaces the figure if clients do not differ; "" for none.
     """
 
     word: str
     label: str
     values: Values
-    varies: bool
+    differs: bool
     common: str = ""
 
 
@@ -41,27 +41,27 @@ def list_traits(info: RunInfo) -> Sequence[Trait]:
     noise = 100 * np.nan_to_num(info.noise_rate)
     noise_text = f"{noise.mean():.0f} % label noise" if len(noise) and noise.max() > 0 else ""
     input_noise = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
-    seconds = np.nan_to_num(info.expected_s, posinf=0.0)
-    per_sample = seconds / np.maximum(info.n_train, 1)
-    speed_text = f"a full job takes {np.median(per_sample):.2g} virtual s per sample" if seconds.any() else ""
+    job_s = np.nan_to_num(info.expected_s, posinf=0.0)
+    sample_s = job_s / np.maximum(info.n_train, 1)
+    speed_text = f"a full job takes {np.median(sample_s):.2g} virtual s per sample" if job_s.any() else ""
     imbalance = np.nan_to_num(triplets(info.class_counts[:, :, None])[:, 0])
-    is_skewed = bool(len(imbalance)) and float(find_skewed(info.class_counts).mean()) >= MIN_SKEWED_SHARE
-    sizes = info.class_counts.sum(axis=1).astype(float)
-    low, high = (int(sizes.min()), int(sizes.max())) if len(sizes) else (0, 0)
+    is_skewed = bool(len(imbalance)) and float(find_skewed_clients(info.class_counts).mean()) >= MIN_SKEWED_SHARE
+    n_samples = info.class_counts.sum(axis=1).astype(float)
+    low, high = (int(n_samples.min()), int(n_samples.max())) if len(n_samples) else (0, 0)
     size_text = f"{low:,}{f' to {high:,}' if low < high else ''} samples per client (training and validation)"
-    is_speed_uneven = _is_uneven(seconds) and _is_uneven(per_sample)
+    is_speed_uneven = _is_uneven(job_s) and _is_uneven(sample_s)
     return [
         Trait("label noise", "label noise, %\n(expected)", noise, _range(noise) >= 100 * MIN_NOISE_GAP, noise_text),
         Trait("input noise", "input noise", input_noise, _range(input_noise) > 0.01 * np.max(input_noise, initial=0.0)),
-        Trait("speed", "a full job,\nvirtual s (expected)", seconds, is_speed_uneven, speed_text),
+        Trait("speed", "a full job,\nvirtual s (expected)", job_s, is_speed_uneven, speed_text),
         Trait("class imbalance", "class imbalance\n(0: even, 1: one class)", imbalance, is_skewed),
-        Trait("samples", "samples, training\nand validation", sizes, _is_uneven(sizes), size_text),
+        Trait("samples", "samples, training\nand validation", n_samples, _is_uneven(n_samples), size_text),
     ]
 
 
 def find_main_trait(info: RunInfo) -> Trait | None:
     """Return the first property of `list_traits` in which clients differ, or None; figures sort clients by it."""
-    return next((trait for trait in list_traits(info) if trait.varies), None)
+    return next((trait for trait in list_traits(info) if trait.differs), None)
 
 
 def _range(values: Values) -> float:
@@ -69,14 +69,14 @@ def _range(values: Values) -> float:
 
 
 def _is_uneven(values: Values) -> bool:
-    positive = values[values > 0]
-    return len(positive) > 0 and (len(positive) < len(values) or positive.max() > MIN_RATIO * positive.min())
+    positives = values[values > 0]
+    return len(positives) > 0 and (len(positives) < len(values) or positives.max() > MIN_RATIO * positives.min())
 
 
 def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
     """Return each client's share of each class; zeros for a client without samples."""
-    total = class_counts.sum(axis=1, keepdims=True)
-    return np.asarray(class_counts / np.maximum(total, 1))
+    client_totals = class_counts.sum(axis=1, keepdims=True)
+    return np.asarray(class_counts / np.maximum(client_totals, 1))
 
 
 def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
@@ -84,7 +84,7 @@ def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
     return np.asarray((class_counts > 0).sum(axis=1).astype(np.int64))
 
 
-def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
+def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     """Return which clients' class counts differ significantly from the federation's.
 
     The test statistic is Pearson's X^2 of a client's n counts against the federation's shares p of C classes. Under the
@@ -104,14 +104,14 @@ def find_skewed(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]:
     degrees_of_freedom = counts.shape[1] - 1
     if degrees_of_freedom < 1:
         return np.zeros(len(class_counts), dtype=bool)
-    expected = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
-    distance = ((counts - expected) ** 2 / np.where(expected > 0, expected, 1.0)).sum(axis=1)
+    expected_counts = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
+    test_statistic = ((counts - expected_counts) ** 2 / np.where(expected_counts > 0, expected_counts, 1.0)).sum(axis=1)
     C, n = counts.shape[1], np.maximum(counts.sum(axis=1), 1.0)
     variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
     is_variable = variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
     v = np.where(is_variable, variance, 1.0)
     threshold = v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
-    return np.asarray(is_variable & (distance > threshold))
+    return np.asarray(is_variable & (test_statistic > threshold))
 
 
 def min_median_max(values: np.ndarray) -> tuple[float, float, float]:

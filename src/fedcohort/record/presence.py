@@ -14,19 +14,19 @@ from jaxtyping import Bool
 from fedcohort.types import Ids
 
 
-def encode_available(available: Ids, n_clients: int) -> str:
+def encode_available(available_ids: Ids, n_clients: int) -> str:
     """Return the text for the ids of the available clients; n_clients: K."""
-    if len(available) == n_clients:
+    if len(available_ids) == n_clients:
         return f"{n_clients}:"
     is_absent = np.ones(n_clients, dtype=bool)
-    is_absent[available] = False
+    is_absent[available_ids] = False
     return f"{n_clients}:{base64.b64encode(zlib.compress(np.packbits(is_absent).tobytes())).decode()}"
 
 
-def decode_available(text: str) -> Bool[np.ndarray, "clients"]:
+def decode_available(available_text: str) -> Bool[np.ndarray, "clients"]:
     """Return whether each client was available, bool [n_clients]."""
-    count_text, _, packed_bits = text.partition(":")
+    count_text, _, packed_bits = available_text.partition(":")
     if not packed_bits:
         return np.ones(int(count_text), dtype=bool)
-    bits = np.frombuffer(zlib.decompress(base64.b64decode(packed_bits)), dtype=np.uint8)
-    return np.asarray(np.unpackbits(bits, count=int(count_text)) == 0)
+    absence_bits = np.frombuffer(zlib.decompress(base64.b64decode(packed_bits)), dtype=np.uint8)
+    return np.asarray(np.unpackbits(absence_bits, count=int(count_text)) == 0)

@@ -14,10 +14,10 @@ from typing import Any
 from fedcohort.errors import DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
-from fedcohort.record.sources import PACKAGE, digest_data, digest_sources, digest_user_code
+from fedcohort.record.sources import PACKAGE_FOLDER, digest_data, digest_sources, digest_user_code
 
 CODE_PATHS = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # paths that decide results
-PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
+RECORDED_PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
 BIT_PACKAGES = ("torch", "lightning", "numpy")  # another version of these may change the bits of a result
 STARTS_FILE = "starts.jsonl"
 
@@ -27,7 +27,7 @@ StartRecord = Mapping[str, Any]
 @cache
 def package_versions() -> Mapping[str, str]:
     """Return the versions of Python and of the packages that results depend on, by name."""
-    return {"python": platform.python_version(), **{name: metadata.version(name) for name in PACKAGES}}
+    return {"python": platform.python_version(), **{name: metadata.version(name) for name in RECORDED_PACKAGES}}
 
 
 @cache
@@ -38,48 +38,49 @@ def current_commit() -> tuple[str, bool]:
     modules that a process has imported do not change.
     """
     try:
-        head_commit = _git("rev-parse", "HEAD")
-        return head_commit, bool(_git("status", "--porcelain", "--", *(f":(top){path}" for path in CODE_PATHS)))
+        head_commit = _run_git("rev-parse", "HEAD")
+        return head_commit, bool(_run_git("status", "--porcelain", "--", *(f":(top){path}" for path in CODE_PATHS)))
     except (OSError, subprocess.SubprocessError):
         return "unknown", True
 
 
-def _git(*arguments: str) -> str:
+def _run_git(*arguments: str) -> str:
     # Without optional locks: git status would lock the index, and a commit of the user's at that moment would fail.
-    command = ["git", "--no-optional-locks", "-C", str(PACKAGE), *arguments]
+    command = ["git", "--no-optional-locks", "-C", str(PACKAGE_FOLDER), *arguments]
     return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
-def current_start(config: Mapping[str, Any], options: Mapping[str, Any], data: str) -> dict[str, Any]:
+def current_start(config: Mapping[str, Any], options: Mapping[str, Any], checksum: str) -> dict[str, Any]:
     """Return the versions, code, data and hardware that determine the results of `config` to the bit.
 
     Args:
         config: the composed config.
-        options: the options of `Identity.FORCED`, by dotted name.
-        data: checksum of the loaded data.
+        options: the options whose change needs `resume=force` (`RunIdentity.NEEDS_FORCE`), by dotted name.
+        checksum: checksum of the loaded data.
     """
     head_commit, dirty = current_commit()
-    start = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": package_versions()}
-    return start | {"options": dict(options), "files": digest_data(config) | digest_user_code(config), "data": data}
+    record = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": package_versions()}
+    file_digests = digest_data(config) | digest_user_code(config)
+    return record | {"options": dict(options), "files": file_digests, "data": checksum}
 
 
-def list_differences(earlier_start: StartRecord, now: StartRecord) -> list[str]:
+def list_differences(earlier_start: StartRecord, new_start: StartRecord) -> list[str]:
     """Describe the differences between two starts of a run that may change its results; [] without any."""
-    lines = []
-    if earlier_start["sources"] != now["sources"]:
-        lines.append(f"other code of fedcohort ({describe_code(earlier_start)}, now {describe_code(now)})")
+    differences = []
+    if earlier_start["sources"] != new_start["sources"]:
+        differences.append(f"other code of fedcohort ({describe_code(earlier_start)}, now {describe_code(new_start)})")
     for name in BIT_PACKAGES:
-        if (old_value := earlier_start["versions"].get(name)) != (new_version := now["versions"].get(name)):
-            lines.append(f"{name} {new_version} (was {old_value})")
-    for option, value in now["options"].items():
+        if (old_value := earlier_start["versions"].get(name)) != (new_version := new_start["versions"].get(name)):
+            differences.append(f"{name} {new_version} (was {old_value})")
+    for option, value in new_start["options"].items():
         if (old_value := earlier_start["options"].get(option)) != value:
-            lines.append(f"{option}={value} (was {old_value})")
-    for option, value in now["files"].items():
+            differences.append(f"{option}={value} (was {old_value})")
+    for option, value in new_start["files"].items():
         if earlier_start.get("files", {}).get(option, value) != value:
-            lines.append(f"the files that {option} names have changed")
-    if (old_value := earlier_start.get("data", now["data"])) != now["data"]:  # older starts have none
-        lines.append(f"the dataset has other data than before (checksum {now['data']}, was {old_value})")
-    return lines
+            differences.append(f"the files that {option} names have changed")
+    if (old_value := earlier_start.get("data", new_start["data"])) != new_start["data"]:  # older starts have none
+        differences.append(f"the dataset has other data than before (checksum {new_start['data']}, was {old_value})")
+    return differences
 
 
 def describe_code(start: StartRecord) -> str:
@@ -95,11 +96,11 @@ def append_start(folder: Path, start: StartRecord) -> None:
         start: the result of `current_start`, with `round` (rounds completed before), `resume` (the option), and
             `forced`: the differences to the start before, None without `resume=force`.
     """
-    line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
+    start_line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
     path = folder / STARTS_FILE
     is_last_line_cut = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
     with path.open("ab", buffering=0) as file:
-        file.write((b"\n" if is_last_line_cut else b"") + line.encode())
+        file.write((b"\n" if is_last_line_cut else b"") + start_line.encode())
         os.fsync(file.fileno())
 
 
@@ -113,21 +114,21 @@ def read_starts(folder: Path) -> list[StartRecord]:
     starts = []
     for line in path.read_bytes().split(b"\n") if is_file(path) else []:
         try:
-            text = line.decode()
-            starts.append(json.loads(text))
-            is_undamaged = digest.check_digest(text)[1] is not False
+            line_text = line.decode()
+            starts.append(json.loads(line_text))
+            is_undamaged = digest.check_digest(line_text)[1] is not False
         except ValueError:
             is_undamaged = not line.endswith(b"}")  # then it was cut
         if not is_undamaged:
-            remedy = "Restore it from a copy, or remove it"
-            raise DamagedFile(f"{path} is damaged: the content of a line has changed. {remedy}")
+            repair_text = "Restore it from a copy, or remove it"
+            raise DamagedFile(f"{path} is damaged: the content of a line has changed. {repair_text}")
     return starts
 
 
 def describe_forced(starts: Sequence[StartRecord]) -> list[str]:
     """Describe each start with `resume=force`; [] for a run with the bits of an uninterrupted one."""
-    forced = [(start["round"], start["forced"]) for start in starts if start["forced"] is not None]
-    return [f"after round {done}: {'; '.join(differences) or 'no known difference'}" for done, differences in forced]
+    forced_starts = [(start["round"], start["forced"]) for start in starts if start["forced"] is not None]
+    return [f"after round {t}: {'; '.join(differences) or 'no known difference'}" for t, differences in forced_starts]
 
 
 def list_commits(starts: Sequence[StartRecord]) -> list[str]:

@@ -49,7 +49,7 @@ class RunLog:
 
     Attributes:
         info: metadata of the run.
-        rounds: the rounds.
+        rounds: the trained rounds in order.
         facts: what the server knew about the clients at the start, by signal.
         signal_names: names of the logged signals.
     """
@@ -76,35 +76,36 @@ class RunLog:
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 
 
-def read_log(folder: Path) -> RunLog:
+def read_run_log(folder: Path) -> RunLog:
     """Read the run in `folder`. Raises `CheckpointError` if it holds no run, or rounds are missing."""
     info = metadata.load_info(folder)
-    past = history.read(folder)
-    if list(past.steps) != list(range(len(past.steps))) or len(past.steps) < 2:
-        raise CheckpointError(f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some of them")
-    table = past.clients()
+    journal = history.read_history(folder)
+    if list(journal.steps) != list(range(len(journal.steps))) or len(journal.steps) < 2:
+        problem = f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some of them"
+        raise CheckpointError(f"{problem}: choose a run that has completed a round, or repeat the run")
+    table = journal.clients()
     columns = find_signal_columns([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
     rows_by_step = dict(iter(table.groupby("step")))
-    missing_step = next((step for step in past.steps[1:] if step not in rows_by_step and past.cohorts[step]), None)
+    missing_step = next((t for t in journal.steps[1:] if t not in rows_by_step and journal.cohorts[t]), None)
     if missing_step is not None:
         raise CheckpointError(f"{folder} lacks the per-client table of round {missing_step}: repeat the run")
-    clock = past.metrics["time/virtual_s"].to_numpy()
+    virtual_times_s = journal.metrics["time/virtual_s"].to_numpy()
     logged_ids = list_logged_clients(info.seed, len(info.n_train))
     rounds = [
         LoggedRound(
             t=step - 1,
-            available=read_available(past, step, rows_by_step.get(step, table[:0])),
-            chosen=np.asarray(past.cohorts[step], dtype=np.int64),
-            arrived=np.asarray(past.arrived[step], dtype=np.int64),
-            signals=signals(rows_by_step.get(step, table[:0]), columns, len(info.n_train)),
-            round_s=float(clock[step] - clock[step - 1]),
-            draw_log=decode_draws(past.draws[step], logged_ids) if step in past.draws else None,
+            available=read_available(journal, step, rows_by_step.get(step, table[:0])),
+            chosen=np.asarray(journal.cohorts[step], dtype=np.int64),
+            arrived=np.asarray(journal.arrived[step], dtype=np.int64),
+            signals=read_signals(rows_by_step.get(step, table[:0]), columns, len(info.n_train)),
+            round_s=float(virtual_times_s[step] - virtual_times_s[step - 1]),
+            draw_log=decode_draws(journal.draws[step], logged_ids) if step in journal.draws else None,
         )
-        for step in past.steps[1:]
+        for step in journal.steps[1:]
     ]
     client_facts = {"n_train": info.n_train, "noise_rate": info.noise_rate, "expected_s": info.expected_s}
     if 0 in rows_by_step:
-        client_facts = read_registered(signals(rows_by_step[0], columns, len(info.n_train))) | client_facts
+        client_facts = select_facts(read_signals(rows_by_step[0], columns, len(info.n_train))) | client_facts
     return RunLog(info, rounds, client_facts, frozenset(columns))
 
 
@@ -116,46 +117,46 @@ def read_available(run_history: History, step: int, rows: "pd.DataFrame") -> Ids
         step: the round.
         rows: the per-client table of the round, with all clients if the journal lacks their availability.
     """
-    flags = run_history.available(step)
-    return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if flags is None else flags)
+    is_available = run_history.available(step)
+    return np.flatnonzero(rows["available"].to_numpy(dtype=bool) if is_available is None else is_available)
 
 
-def signals(
-    rows: "pd.DataFrame", columns: Mapping[str, str | list[str]], n_clients: int
+def read_signals(
+    rows: "pd.DataFrame", signal_columns: Mapping[str, str | list[str]], n_clients: int
 ) -> dict[str, Float64[np.ndarray, "clients *_d"]]:
     """Return each signal that clients reported in a round, NaN for clients without a row.
 
     Args:
         rows: the per-client table of the step.
-        columns: column, or columns, of each signal.
+        signal_columns: column, or columns, of each signal.
         n_clients: number of clients.
     """
     signals = {}
-    for signal, names in columns.items():
-        values = rows[names].to_numpy(dtype=np.float64)
+    for signal, column_names in signal_columns.items():
+        values = rows[column_names].to_numpy(dtype=np.float64)
         signals[signal] = np.full((n_clients, *values.shape[1:]), np.nan)
         signals[signal][rows["client"].to_numpy()] = values
     return signals
 
 
-def find_signal_columns(names: Sequence[str]) -> dict[str, str | list[str]]:
+def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str]]:
     """Return the column of each signal in the per-client table, or its columns if the signal is a vector."""
-    columns: dict[str, str | list[str]] = {}
-    for name in (name for name in names if name.startswith("signal_")):
-        signal, _, index = name.removeprefix("signal_").rpartition(".")
-        if signal and index.isdecimal():
-            width = sum(column.rpartition(".")[0] == f"signal_{signal}" for column in names)
-            columns[signal] = [f"signal_{signal}.{i}" for i in range(width)]
+    signal_columns: dict[str, str | list[str]] = {}
+    for name in (name for name in column_names if name.startswith("signal_")):
+        signal, _, entry_number = name.removeprefix("signal_").rpartition(".")
+        if signal and entry_number.isdecimal():
+            n_entries = sum(column.rpartition(".")[0] == f"signal_{signal}" for column in column_names)
+            signal_columns[signal] = [f"signal_{signal}.{i}" for i in range(n_entries)]
         else:
-            columns[name.removeprefix("signal_")] = name
-    return columns
+            signal_columns[name.removeprefix("signal_")] = name
+    return signal_columns
 
 
-def read_registered(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
+def select_facts(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
     """Return the signals of step 0, which clients report once at registration; counts become integers."""
     registered_facts = {}
     for signal, values in signals.items():
         if not np.isnan(values).all():
-            counts = values.ndim == 2 and np.array_equal(values, np.rint(values))
-            registered_facts[signal] = values.astype(np.int64) if counts else values
+            is_count = values.ndim == 2 and np.array_equal(values, np.rint(values))
+            registered_facts[signal] = values.astype(np.int64) if is_count else values
     return registered_facts

@@ -26,24 +26,24 @@ class RunStatus(Observer):
 
     def start(self, info: RunInfo) -> None:
         self.info, self.spending = info, BudgetHistory.unpack(info.spent)
-        self._write("running")
+        self._write_status("running")
 
     def observe(self, report: RoundReport) -> None:
         self.spending = self.spending.after_round(report.step, report.metrics)
 
     def note_checkpoint(self) -> None:
         """Write the number of rounds that the checkpoint holds."""
-        self._write("running")
+        self._write_status("running")
 
     def finish(self, status: str) -> None:
-        self._write(status)
+        self._write_status(status)
 
-    def _write(self, status: str) -> None:
+    def _write_status(self, status: str) -> None:
         info = self.info
         if info is None:  # an earlier observer could not start, or another process observes the run
             return
         ended_by = info.budget.list_reached(self.spending.now) if status == "finished" else []
-        record = {
+        status_record = {
             "status": status,
             "rounds_done": self.spending.now.rounds,
             "rounds": info.rounds,
@@ -55,4 +55,4 @@ class RunStatus(Observer):
             "slurm_job": slurm.current_job_id(),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
-        write_atomically(info.folder / "status.json", digest.append_digest(json.dumps(record, indent=1)) + "\n")
+        write_atomically(info.folder / "status.json", digest.append_digest(json.dumps(status_record, indent=1)) + "\n")

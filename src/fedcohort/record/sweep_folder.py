@@ -98,51 +98,53 @@ class SweepJob:
 
     def list_siblings(self) -> frozenset[Path]:
         """Return the run folders of the sweep's other jobs that have one."""
-        folders = (record.folder for job_number, record in read(self.sweep).items() if job_number != self.number)
-        return frozenset(folder for folder in folders if folder is not None)
+        run_folders = (
+            record.folder for job_number, record in read_records(self.sweep).items() if job_number != self.number
+        )
+        return frozenset(folder for folder in run_folders if folder is not None)
 
-    def note(
-        self, how: str, folder: Path | None = None, reason: str = "", kind: str = "", value: float | None = None
+    def write_record(
+        self, state: str, folder: Path | None = None, reason: str = "", error_name: str = "", value: float | None = None
     ) -> None:
         """Write the record of the job, with the fields of `JobRecord`; folder: None keeps the known folder."""
         self.folder = folder or self.folder
         now_s = time.time()
         self.began = self.began or now_s
-        ended_s = None if how == "running" else now_s
-        record = asdict(JobRecord(self.words, how, self.folder, reason, self.began, ended_s, kind, value))
+        ended_s = None if state == "running" else now_s
+        record = asdict(JobRecord(self.words, state, self.folder, reason, self.began, ended_s, error_name, value))
         try:
             (self.sweep / JOBS_FOLDER).mkdir(parents=True, exist_ok=True)
             write_atomically(self.sweep / JOBS_FOLDER / f"{self.number}.json", json.dumps(record, default=str) + "\n")
         except OSError as error:  # the sweep will count it as failed
-            log.warning("%s cannot be written (%s)", self.sweep / JOBS_FOLDER, error)
+            log.warning("the record of job %d in %s cannot be written (%s)", self.number, self.sweep, error)
 
 
-def read(sweep: Path) -> Mapping[int, JobRecord]:
+def read_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
     """Return the records in a sweep's folder by job number, in order."""
-    job_numbers = sorted(int(path.stem) for path in (sweep / JOBS_FOLDER).glob("*.json"))
-    records = {job_number: read_record(sweep, job_number) for job_number in job_numbers}
+    job_numbers = sorted(int(path.stem) for path in (sweep_folder / JOBS_FOLDER).glob("*.json"))
+    records = {job_number: read_record(sweep_folder, job_number) for job_number in job_numbers}
     return {job_number: record for job_number, record in records.items() if record is not None}
 
 
-def read_record(sweep: Path, job_number: int) -> JobRecord | None:
+def read_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
     """Return the stored state of a sweep's job; None if the job has not begun."""
     try:
-        record_fields = json.loads((sweep / JOBS_FOLDER / f"{job_number}.json").read_text())
+        record_fields = json.loads((sweep_folder / JOBS_FOLDER / f"{job_number}.json").read_text())
     except FileNotFoundError:
         return None
     folder = Path(record_fields["folder"]) if record_fields["folder"] else None
     return JobRecord(**{**record_fields, "words": tuple(record_fields["words"]), "folder": folder})
 
 
-def save_plan(sweep: Path, plan: Plan) -> None:
-    """Write the plan of the sweep in the folder `sweep`."""
-    sweep.mkdir(parents=True, exist_ok=True)
-    write_atomically(sweep / PLAN_FILE, json.dumps(asdict(plan)) + "\n")
+def save_plan(sweep_folder: Path, plan: Plan) -> None:
+    """Write the jobs and the launcher of a sweep to `sweep.json` in its folder."""
+    sweep_folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(sweep_folder / PLAN_FILE, json.dumps(asdict(plan)) + "\n")
 
 
-def read_plan(sweep: Path) -> Plan | None:
+def read_plan(sweep_folder: Path) -> Plan | None:
     """Return the plan of the sweep; None if there is none or it cannot be read."""
     try:
-        return Plan(**json.loads((sweep / PLAN_FILE).read_text()))
+        return Plan(**json.loads((sweep_folder / PLAN_FILE).read_text()))
     except (OSError, ValueError, TypeError):
         return None

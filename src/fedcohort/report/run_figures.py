@@ -14,7 +14,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import metadata
 from fedcohort.record.folder import status_of, write_atomically
-from fedcohort.record.history import History, read, require_journal
+from fedcohort.record.history import History, read_history, require_journal
 from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
@@ -136,7 +136,7 @@ def _save_figures(figures: "dict[str, Figure | None]", folder: Path, formats: Se
 def _read_run(info: RunInfo) -> tuple[History, Path]:
     """Return the journal, and the folder of the figures, which is created."""
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it logs every font that it reads
-    history, folder = read(info.folder), info.folder / FIGURES_FOLDER
+    history, folder = read_history(info.folder), info.folder / FIGURES_FOLDER
     if folder.is_symlink():
         raise OptionError(f"{folder} is a link to another folder, where figures are not written: remove the link")
     folder.mkdir(exist_ok=True)

@@ -151,7 +151,7 @@ class Diagnosis:
 
 def diagnose_run(folder: Path) -> Diagnosis:
     """Return what the run in `folder` shows. Raises `CheckpointError` if it is not the folder of a run."""
-    run_history, info = history.read(folder), metadata.load_info(folder)
+    run_history, info = history.read_history(folder), metadata.load_info(folder)
     client_table = run_history.clients()
     probe_results = [_read_probe(rows, step) for step, rows in _list_probe_rows(client_table, "class_loss")]
     counts = _read_class_counts(client_table, probe_results, len(info.n_train))

@@ -66,7 +66,7 @@ def read_curves(folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFram
     """
     import pandas as pd
 
-    curves = [read_curve(history.read(path), path.name, metrics) for path in folders]
+    curves = [read_curve(history.read_history(path), path.name, metrics) for path in folders]
     return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 

@@ -53,7 +53,7 @@ def find_metric_unit(metric: str, largest_value: float = 0.0) -> MetricUnit:
     for metric_prefix, name in (("comm/", "B"), ("comp/", "FLOP"), ("energy/", "J")):
         if metric.startswith(metric_prefix):
             prefix_index = min(max(int(math.log10(largest_value) // 3), 0), 5) if largest_value > 0 else 0
-            return MetricUnit(1000.0**-prefix_index, units.PREFIXES[prefix_index] + name)
+            return MetricUnit(1000.0**-prefix_index, units.METRIC_PREFIXES[prefix_index] + name)
     return MetricUnit(1.0, "")
 
 

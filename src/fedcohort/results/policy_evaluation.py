@@ -99,12 +99,12 @@ def compare_round(
         rng: generator of further cohorts of both selectors.
     """
     run_law, other_law = laws
-    cohorts = other_law.sample(N_COHORTS, rng)
+    cohorts = other_law.draw_cohorts(N_COHORTS, rng)
     uncovered_share, cohort_summary = math.nan, history.summarise_cohorts(log, round.t, round.chosen[None])[0]
     run_summary = np.full(len(cohort_summary), math.nan)
     if run_law.has_all_weights:
         uncovered_share = 1 - float(np.mean([run_law.can_draw(cohort) for cohort in cohorts]))
-        run_summary = history.summarise_cohorts(log, round.t, run_law.sample(N_COHORTS, rng)).mean(axis=0)
+        run_summary = history.summarise_cohorts(log, round.t, run_law.draw_cohorts(N_COHORTS, rng)).mean(axis=0)
     return ComparedRound(
         run=history.run,
         gain=history.gains[round.t],

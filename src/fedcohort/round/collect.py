@@ -135,9 +135,9 @@ class Collector:
             weight: weight of its update; None if the update is excluded.
         """
         self.group_weights[client] = weight
-        if len(self.group_weights) == group.size:
+        if len(self.group_weights) == group.n_clients:
             self._add_vector(
-                self.update_sum, group.total({k: w for k, w in self.group_weights.items() if w is not None}), 1.0
+                self.update_sum, group.weighted_sum({k: w for k, w in self.group_weights.items() if w is not None}), 1.0
             )
             self.group_weights = {}
 

@@ -18,7 +18,7 @@ from fedcohort.deadline.base import Deadline
 from fedcohort.device.base import Device
 from fedcohort.errors import CheckpointError, ComponentError
 from fedcohort.flat import Layout
-from fedcohort.hook import ClientHook, stored_vector_sizes
+from fedcohort.hook import ClientHook, count_stored_floats
 from fedcohort.ledger import Charge
 from fedcohort.objective.base import Objective
 from fedcohort.proxy.base import Proxy
@@ -101,7 +101,7 @@ class Components:
             layout: layout of the model.
             n_samples: largest number of samples of a client.
         """
-        floats_by_name = stored_vector_sizes(self.select_hooks(as_fedavg), layout.n_params, n_samples)
+        floats_by_name = count_stored_floats(self.select_hooks(as_fedavg), layout.n_params, n_samples)
         return floats_by_name | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.availability.schedule import ROUNDING_S
+from fedcohort.availability.schedule import WORK_TOLERANCE_S
 from fedcohort.contracts import check_array
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
@@ -197,7 +197,7 @@ class CostModel:
             return 0.0, has_left
         workload = self.make_workload(np.zeros_like(clients), n_passes[clients], self.query_rates, up_bytes[clients])
         query_s = self.components.device.sample(clients, workload, draws).finish_s(0)
-        has_left[clients] = wall_time(clients, query_s) > query_s + ROUNDING_S
+        has_left[clients] = wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S
         return float(query_s.max()), has_left
 
     def charge_registration(self, populations: Populations) -> Charge:

@@ -133,7 +133,7 @@ class Dispatcher:
             selection=replace(selection, clients=np.union1d(dispatch.selection.clients, selection.clients)),
             selector_state=selector_state,
             refills=dispatch.refills.joined_with(jobs),
-            draw_log=dispatch.draw_log.joined_with(log),
+            draw_log=dispatch.draw_log.append_log(log),
         )
 
     def add_uniform_cohort(self, dispatch: Dispatch) -> Dispatch:
@@ -220,7 +220,7 @@ class Dispatcher:
             work = cost_model.make_workload(n_used, forward_passes, rates, jobs.bytes_up, has_model, jobs.assigned)
             return replace(work, unit_load=np.where(has_trained, 0.0, work.unit_load)) if has_trained.any() else work
 
-        expected_timing = components.device.expect(clients, job_work(n_train[clients]), draws.once())
+        expected_timing = components.device.expect(clients, job_work(n_train[clients]), draws.draws_of_run())
         pace_context = PaceContext(draws.round, clients, cost_model.units, self._time_all_jobs(rates), expected_timing)
         announced_s = components.deadline.announce(state.deadline, pace_context)
         jobs = replace(jobs, expected=expected_timing, announced_s=np.full(len(jobs), announced_s))

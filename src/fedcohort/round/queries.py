@@ -11,7 +11,7 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.rng import RekeyedGenerator, new_generator
 from fedcohort.round.workload import are_all_available
-from fedcohort.signal.access import ReadyShare, SignalAccess
+from fedcohort.signal.access import ReadyShareFunction, SignalAccess
 from fedcohort.signal.base import NO_OPTIONS, Forecast, Measured, QueriedSignal, ServerMeasured, find_signal
 from fedcohort.signal_noise.base import SignalNoise
 from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
@@ -96,7 +96,7 @@ class Queries:
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find_signal(w), ServerMeasured)}
 
     def answer_probes(
-        self, probes: Sequence[Probe], available: Ids, round: int, ready_share: ReadyShare
+        self, probes: Sequence[Probe], available: Ids, round: int, ready_share: ReadyShareFunction
     ) -> dict[str, ProbeResult]:
         """Return the answers to the selector's queries of round t, by signal; raise an error for an invalid query."""
         signals = [probe.signal for probe in probes]
@@ -107,7 +107,7 @@ class Queries:
             )
         return {probe.signal: self.answer_probe(probe, available, round, ready_share) for probe in probes}
 
-    def answer_probe(self, probe: Probe, available: Ids, round: int, ready_share: ReadyShare) -> ProbeResult:
+    def answer_probe(self, probe: Probe, available: Ids, round: int, ready_share: ReadyShareFunction) -> ProbeResult:
         """Return the answers to one query of the selector in round t; raise an error for an invalid query."""
         if probe.signal not in self.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")

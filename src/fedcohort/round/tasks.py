@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from fedcohort.hook import averaged_uploads
+from fedcohort.hook import list_averaged_uploads
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.round.aggregate import compute_norm_limit
@@ -62,7 +62,7 @@ def make_collector(setup: Setup, round_end: RoundEnd) -> Collector:
     hooks = setup.components.select_hooks(as_fedavg)
     options = CollectOptions(
         upload_names=[name for hook in hooks for name in hook.uploads],
-        averaged_uploads=averaged_uploads(hooks),
+        averaged_uploads=list_averaged_uploads(hooks),
         vector_lengths=setup.vector_lengths(as_fedavg),
         report_readers=make_readers(setup.components, setup.dispatcher.client_reports, as_fedavg, round_end.round),
         keeps_matrix=keeps_updates(setup.components),

@@ -36,11 +36,11 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import CLEAN_LABELS, SAME_STEP, Facts, Requirement
+from fedcohort.component import CLEAN_LABELS, SAME_MODEL, Facts, Requirement
 from fedcohort.selector.base import Selector, draw, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-ALWAYS_UNIFORM = (
+UNIFORM_DRAW_MESSAGE = (
     "{option} draws floor((1 - alpha3) x cohort) clients by their values, which is none: every cohort is uniform, as "
     "with selector=random. Choose a larger cohort, or a smaller selector.alpha3"
 )
@@ -95,11 +95,11 @@ class ActiveFl(Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({SAME_STEP} if self.loss == "start" else ())
+        return frozenset({SAME_MODEL} if self.loss == "start" else ())
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({CLEAN_LABELS, Requirement(self._draws_by_value, ALWAYS_UNIFORM)})
+        return frozenset({CLEAN_LABELS, Requirement(self._draws_by_value, UNIFORM_DRAW_MESSAGE)})
 
     def _draws_by_value(self, run: Facts) -> bool | None:
         return None if run.cohort is None else self.alpha3 == 1 or self.count_by_value(run.cohort) > 0
@@ -118,11 +118,11 @@ class ActiveFl(Selector[State]):
         """
         if self.loss != "start":
             return ()
-        expected_cohort, _, _ = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
+        expected_cohort, _, _ = self._choose_clients(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
         return (Probe("loss", expected_cohort, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        clients, client_values, probability = self._choose(state, ctx)
+        clients, client_values, probability = self._choose_clients(state, ctx)
         return Selection(clients, client_values, probability=probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -137,7 +137,7 @@ class ActiveFl(Selector[State]):
         mean_losses[outcome.clients[is_finite]] = latest_losses[is_finite]
         return None, State(mean_losses)
 
-    def _choose(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
+    def _choose_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
         """Return the cohort, the value of each client, and the probability that a client is drawn first, [K] each."""
         available_ids, equal_weights = ctx.available, np.ones(ctx.n_clients)
         root_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))

@@ -114,12 +114,12 @@ class Auto(Selector[State]):
     speed_gain: float
 
     def __post_init__(self) -> None:
-        for flag in ("act", "noise", "balance", "speed"):
-            ranges.flag(flag, getattr(self, flag))
-        for name, interval in RANGE_BY_INTEGER_OPTION.items():
-            ranges.integer(name, getattr(self, name), interval)
-        for name, interval in RANGE_BY_NUMBER_OPTION.items():
-            ranges.number(name, getattr(self, name), interval)
+        for flag_option in ("act", "noise", "balance", "speed"):
+            ranges.flag(flag_option, getattr(self, flag_option))
+        for option_name, value_range in RANGE_BY_INTEGER_OPTION.items():
+            ranges.integer(option_name, getattr(self, option_name), value_range)
+        for option_name, value_range in RANGE_BY_NUMBER_OPTION.items():
+            ranges.number(option_name, getattr(self, option_name), value_range)
 
     @property
     def needs(self) -> frozenset[str]:
@@ -129,7 +129,7 @@ class Auto(Selector[State]):
         return (f"selector={choice} is random selection until its second probe, in round {2 * self.first} or later",)
 
     def init(self, population: Population) -> State:
-        K, zeros = population.n_clients, np.zeros(population.n_clients)
+        K, zero_values = population.n_clients, np.zeros(population.n_clients)
         return State(
             n_classes=population.n_classes,
             interval=rounds_between_probes(self.first, K, population.cohort),
@@ -139,12 +139,12 @@ class Auto(Selector[State]):
             last_round=np.full(K, -1),
             in_pool=np.ones(K, dtype=bool),
             is_fast=np.ones(K, dtype=bool),
-            durations=Durations(np.zeros(K, np.int64), zeros, zeros),
+            durations=Durations(np.zeros(K, np.int64), zero_values, zero_values),
         )
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        probe_number, remainder = divmod(ctx.round, state.interval)
-        if remainder or not 1 <= probe_number <= self.probes or (state.watch.is_done and not state.needs_counts):
+        probe_number, round_remainder = divmod(ctx.round, state.interval)
+        if round_remainder or not 1 <= probe_number <= self.probes or (state.watch.is_done and not state.needs_counts):
             return ()
         queried_ids = ctx.ready
         if probe_number == 1 and ctx.n_clients > self.sample:
@@ -156,7 +156,7 @@ class Auto(Selector[State]):
         if not self.act:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         pool = state.in_pool & state.is_fast
-        n_probation, owed_places = self._places_on_probation(state, ctx)
+        n_probation, owed_places = self._count_probation_places(state, ctx)
         clients = draw(pool.astype(float), ctx.available, ctx.cohort - n_probation, ctx.rng)
         state = self._decide_balance(state, pool, ctx)
         candidates = ctx.available[pool[ctx.available]]
@@ -177,13 +177,13 @@ class Auto(Selector[State]):
         state = replace(state, n_selections=n_selections, last_round=last_round)
         if self.speed:
             state = replace(state, durations=state.durations.with_jobs(outcome.clients, outcome.signals["duration"]))
-        if len((answers := find_answers(outcome.probes, "class_loss")).clients):
-            state = self._learn(state, answers, outcome.round)
+        if len((class_losses := find_answers(outcome.probes, "class_loss")).clients):
+            state = self._update_noise_rates(state, class_losses, outcome.round)
         if self.speed and outcome.round and outcome.round % state.interval == 0:
             state = self._compare_speeds(state, outcome)
         return None, state
 
-    def _places_on_probation(self, state: State, ctx: RoundContext) -> tuple[int, float]:
+    def _count_probation_places(self, state: State, ctx: RoundContext) -> tuple[int, float]:
         """Return the number of places for excluded clients in this round, and the remaining fraction of a place."""
         if not state.watch.is_acting:
             return 0, 0.0
@@ -198,23 +198,21 @@ class Auto(Selector[State]):
         is_known = pool & (state.counts.sum(1) > 0)
         if state.watch.is_suspected or not is_known.any():
             return replace(state, is_undecided=False, is_balanced=False)
-        classes_of_cohorts, classes_of_pool = compute_cohort_classes(state.counts, is_known, ctx.cohort, ctx.rng)
-        is_uneven = classes_of_cohorts < self.even * classes_of_pool
-        needs_counts = is_uneven and bool(is_known.sum() < MIN_KNOWN_SHARE * pool.sum())
-        is_balanced = is_uneven and not needs_counts
+        cohort_classes, pool_classes = compute_cohort_classes(state.counts, is_known, ctx.cohort, ctx.rng)
+        is_cohort_uneven = cohort_classes < self.even * pool_classes
+        needs_counts = is_cohort_uneven and bool(is_known.sum() < MIN_KNOWN_SHARE * pool.sum())
+        is_balanced = is_cohort_uneven and not needs_counts
         if is_balanced != state.is_balanced:
             message = (
                 "round %d: random cohorts hold %.1f of the pool's %.1f effective classes: cohorts are %s from now on"
             )
-            log.info(
-                message, ctx.round + 1, classes_of_cohorts, classes_of_pool, "balanced" if is_balanced else "uniform"
-            )
+            log.info(message, ctx.round + 1, cohort_classes, pool_classes, "balanced" if is_balanced else "uniform")
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
-    def _learn(self, state: State, answers: ProbeResult, round: int) -> State:
+    def _update_noise_rates(self, state: State, class_losses: ProbeResult, round: int) -> State:
         """Return the state with the label noise that a probe shows, and the new pool if the noise persists."""
-        is_usable = np.isfinite(answers.values).all(1) & (answers.values >= 0).all(1)
-        clients, losses = answers.clients[is_usable], ClassLosses.from_rows(answers.values[is_usable])
+        is_usable = np.isfinite(class_losses.values).all(1) & (class_losses.values >= 0).all(1)
+        clients, losses = class_losses.clients[is_usable], ClassLosses.from_rows(class_losses.values[is_usable])
         if not losses.n_samples.any():
             return state
         counts = state.counts.copy()
@@ -234,7 +232,7 @@ class Auto(Selector[State]):
             in_pool[:] = True
         elif watch.is_acting and estimate.gap >= self.gap:
             in_pool[clients] = choose_pool(estimate, losses.counts, MIN_POOL_SHARE, self.cover)
-        log.info("round %d: gap of %.2f in the rate of wrong labels: %s", round + 1, watch.last_gap, watch.consequence)
+        log.info("round %d: groups differ by %.2f in label noise: %s", round + 1, watch.last_gap, watch.consequence)
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:

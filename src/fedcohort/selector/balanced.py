@@ -39,10 +39,10 @@ class BalancedCohort(StatelessSelector):
         cohort_counts = np.zeros(class_counts.shape[1])
         chosen_ids: list[int] = []
         while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
-            scores = np.where(
+            imbalance_scores = np.where(
                 has_samples, -class_imbalances(class_counts, cohort_counts) if chosen_ids else 0.0, -np.inf
             )
-            (k,) = top(scores, remaining_ids, 1, ctx.rng).tolist()
+            (k,) = top(imbalance_scores, remaining_ids, 1, ctx.rng).tolist()
             chosen_ids.append(k)
             remaining_ids, cohort_counts = remaining_ids[remaining_ids != k], cohort_counts + class_counts[k]
         return Selection(np.sort(np.array(chosen_ids, dtype=np.int64)), -class_imbalances(class_counts)), state

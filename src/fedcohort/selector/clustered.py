@@ -131,10 +131,10 @@ class Clustered(Selector[State]):
         n_train = ctx.signals["n_train"][client_ids]
         n_train = n_train if n_train.any() else np.ones(len(n_train), np.int64)
         if self.criterion == "size":
-            entries = urns_by_size(n_train, m)
+            urns = urns_by_size(n_train, m)
         else:
-            entries = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(client_ids, client_ids)], self.tree))
-        client_row, _, sample_mass = entries
+            urns = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(client_ids, client_ids)], self.tree))
+        client_row, _, sample_mass = urns
         drawn_masses = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
         drawn_ids = client_ids[client_row[np.searchsorted(np.cumsum(sample_mass), drawn_masses, side="right")]]
         absence_probability = np.ones(K)
@@ -185,11 +185,11 @@ def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "mer
     client_order = shared_clients[np.lexsort((shared_clients, cluster_rank[cluster_of_client[shared_clients]]))]
     heavy_ids = client_order[cluster_rank[cluster_of_client[client_order]] >= n_filled]
     light_ids = client_order[cluster_rank[cluster_of_client[client_order]] < n_filled]
-    spilled_items, spill_urn, spill_mass = pour_into_urns(
+    spilled_rows, spill_urn, spill_mass = pour_into_urns(
         mass_left[light_ids], capacity - cluster_masses[cluster_numbers[n_filled:]]
     )
     own_ids = np.repeat(np.arange(len(n_train)), n_own_urns)
-    client_row = np.concatenate([own_ids, heavy_ids, light_ids[spilled_items]])
+    client_row = np.concatenate([own_ids, heavy_ids, light_ids[spilled_rows]])
     heavy_urn = cluster_rank[cluster_of_client[heavy_ids]] - n_filled
     urn_of_entry = np.concatenate([np.arange(len(own_ids)), len(own_ids) + heavy_urn, len(own_ids) + spill_urn])
     masses = np.concatenate([np.full(len(own_ids), capacity), mass_left[heavy_ids], spill_mass])
@@ -213,9 +213,9 @@ def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "
     updates[clients] = new_updates
     update_matrix = updates.astype(np.float64)
     norms = np.linalg.norm(update_matrix, axis=1)
-    products = update_matrix[clients] @ update_matrix.T
+    scalar_products = update_matrix[clients] @ update_matrix.T
     norm_products = np.outer(norms[clients], norms)
-    cosines = np.divide(products, norm_products, out=np.ones_like(products), where=norm_products > 0)
+    cosines = np.divide(scalar_products, norm_products, out=np.ones_like(scalar_products), where=norm_products > 0)
     angles = state.angles.copy()
     angles[clients] = np.arccos(np.clip(cosines, -1.0, 1.0))
     angles[:, clients] = angles[clients].T

@@ -68,11 +68,11 @@ class LossRatios:
         Args:
             answers: losses in nats. A client's first finite loss becomes the divisor of its later losses.
         """
-        first_losses, ratios = self.first.copy(), self.ratio.copy()
+        first_losses, loss_ratios = self.first.copy(), self.ratio.copy()
         ids, losses = answers.clients, answers.values
         first_losses[ids] = np.where(np.isnan(first_losses[ids]) & np.isfinite(losses), losses, first_losses[ids])
-        ratios[ids] = losses / np.maximum(first_losses[ids], MIN_LOSS)
-        return LossRatios(first_losses, ratios)
+        loss_ratios[ids] = losses / np.maximum(first_losses[ids], MIN_LOSS)
+        return LossRatios(first_losses, loss_ratios)
 
 
 @dataclass(frozen=True)
@@ -147,10 +147,10 @@ def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form
         feature_names: features to keep.
         feature_form: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them.
     """
-    columns = np.ascontiguousarray(
-        X[:, [FEATURE_NAMES.index(name) for name in feature_names]]
+    feature_columns = np.ascontiguousarray(
+        X[:, [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]]
     )  # the memory order after a resume
-    return whiten_contexts(columns) if feature_form == "whitened" else columns
+    return whiten_contexts(feature_columns) if feature_form == "whitened" else feature_columns
 
 
 def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
@@ -163,9 +163,9 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
     direction. With contexts of size 1 the confidence width gamma_t has the scale that its derivation assumes.
     """
     is_valid = find_valid_rows(X)
-    whitened = np.full((len(X), X.shape[1] + 1), np.nan)
+    whitened_contexts = np.full((len(X), X.shape[1] + 1), np.nan)
     if not is_valid.any():
-        return whitened
+        return whitened_contexts
     centred_contexts = X[is_valid] - X[is_valid].mean(axis=0)
     eigenvalues, eigenvectors = np.linalg.eigh(centred_contexts.T @ centred_contexts / len(centred_contexts))
     column_scales = np.where(
@@ -173,9 +173,9 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
         1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)),
         0.0,
     )
-    whitened[is_valid, :-1] = centred_contexts @ (eigenvectors * column_scales) @ eigenvectors.T
-    whitened[is_valid, -1] = 1.0
-    return whitened
+    whitened_contexts[is_valid, :-1] = centred_contexts @ (eigenvectors * column_scales) @ eigenvectors.T
+    whitened_contexts[is_valid, -1] = 1.0
+    return whitened_contexts
 
 
 @dataclass(frozen=True)

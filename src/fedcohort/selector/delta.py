@@ -145,27 +145,27 @@ class Delta(Selector[State]):
         if self.ideal:
             answers = find_answers(probes, "gradient_moments")
             if len(answers.clients):
-                client_ids, moments = keep_finite(answers.clients, answers.values)
-                client_scores = self.scores(moments[:, :-1], moments[:, -1])
+                client_ids, gradient_moments = keep_finite(answers.clients, answers.values)
+                client_scores = self.scores(gradient_moments[:, :-1], gradient_moments[:, -1])
                 probability = np.full(ctx.n_clients, client_scores.mean() if len(client_ids) else 1.0)
                 probability[client_ids] = client_scores
                 state = replace(state, probability=self.apply_lower_bound(probability))
-        draws, p = draw_with_repetition(state.probability, ctx)
+        drawn_ids, p = draw_with_repetition(state.probability, ctx)
         n_train = ctx.signals["n_train"][ctx.available].astype(np.float64)
         weights = np.zeros(ctx.n_clients)
         if len(ctx.available) > ctx.cohort:
             data_shares = n_train / n_train.sum() if n_train.any() else np.full(len(n_train), 1 / len(n_train))
-            weights[ctx.available] = draws[ctx.available] * data_shares / (ctx.cohort * p)
+            weights[ctx.available] = drawn_ids[ctx.available] * data_shares / (ctx.cohort * p)
         inclusion_probability = np.zeros(ctx.n_clients)
         inclusion_probability[ctx.available] = 1 - (1 - p) ** ctx.cohort if weights.any() else 1.0
-        return Selection(np.flatnonzero(draws), probability=inclusion_probability), replace(state, weights=weights)
+        return Selection(np.flatnonzero(drawn_ids), probability=inclusion_probability), replace(state, weights=weights)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         weights = state.weights[outcome.clients]
         advice = AggregationOverride(weights=weights, absolute=True) if weights.any() else None
         if self.ideal or len(outcome.clients) < 2:
             return advice, state
-        client_ids, measurements = keep_finite(outcome.clients, self._measurements(outcome, len(state.weights)))
+        client_ids, measurements = keep_finite(outcome.clients, self._measure_clients(outcome, len(state.weights)))
         if len(client_ids) < 2:
             return advice, state
         client_scores = self.scores(measurements[:, :-1], measurements[:, -1])
@@ -175,7 +175,7 @@ class Delta(Selector[State]):
         probability[client_ids] = probability[client_ids].sum() * client_scores / client_scores.sum()
         return advice, replace(state, probability=self.apply_lower_bound(probability))
 
-    def _measurements(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
+    def _measure_clients(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
         """Return each arrived client's gradient, with a last column of sigma or the loss; NaN without an answer."""
         n_arrived = len(outcome.clients)
         answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
@@ -218,10 +218,10 @@ def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, V
     if len(client_ids) <= ctx.cohort:
         return np.bincount(client_ids, minlength=ctx.n_clients), p
     cumulative_probabilities = np.cumsum(p)
-    positions = np.searchsorted(
+    drawn_positions = np.searchsorted(
         cumulative_probabilities / cumulative_probabilities[-1], ctx.rng.random(ctx.cohort), side="right"
     )
-    return np.bincount(client_ids[positions], minlength=ctx.n_clients), p
+    return np.bincount(client_ids[drawn_positions], minlength=ctx.n_clients), p
 
 
 def keep_finite(clients: Ids, measurements: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:

@@ -56,7 +56,7 @@ class E3cs(Selector[State]):
 
     Attributes:
         eta: learning rate of the weights.
-        quota: least probability of a client in multiples of m / K.
+        quota: least probability of a client in multiples of cohort / clients.
         uniform_from: round from which the quota is 1, or None.
         draw: "exact" selects each client with probability p_k; "multinomial" draws successively in proportion to p_k.
     """
@@ -89,8 +89,8 @@ class E3cs(Selector[State]):
         if self.draw == "multinomial":
             clients = draw(p, available_ids, m, ctx.rng)
         else:
-            line_order = available_ids[np.argsort(order_noise[available_ids])]
-            clients = np.sort(line_order[draw_systematically(p[line_order], m, 1.0 - ctx.rng.random())])
+            shuffled_ids = available_ids[np.argsort(order_noise[available_ids])]
+            clients = np.sort(shuffled_ids[draw_systematically(p[shuffled_ids], m, 1.0 - ctx.rng.random())])
         log_weight_gain = state.log_weight_gain.copy()  # an update may arrive later than its round
         log_weight_gain[clients] = log_gains[clients]
         return Selection(clients, state.log_weights, probability=p), replace(state, log_weight_gain=log_weight_gain)
@@ -138,7 +138,7 @@ def draw_systematically(p: Values, m: int, first_point: float) -> Ids:
         first_point: first point, in (0, 1].
     """
     segment_ends = np.cumsum(p)
-    positions = np.searchsorted(segment_ends * (m / segment_ends[-1]), first_point + np.arange(m))
+    drawn_positions = np.searchsorted(segment_ends * (m / segment_ends[-1]), first_point + np.arange(m))
     # rounding may select a client of length 1 twice, or go beyond the end of the line
-    positions = np.maximum.accumulate(positions - np.arange(m)) + np.arange(m)
-    return np.minimum(positions, len(p) - m + np.arange(m))
+    drawn_positions = np.maximum.accumulate(drawn_positions - np.arange(m)) + np.arange(m)
+    return np.minimum(drawn_positions, len(p) - m + np.arange(m))

@@ -136,10 +136,10 @@ class FedCor(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if ctx.round <= self.warmup + 1:
             return (Probe("loss", ctx.ready),)
-        if not self.is_shadow(ctx.round):
+        if not self.trains_all_clients(ctx.round):
             return ()
-        trainers = draw(np.ones(ctx.n_clients), ctx.ready, ctx.cohort, ctx.rng)
-        return Probe("loss", ctx.ready), Probe("shadow_loss", ctx.ready, {"trainers": tuple(trainers.tolist())})
+        trained_ids = draw(np.ones(ctx.n_clients), ctx.ready, ctx.cohort, ctx.rng)
+        return Probe("loss", ctx.ready), Probe("shadow_loss", ctx.ready, {"trainers": tuple(trained_ids.tolist())})
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         state = self._store_losses(state, ctx.round, probes)
@@ -147,7 +147,7 @@ class FedCor(Selector[State]):
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         if state.X is None or "shadow_loss" in probes:
             state = self._fit_features(state, ctx)
-        return self._choose(state, ctx), state
+        return self._choose_cohort(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         if outcome.round <= self.warmup:
@@ -157,7 +157,7 @@ class FedCor(Selector[State]):
         alpha[outcome.failed] *= self.beta
         return None, replace(state, alpha=alpha)
 
-    def is_shadow(self, round: int) -> bool:
+    def trains_all_clients(self, round: int) -> bool:
         """Return whether this selection follows a shadow round, in which clients train a model that is discarded."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
@@ -192,22 +192,22 @@ class FedCor(Selector[State]):
         weights = self.gamma ** (ctx.round - np.array(list(state.loss_changes), dtype=np.float64))
         mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
         n_steps = self.first_steps if is_first_fit else self.steps
-        X, f = gaussian.fit_features(self._kernel(), X, state.f, gaussian.Observations(Y, mu, weights), n_steps)
+        X, f = gaussian.fit_features(self._make_kernel(), X, state.f, gaussian.Observations(Y, mu, weights), n_steps)
         return replace(state, X=X, f=f, mu=mu)
 
-    def _kernel(self) -> "Kernel":
+    def _make_kernel(self) -> "Kernel":
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         if self.kernel == "linear":
             return gaussian.LinearKernel(NOISE_STD)
         return gaussian.SquaredExponentialKernel(NOISE_STD, self.length)
 
-    def _choose(self, state: State, ctx: RoundContext) -> Selection:
+    def _choose_cohort(self, state: State, ctx: RoundContext) -> Selection:
         """Return the selection; its score terms are each client's discount and position in the order of choice."""
         if state.X is None:
             raise ValueError("FedCor has not fitted its kernel yet: it chooses by scores only after the warm-up")
         cohort_order, all_scores = self.order_cohort(
-            self._kernel().covariance(state.X, state.f), state.p, state.alpha, ctx
+            self._make_kernel().covariance(state.X, state.f), state.p, state.alpha, ctx
         )
         choice_order = np.full(ctx.n_clients, np.nan)
         choice_order[cohort_order] = np.arange(len(cohort_order))
@@ -229,9 +229,9 @@ class FedCor(Selector[State]):
 
         cohort_order, remaining_ids, all_scores = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(remaining_ids))):
-            variance = np.diag(sigma)
-            is_varying = variance >= MIN_VARIANCE
-            scores = np.where(is_varying, alpha * (p @ sigma) / np.sqrt(np.where(is_varying, variance, 1.0)), -np.inf)
+            variances = np.diag(sigma)
+            is_varying = variances >= MIN_VARIANCE
+            scores = np.where(is_varying, alpha * (p @ sigma) / np.sqrt(np.where(is_varying, variances, 1.0)), -np.inf)
             (k,) = top(scores, remaining_ids, 1, ctx.rng, self.tie)
             cohort_order = np.append(cohort_order, k)
             remaining_ids = remaining_ids[remaining_ids != k]

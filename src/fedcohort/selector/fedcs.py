@@ -66,7 +66,7 @@ class FedCs(StatelessSelector):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        job_s, up_s, down_s = (ctx.signals[name] for name in ("expected_s", "expected_up_s", "expected_down_s"))
+        job_s, up_s, down_s = (ctx.signals[signal] for signal in ("expected_s", "expected_up_s", "expected_down_s"))
         round_s = self.limit * (float(job_s.mean()) if self.limit_in == "jobs" else 1.0)
         candidate_ids = draw_successively(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)
         compute_s = np.maximum(job_s - up_s - down_s, 0.0)

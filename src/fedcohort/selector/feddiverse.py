@@ -45,7 +45,7 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
-from fedcohort.component import SAME_STEP, SAMPLE_ATTRIBUTES, Requirement
+from fedcohort.component import SAME_MODEL, SAMPLE_ATTRIBUTES, Requirement
 from fedcohort.data import skew
 from fedcohort.maths.simplex import least_variance_weights
 from fedcohort.selector.base import Selector, draw, find_answers, top
@@ -122,7 +122,7 @@ class FedDiverse(Selector[State]):
     @property
     def requirements(self) -> frozenset[Requirement]:
         requirement = SAMPLE_ATTRIBUTES.or_else("selector.source=estimated")
-        return frozenset({requirement} if self.source != "estimated" else {SAME_STEP})
+        return frozenset({requirement} if self.source != "estimated" else {SAME_MODEL})
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -155,14 +155,14 @@ class FedDiverse(Selector[State]):
         is_known = np.isfinite(state.delta).all(1)
         delta = np.where(is_known[:, None], state.delta, 0.0)
         cohort_order = self.order_cohort(delta, is_known, ctx, n_triples)
-        role = np.full(ctx.n_clients, np.nan)
-        role[cohort_order] = np.arange(len(cohort_order)) % 3
-        component_column = DRAW_ORDER[n_triples % 3]
+        role_of_client = np.full(ctx.n_clients, np.nan)
+        role_of_client[cohort_order] = np.arange(len(cohort_order)) % 3
+        triplet_column = DRAW_ORDER[n_triples % 3]
         selection = Selection(
             np.sort(np.array(cohort_order, dtype=np.int64)),
-            scores=state.delta[:, component_column],
-            score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role},
-            probability=draw_probabilities(delta[:, component_column], is_known, ctx.available),
+            scores=state.delta[:, triplet_column],
+            score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role_of_client},
+            probability=draw_probabilities(delta[:, triplet_column], is_known, ctx.available),
         )
         return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))
 

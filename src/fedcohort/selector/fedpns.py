@@ -150,16 +150,16 @@ class FedPns(Selector[State]):
         is_aggregated[rows[excluded_rows]] = False
         return (AggregationOverride(keep=is_aggregated) if len(excluded_rows) else None), next_state
 
-    def _compare_losses(self, outcome: RoundOutcome, positions: Ids) -> Callable[[Ids, Ids], bool]:
+    def _compare_losses(self, outcome: RoundOutcome, arrived_rows: Ids) -> Callable[[Ids, Ids], bool]:
         """Return whether a second group of updates has a mean of higher server loss than a first, as a function.
 
-        `positions` are those in `outcome.clients` that the groups refer to.
+        `arrived_rows` are those in `outcome.clients` that the groups refer to.
         """
         server_loss = outcome.signals["server_loss"]
 
         def loss(rows_of_group: Ids) -> float:
             weights = np.zeros(len(outcome.clients))
-            weights[positions[rows_of_group]] = 1 / len(rows_of_group)
+            weights[arrived_rows[rows_of_group]] = 1 / len(rows_of_group)
             mean_loss = float(server_loss(weights))
             return mean_loss if math.isfinite(mean_loss) else math.inf
 
@@ -182,17 +182,17 @@ class FedPns(Selector[State]):
         return np.asarray(next_probs / next_probs.sum())
 
 
-def products_per_step(products: Gram, steps: Values) -> Gram:
+def products_per_step(products: Gram, steps_of_clients: Values) -> Gram:
     """Return the inner products <g_i, g_j> of the clients' gradients, in units of 1 / lr^2, [m, m].
 
     A client that reports no local steps counts with one step.
 
     Args:
         products: inner products of the updates, [m, m].
-        steps: local steps of each client, [m].
+        steps_of_clients: local steps of each client, [m].
     """
-    steps_or_one = np.where(np.isfinite(steps) & (steps > 1), steps, 1.0)
-    H: Gram = products / steps_or_one[:, None] / steps_or_one
+    step_divisors = np.where(np.isfinite(steps_of_clients) & (steps_of_clients > 1), steps_of_clients, 1.0)
+    H: Gram = products / step_divisors[:, None] / step_divisors
     return H
 
 

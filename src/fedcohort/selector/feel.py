@@ -201,11 +201,11 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
     if not len(a):
         return np.empty(0)
     T = np.where(a > 1e-9 * a.max(), T, T.max())  # speed alone does not count without a valid norm
-    q = _unnormalised_probabilities(a, _latency_costs(T, rho), rho, _solve_normalisation(a, T, rho))
+    q = _unnormalised_probabilities(a, _latency_costs(T, rho), rho, _solve_multiplier(a, T, rho))
     return np.asarray(q / q.sum())
 
 
-def _solve_normalisation(a: Values, T: Values, rho: float) -> float:
+def _solve_multiplier(a: Values, T: Values, rho: float) -> float:
     """Return s = lambda + rho min T, with which the probabilities sum to 1, by bisection.
 
     lower bound:  (1 - rho) a_j^2 with j the fastest client, whose probability alone would be 1 there
@@ -224,8 +224,8 @@ def _solve_normalisation(a: Values, T: Values, rho: float) -> float:
 
 def _latency_costs(T: Values, rho: float) -> Values:
     """Return rho (T - min T), the term that a client's latency T adds to the denominator of its probability, [n]."""
-    cost: Values = rho * (T - T.min())
-    return cost
+    latency_costs: Values = rho * (T - T.min())
+    return latency_costs
 
 
 def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s: float) -> Values:

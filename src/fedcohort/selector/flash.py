@@ -120,10 +120,10 @@ class Flash(Selector[State]):
         ranges.integer("pairs", self.pairs, "[1, 1000]")
         ranges.integer("fit_steps", self.fit_steps, "[1, inf)")
         ranges.integer("states", self.states, "[2, 100]")
-        for name in ("gamma_scale", "alpha", "beta", "explore"):
-            ranges.number(name, getattr(self, name), "[0, inf)")
-        for name in ("lam", "fit_lr"):
-            ranges.number(name, getattr(self, name), "(0, inf)")
+        for option_name in ("gamma_scale", "alpha", "beta", "explore"):
+            ranges.number(option_name, getattr(self, option_name), "[0, inf)")
+        for option_name in ("lam", "fit_lr"):
+            ranges.number(option_name, getattr(self, option_name), "(0, inf)")
 
     @property
     def needs(self) -> frozenset[str]:
@@ -172,7 +172,7 @@ class Flash(Selector[State]):
             decrease = rewards.share_equally(state.server_loss - loss, state.pending, len(state.loss))
             state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
-            state = self._measure(state, probes)
+            state = self._store_answers(state, probes)
         if ctx.round == 0:
             state = replace(state, posterior=self.chosen_bandit.prior(state.X.shape[1], ctx.rng))
             return Selection(ctx.available, uncapped=True), replace(state, sent_X=state.X)
@@ -191,29 +191,29 @@ class Flash(Selector[State]):
         arrived_ids, is_first_round, used_contexts = outcome.clients, outcome.round == 0, state.sent_X
         current_contexts = state.X
         if self.context == "lagged":
-            state = self._measure(state, outcome.probes)
+            state = self._store_answers(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
             rewards = np.zeros(len(arrived_ids)) if is_first_round else state.latest_rewards[arrived_ids]
-            rows = PendingRewards(arrived_ids, state.X[arrived_ids], is_first_round)
-            return None, self._store_durations(self._store_rewards(state, rows, rewards), outcome)
-        ids = arrived_ids
+            pending = PendingRewards(arrived_ids, state.X[arrived_ids], is_first_round)
+            return None, self._store_durations(self._store_rewards(state, pending, rewards), outcome)
+        rewarded_ids = arrived_ids
         if self.credit == "answered":  # all clients, whose answers are of this round
-            ids, used_contexts = np.arange(len(current_contexts)), current_contexts
-        state = replace(state, pending=PendingRewards(ids, used_contexts[ids], is_first_round))
+            rewarded_ids, used_contexts = np.arange(len(current_contexts)), current_contexts
+        state = replace(state, pending=PendingRewards(rewarded_ids, used_contexts[rewarded_ids], is_first_round))
         return None, self._renew_contexts(self._store_durations(state, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         means, deviations = self.chosen_bandit.coefficients(state.posterior)
         return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.used_features, means, deviations, strict=False)}
 
-    def _measure(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
+    def _store_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
         """Return the state with the losses of w_t that clients answered, and with new rewards and contexts."""
         robust_answers, val_answers = find_answers(probes, "robust_loss"), find_answers(probes, "val_loss")
         losses = robust_answers.dense(len(state.loss))
         losses[~np.isfinite(losses)] = np.nan
         decrease = state.loss - losses
-        train, val = state.measurements.train.with_answers(robust_answers), state.measurements.val
-        measurements = replace(state.measurements, train=train, val=val.with_answers(val_answers))
+        train_ratios, val_ratios = state.measurements.train.with_answers(robust_answers), state.measurements.val
+        measurements = replace(state.measurements, train=train_ratios, val=val_ratios.with_answers(val_answers))
         state = replace(state, measurements=measurements, loss=losses)
         if self.reward == "global":
             decrease = rewards.mean_loss_decrease(decrease, state.p)
@@ -226,14 +226,14 @@ class Flash(Selector[State]):
         state, rows = replace(state, latest_rewards=latest_rewards, pending=None), state.pending
         return state if rows is None else self._store_rewards(state, rows, latest_rewards[rows.clients])
 
-    def _store_rewards(self, state: State, rows: PendingRewards, latest_rewards: Values) -> State:
+    def _store_rewards(self, state: State, pending: PendingRewards, latest_rewards: Values) -> State:
         """Return the state with new rewards, and the bandit's belief updated by the clients' contexts and rewards."""
         is_finite = np.isfinite(latest_rewards)
-        clients, latest_rewards = rows.clients[is_finite], latest_rewards[is_finite]
+        clients, latest_rewards = pending.clients[is_finite], latest_rewards[is_finite]
         measurements, posterior = state.measurements.with_rewards(clients, latest_rewards, self.scale), state.posterior
-        if not (rows.is_first_round and self.skip_first_update):
+        if not (pending.is_first_round and self.skip_first_update):
             scaled_rewards = latest_rewards / measurements.r_unit.value()
-            posterior = self.chosen_bandit.learn(posterior, rows.X[is_finite], scaled_rewards)
+            posterior = self.chosen_bandit.learn(posterior, pending.X[is_finite], scaled_rewards)
         return replace(state, posterior=posterior, measurements=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:

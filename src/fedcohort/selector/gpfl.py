@@ -42,7 +42,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import SAME_STEP, Requirement
+from fedcohort.component import SAME_MODEL, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
@@ -80,7 +80,7 @@ class Gpfl(Selector[State]):
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "server_accuracy", "step_projection"})
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({SAME_STEP})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({SAME_MODEL})
 
     def __post_init__(self) -> None:
         ranges.choice("schedule", self.schedule, "peak", "linear", "constant")

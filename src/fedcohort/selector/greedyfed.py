@@ -123,9 +123,9 @@ class GreedyFed(Selector[State]):
         clients, server_loss = outcome.clients[id_order], outcome.signals["server_loss"]
         n_train = np.maximum(state.n_train[clients], 0).astype(np.float64)
 
-        def coalition_value(members: Ids) -> float:
+        def coalition_value(member_positions: Ids) -> float:
             weights = np.zeros(len(clients))
-            weights[id_order[members]] = n_train[members] if n_train[members].any() else 1.0
+            weights[id_order[member_positions]] = n_train[member_positions] if n_train[member_positions].any() else 1.0
             return -float(server_loss(weights / max(weights.sum(), 1.0)))
 
         rng = new_generator(state.permutation_key, "selector/permutations", outcome.round)

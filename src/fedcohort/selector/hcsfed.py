@@ -164,33 +164,33 @@ class HcsFed(Selector[State]):
         if self.is_reclustering_due(ctx.round):
             state = replace(state, is_queried=np.zeros(ctx.n_clients, bool))
         if "compressed_gradient" in probes:
-            answer = find_answers(probes, "compressed_gradient")
-            state = store_sketches(state, answer.clients, answer.values)
+            sketch_answers = find_answers(probes, "compressed_gradient")
+            state = store_sketches(state, sketch_answers.clients, sketch_answers.values)
         if not self.queries_sketches and ctx.round == 0:
             return Selection(ctx.available, uncapped=True), state
         if state.needs_clustering:
-            state = replace(state, stratum_of_client=self._stratify(state, ctx), needs_clustering=False)
+            state = replace(state, stratum_of_client=self._cluster_clients(state, ctx), needs_clustering=False)
         return self._draw_cohort(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
-        override = None
+        advice = None
         if self.advises and len(outcome.clients) and (state.stratum_of_client != NO_STRATUM).any():
-            override = AggregationOverride(weights=strata.stratum_weights(state.stratum_of_client, outcome.clients))
+            advice = AggregationOverride(weights=strata.stratum_weights(state.stratum_of_client, outcome.clients))
         unqueried_ids = np.flatnonzero(~state.is_queried[outcome.clients])
         if self.queries_sketches or not len(unqueried_ids):
-            return override, state
-        delta = outcome.signals["update"][unqueried_ids]
+            return advice, state
+        updates = outcome.signals["update"][unqueried_ids]
         sketches = [
             sketch.sketch_gradient(row, self.rate, self.compress, new_generator(COMPRESSION_KEY, "signal/sketch"))
-            for row in delta
+            for row in updates
         ]
-        return override, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
+        return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
     def is_reclustering_due(self, round: int) -> bool:
         """Return whether all clients' gradient sketches are computed again in this round (option `recluster`)."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
 
-    def _stratify(self, state: State, ctx: RoundContext) -> Ids:
+    def _cluster_clients(self, state: State, ctx: RoundContext) -> Ids:
         """Return each client's stratum by k-means of the gradient sketches, [K]; -1 for a client without a sketch."""
         sketched_ids = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum_of_client = np.full(len(state.X), NO_STRATUM)
@@ -207,9 +207,9 @@ class HcsFed(Selector[State]):
         m, H = min(ctx.cohort, len(available_ids)), int(stratum_of_client.max(initial=NO_STRATUM)) + 1
         unclustered_ids = available_ids[stratum_of_client[available_ids] == NO_STRATUM]
         norms = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
-        n_unclustered = self._unclustered_draws(unclustered_ids, m, ctx)
+        n_unclustered = self._count_unclustered_draws(unclustered_ids, m, ctx)
         available_members = np.array([(stratum_of_client[available_ids] == h).sum() for h in range(H)], dtype=np.int64)
-        stratum_draws = self.draws_per_stratum(state, H, available_members, m - n_unclustered)
+        stratum_draws = self.count_stratum_draws(state, H, available_members, m - n_unclustered)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
             members = available_ids[stratum_of_client[available_ids] == h]
@@ -223,19 +223,19 @@ class HcsFed(Selector[State]):
         stratum_or_nan = np.where(stratum_of_client == NO_STRATUM, np.nan, stratum_of_client.astype(np.float64))
         return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norms}, probability)
 
-    def _unclustered_draws(self, unclustered_ids: Ids, m: int, ctx: RoundContext) -> int:
+    def _count_unclustered_draws(self, unclustered_ids: Ids, m: int, ctx: RoundContext) -> int:
         """Return how many of m draws are among the available clients without a stratum, on average their share."""
         if self.queries_sketches or not len(unclustered_ids):
             return 0
         return min(len(unclustered_ids), int(m * len(unclustered_ids) / len(ctx.available) + ctx.rng.random()))
 
-    def draws_per_stratum(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
+    def count_stratum_draws(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
         """Return how many of m draws are from each of H strata, at most its number of available members, [H]."""
         stratum_sizes = np.bincount(state.stratum_of_client[state.stratum_of_client != NO_STRATUM], minlength=H)
         if not self.queries_sketches:
             return strata.equal_allocation(stratum_sizes, available_members, m)
         is_clustered = state.stratum_of_client != NO_STRATUM
-        S = strata.spread_of_strata(state.X[is_clustered], state.stratum_of_client[is_clustered], H)
+        S = strata.strata_deviations(state.X[is_clustered], state.stratum_of_client[is_clustered], H)
         return strata.round_to_capacity(strata.neyman_targets(stratum_sizes, S, m), available_members, m)
 
 

@@ -148,11 +148,11 @@ class HicsFl(Selector[State]):
         if self.source == "layer":
             class_values = updates[:, :-C].reshape(len(updates), C, updates.shape[1] // C - 1).mean(axis=2)
         vectors = updates if self.source == "layer" else updates[:, -C:]
-        lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         stored_vectors = (
             state.vectors.copy() if state.vectors.shape[1] else np.zeros((len(state.entropy), vectors.shape[1]))
         )
-        stored_vectors[clients] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
+        stored_vectors[clients] = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
         entropy, has_trained = state.entropy.copy(), state.has_trained.copy()
         entropy[clients], has_trained[clients] = softmax_entropy(class_values / self.temperature), True
         return None, replace(state, entropy=entropy, vectors=stored_vectors, has_trained=has_trained)
@@ -193,8 +193,8 @@ def client_distances(vectors: Float64[np.ndarray, "a d"], entropy: Values, scale
 
 def cluster_probabilities(mean_entropy: Values, gamma: float, round: int, n_rounds: int) -> Values:
     """Return the probability of each cluster in round t of T, in proportion to exp(gamma (1 - t / T) entropy)."""
-    exponents = gamma * max(1 - round / n_rounds, 0.0) * mean_entropy
-    weights = np.exp(exponents - exponents.max())
+    cluster_exponents = gamma * max(1 - round / n_rounds, 0.0) * mean_entropy
+    weights = np.exp(cluster_exponents - cluster_exponents.max())
     return np.asarray(weights / weights.sum())
 
 
@@ -207,10 +207,10 @@ def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, r
         n_drawn: number of clients to draw, at most a.
         rng: generator of the draws.
     """
-    members_left = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(probability))]
+    remaining_rows = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(probability))]
     rows = []
     for u in rng.random(n_drawn):
-        weights = np.where([bool(members) for members in members_left], probability, 0.0)
-        weight_sums = np.cumsum(weights if weights.any() else [float(bool(members)) for members in members_left])
-        rows.append(members_left[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
+        weights = np.where([bool(members) for members in remaining_rows], probability, 0.0)
+        weight_sums = np.cumsum(weights if weights.any() else [float(bool(members)) for members in remaining_rows])
+        rows.append(remaining_rows[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
     return np.sort(np.array(rows, np.int64))

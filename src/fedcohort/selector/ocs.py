@@ -166,8 +166,8 @@ def approximate_probabilities(u: Values, m: int, iterations: int) -> Values:
     for _ in range(iterations):
         is_uncapped = p < 1
         uncapped_sum = float(p[is_uncapped].sum())
-        factor = (m - n + int(is_uncapped.sum())) / uncapped_sum if uncapped_sum > 0 else 0.0
-        if factor <= 1:
+        scale_factor = (m - n + int(is_uncapped.sum())) / uncapped_sum if uncapped_sum > 0 else 0.0
+        if scale_factor <= 1:
             break
-        p = np.where(is_uncapped, np.minimum(factor * p, 1.0), 1.0)
+        p = np.where(is_uncapped, np.minimum(scale_factor * p, 1.0), 1.0)
     return np.asarray(p)

@@ -84,24 +84,25 @@ class Pisces(Selector[State]):
         return State(np.full(K, np.nan), np.full((K, self.window), np.nan), np.zeros(K), self.eps)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        discount = self.discount(state)
-        scores, available = state.utility * discount, ctx.available
-        has_trained = state.n_trained[available] > 0
-        n_chosen = min(ctx.cohort, len(available))
+        discounts = self.staleness_discounts(state)
+        scores, available_ids = state.utility * discounts, ctx.available
+        has_trained = state.n_trained[available_ids] > 0
+        n_chosen = min(ctx.cohort, len(available_ids))
         n_explored = min(int(ctx.rng.binomial(n_chosen, state.eps)), int((~has_trained).sum()))
         n_explored = max(n_explored, n_chosen - int(has_trained.sum()))
-        explored_ids = draw(np.ones(ctx.n_clients), available[~has_trained], n_explored, ctx.rng)
+        explored_ids = draw(np.ones(ctx.n_clients), available_ids[~has_trained], n_explored, ctx.rng)
         n_exploited = n_chosen - n_explored
-        exploited_ids = top(scores, available[has_trained], n_exploited, ctx.rng) if n_exploited else available[:0]
+        trained_ids = available_ids[has_trained]
+        exploited_ids = top(scores, trained_ids, n_exploited, ctx.rng) if n_exploited else trained_ids[:0]
         clients = np.sort(np.concatenate([explored_ids, exploited_ids]))
         next_state = replace(state, eps=max(self.eps_decay * state.eps, self.eps_min))
-        return Selection(clients, scores, {"utility": state.utility, "staleness": discount}), next_state
+        return Selection(clients, scores, {"utility": state.utility, "staleness": discounts}), next_state
 
-    def discount(self, state: State) -> Values:
+    def staleness_discounts(self, state: State) -> Values:
         """Return (1 + mean staleness)^-beta of each client, [K]."""
         is_known = ~np.isnan(state.staleness)
-        sums = np.where(is_known, state.staleness, 0.0).sum(1)
-        return np.asarray((1.0 + sums / np.maximum(is_known.sum(1), 1)) ** -self.beta, np.float64)
+        staleness_sums = np.where(is_known, state.staleness, 0.0).sum(1)
+        return np.asarray((1.0 + staleness_sums / np.maximum(is_known.sum(1), 1)) ** -self.beta, np.float64)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals

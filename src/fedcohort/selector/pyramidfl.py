@@ -38,7 +38,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import CLEAN_LABELS, SAME_STEP, Requirement
+from fedcohort.component import CLEAN_LABELS, SAME_MODEL, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.selector.ranking import RankingOptions
 from fedcohort.selector.ranking import State as Ranked
@@ -125,7 +125,7 @@ class PyramidFl(RankingOptions, Selector[State]):
     @property
     def requirements(self) -> frozenset[Requirement]:
         if self.high > 0:
-            upload_requirements = {UNCHANGED_TRAINING, *([SAME_STEP] if self.drop_agg == "zeros" else [])}
+            upload_requirements = {UNCHANGED_TRAINING, *([SAME_MODEL] if self.drop_agg == "zeros" else [])}
         else:
             upload_requirements = set()
         return frozenset(upload_requirements | ({VARIABLE_WORK} if self.beta > 0 else set()))
@@ -157,7 +157,7 @@ class PyramidFl(RankingOptions, Selector[State]):
             ranking_selection,
             clients=chosen_ids,
             score_terms={**ranking_selection.score_terms, **score_terms},
-            units=self._local_units(ctx, multipliers),
+            units=self._choose_local_units(ctx, multipliers),
             upload=1.0 - drop_rates_of_clients,
             zero_fill=self.drop_agg == "zeros",
         )
@@ -178,18 +178,18 @@ class PyramidFl(RankingOptions, Selector[State]):
             self.store_reports(state.ranking_state, replace(outcome, signals=ranking_signals)), importance
         )
 
-    def _local_units(self, ctx: RoundContext, multipliers: Values) -> Ids:
+    def _choose_local_units(self, ctx: RoundContext, multipliers: Values) -> Ids:
         """Return the units of local work of each client, [n_clients]: the multiple of the default number, rounded.
 
         With the option `passes`, the limit is `passes` passes over the client's data, or the default number if larger.
         """
-        units = np.floor(multipliers * ctx.units + 0.5)
+        n_units = np.floor(multipliers * ctx.units + 0.5)
         if self.passes is not None:
-            units = np.minimum(units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
-        return np.asarray(np.maximum(units, 1.0).astype(np.int64))
+            n_units = np.minimum(n_units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
+        return np.asarray(np.maximum(n_units, 1.0).astype(np.int64))
 
 
-def update_importances(update_norms: Values, sample_counts: Values, steps: Values) -> Values:
+def update_importances(update_norms: Values, sample_counts: Values, steps_of_clients: Values) -> Values:
     """Return the importance of each update, its norm times samples / 100 / steps, [n]; 0 if a report is invalid.
 
     A client of importance 0 uploads least.
@@ -197,13 +197,13 @@ def update_importances(update_norms: Values, sample_counts: Values, steps: Value
     Args:
         update_norms: L2 norm of each update, [n].
         sample_counts: number of samples of the first local epoch, [n].
-        steps: number of local steps, or ones, [n].
+        steps_of_clients: number of local steps, or ones, [n].
     """
     is_valid = np.isfinite(update_norms) & np.isfinite(sample_counts) & (update_norms >= 0) & (sample_counts >= 0)
     valid_norms, valid_counts = (
-        np.minimum(np.where(is_valid, report, 0.0), MAX_IMPORTANCE_FACTOR) for report in (update_norms, sample_counts)
+        np.minimum(np.where(is_valid, reports, 0.0), MAX_IMPORTANCE_FACTOR) for reports in (update_norms, sample_counts)
     )
-    return np.asarray(valid_norms * valid_counts / 100.0 / steps)
+    return np.asarray(valid_norms * valid_counts / 100.0 / steps_of_clients)
 
 
 def drop_rates(importance: Values, low: float, high: float, cohort: int) -> Values:

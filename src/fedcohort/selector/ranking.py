@@ -113,11 +113,11 @@ class RankingOptions:
     def select_by_score(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
         """Draw the cohort by Oort's scores; return the selection, and the state with a smaller share of exploration."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
-        preferred_s = self._preferred_s(state, ctx)
+        preferred_s = self._find_preferred_s(state, ctx)
         utilities = normalise_utilities(state.utilities, self.clip)
         staleness = staleness_bonus(ctx.round + 1, state.last_rounds)
-        speed = speed_factor(state.seconds, preferred_s, self.penalty)
-        scores = (utilities + staleness) * speed
+        speed_factors = speed_factor(state.seconds, preferred_s, self.penalty)
+        scores = (utilities + staleness) * speed_factors
         available_ids = ctx.available
         untried_ids = available_ids[state.last_rounds[available_ids] == 0]
         is_capped = state.n_participations >= (np.inf if self.cap is None else self.cap)
@@ -125,13 +125,13 @@ class RankingOptions:
         n_explore, n_exploit = split_cohort(min(ctx.cohort, len(available_ids)), eps, len(untried_ids), len(scored_ids))
         exploited_ids = clients_above_cutoff(scores, scored_ids, n_exploit, self.cutoff)
         exploit_weights = mask_weights(np.maximum(scores, 1e-12), exploited_ids)
-        explore_weights = mask_weights(self._exploration_weights(state, ctx, preferred_s), untried_ids)
+        explore_weights = mask_weights(self._make_exploration_weights(state, ctx, preferred_s), untried_ids)
         weighted_draws = ((exploit_weights, n_exploit), (explore_weights, n_explore))
         chosen_ids = np.concatenate([draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in weighted_draws])
         other_ids = np.setdiff1d(available_ids, chosen_ids, assume_unique=True)
         filler_ids = draw(np.ones(ctx.n_clients), other_ids, ctx.cohort - len(chosen_ids), ctx.rng)
         clients = np.sort(np.concatenate([chosen_ids, filler_ids]))
-        score_terms = {"utility": utilities, "staleness": staleness, "system": speed}
+        score_terms = {"utility": utilities, "staleness": staleness, "system": speed_factors}
         probability = expected_cohort_shares(weighted_draws)
         return Selection(clients, scores, score_terms, probability), replace(state, eps=eps)
 
@@ -149,7 +149,7 @@ class RankingOptions:
         preferred, utility_sums = self._adapt_preferred(state.preferred, utility_sums)
         return State(utilities, last_rounds, seconds, n_participations, state.eps, preferred, utility_sums)
 
-    def _preferred_s(self, state: State, ctx: RoundContext) -> float:
+    def _find_preferred_s(self, state: State, ctx: RoundContext) -> float:
         """Return the preferred duration of a job in seconds; infinite for the 100th percentile."""
         if self.preferred_in == "seconds":
             return state.preferred
@@ -158,7 +158,7 @@ class RankingOptions:
         seconds = np.sort(np.where(np.isnan(state.seconds), ctx.signals["expected_s"], state.seconds))
         return float(seconds[min(int(len(seconds) * state.preferred / 100), len(seconds) - 1)])
 
-    def _exploration_weights(self, state: State, ctx: RoundContext, T: float) -> Values:
+    def _make_exploration_weights(self, state: State, ctx: RoundContext, T: float) -> Values:
         """Return the weights of the draw among clients that never trained, positive, [n_clients].
 
         Args:

@@ -86,16 +86,16 @@ class Refl(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if not state.slot_s > 0:
             return ()
-        slot = {"start_s": state.slot_s, "end_s": 2 * state.slot_s}
-        return [Probe("availability_forecast", ctx.available, slot)]
+        slot_bounds = {"start_s": state.slot_s, "end_s": 2 * state.slot_s}
+        return [Probe("availability_forecast", ctx.available, slot_bounds)]
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        forecasts = find_answers(probes, "availability_forecast").dense(ctx.n_clients, fill_value=1.0)
+        forecast_shares = find_answers(probes, "availability_forecast").dense(ctx.n_clients, fill_value=1.0)
         is_wrong = ctx.rng.random(ctx.n_clients) >= self.accuracy
-        scores = np.where(is_wrong, forecasts, 1.0 - forecasts)
+        scores = np.where(is_wrong, forecast_shares, 1.0 - forecast_shares)
         n_expected = int((ctx.in_flight_s <= state.slot_s).sum()) if self.adaptive else 0
         return Selection(top(scores, ctx.available, max(1, ctx.cohort - n_expected), ctx.rng), scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        past_s = state.slot_s if state.slot_s > 0 else outcome.round_s
-        return None, State((1 - self.alpha) * outcome.round_s + self.alpha * past_s)
+        mean_slot_s = state.slot_s if state.slot_s > 0 else outcome.round_s
+        return None, State((1 - self.alpha) * outcome.round_s + self.alpha * mean_slot_s)

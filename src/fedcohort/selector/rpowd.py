@@ -25,7 +25,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.component import CLEAN_LABELS, SAME_STEP, Requirement
+from fedcohort.component import CLEAN_LABELS, SAME_MODEL, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.selector.candidates import CandidateOptions
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
@@ -70,7 +70,7 @@ class RPowD(CandidateOptions, Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({SAME_STEP} if self.loss_at == "start" else ())
+        return frozenset({SAME_MODEL} if self.loss_at == "start" else ())
 
     def init(self, population: Population) -> State:
         """Return the state before round 0.
@@ -88,11 +88,11 @@ class RPowD(CandidateOptions, Selector[State]):
         """
         if self.loss_at == "path":
             return ()
-        expected_cohort = self._choose(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
+        expected_cohort = self._choose_clients(state, replace(ctx, rng=copy.deepcopy(ctx.rng)))
         return (Probe("loss", expected_cohort, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        clients = self._choose(state, ctx)
+        clients = self._choose_clients(state, ctx)
         candidate_weights = self.candidate_weights(ctx)
         first_draw_probability = np.zeros(ctx.n_clients)
         first_draw_probability[ctx.available] = candidate_weights[ctx.available] / max(
@@ -109,7 +109,7 @@ class RPowD(CandidateOptions, Selector[State]):
         last_losses[outcome.clients] = np.where(np.isfinite(losses), losses, -np.inf)
         return None, State(last_losses)
 
-    def _choose(self, state: State, ctx: RoundContext) -> Ids:
+    def _choose_clients(self, state: State, ctx: RoundContext) -> Ids:
         """Draw d candidates, and return the m candidates with the largest last reported losses."""
         candidate_ids = self.draw_candidates(ctx)
         return top(state.last_losses, candidate_ids, ctx.cohort, ctx.rng, self.tie)

@@ -129,10 +129,10 @@ class TiFl(Selector[State]):
         )
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        answers = find_answers(outcome.probes, "val_accuracy")
-        is_finite = np.isfinite(answers.values)
-        tier_of_answer = state.tier_of_client[answers.clients[is_finite]]
-        accuracy = np.clip(answers.values[is_finite], 0.0, 1.0)
+        val_accuracies = find_answers(outcome.probes, "val_accuracy")
+        is_finite = np.isfinite(val_accuracies.values)
+        tier_of_answer = state.tier_of_client[val_accuracies.clients[is_finite]]
+        accuracy = np.clip(val_accuracies.values[is_finite], 0.0, 1.0)
         if not len(tier_of_answer):
             return None, state
         answers_per_tier = np.bincount(tier_of_answer, minlength=self.tiers)

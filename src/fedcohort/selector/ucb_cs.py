@@ -113,14 +113,14 @@ class UcbCs(Selector[State]):
         return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        losses, deviations = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
+        losses, loss_deviations = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
         is_finite = np.isfinite(losses)
         finite_ids = outcome.clients[is_finite]
         has_invalid_loss = state.has_invalid_loss.copy()
         has_invalid_loss[outcome.clients] = ~is_finite
         latest_deviations = state.loss_deviations.copy()
         latest_deviations[finite_ids] = np.where(
-            np.isfinite(deviations), deviations, latest_deviations[outcome.clients]
+            np.isfinite(loss_deviations), loss_deviations, latest_deviations[outcome.clients]
         )[is_finite]
         pulled_ids = np.concatenate([finite_ids, outcome.failed])
         rewards = np.concatenate([losses[is_finite], np.zeros(len(outcome.failed))])
@@ -132,7 +132,7 @@ class UcbCs(Selector[State]):
         width_terms = discounted.confidence_widths(discounted_sums, sigma)
         if self.index == "algorithm1":
             mean_terms, width_terms = (
-                self._decay(previous_term, latest_term, pulled_ids)
+                self._decay_and_add(previous_term, latest_term, pulled_ids)
                 for previous_term, latest_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
             )
         return None, State(discounted_sums, latest_deviations, sigma, mean_terms, width_terms, has_invalid_loss)
@@ -141,7 +141,7 @@ class UcbCs(Selector[State]):
         """Return the largest standard deviation of batch losses in nats; `previous_sigma` if no client reported one."""
         return float(np.nanmax(deviations)) if np.isfinite(deviations).any() else previous_sigma
 
-    def _decay(self, old_terms: Values, new_terms: Values, pulled_ids: np.ndarray) -> Values:
+    def _decay_and_add(self, old_terms: Values, new_terms: Values, pulled_ids: np.ndarray) -> Values:
         """Return a term of the index after a round: gamma times `old_terms`, `new_terms` for selected clients (Alg. 1).
 
         Args:

@@ -60,13 +60,13 @@ class AdaptiveOptimizer(ServerOptimizer[State]):
 
     def init(self, n_params: int) -> State:
         """Return the state before round 0: a first moment of 0, and a second moment of tau^2 as Alg. 2 requires."""
-        zeros = torch.zeros(n_params, dtype=torch.float64)
-        return State(zeros, torch.full_like(zeros, self.tau**2))
+        zero_moment = torch.zeros(n_params, dtype=torch.float64)
+        return State(zero_moment, torch.full_like(zero_moment, self.tau**2))
 
     def step(self, state: State, direction: Vector) -> tuple[Vector, State]:
         m, v = state.m.to(direction.device), state.v.to(direction.device)
-        moments = State(self.beta1 * m + (1 - self.beta1) * direction, self.second_moment(v, direction))
-        return self.lr * moments.m / (moments.v.sqrt() + self.tau), moments
+        next_state = State(self.beta1 * m + (1 - self.beta1) * direction, self.second_moment(v, direction))
+        return self.lr * next_state.m / (next_state.v.sqrt() + self.tau), next_state
 
 
 def adam_moment(v: Vector, direction: Vector, beta2: float) -> Vector:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from torch import Tensor, nn
 
 # function of clients, and of start and end of a time slot in seconds from now: its share in which each is ready, [n]
-ReadyShare = Callable[[Ids, float, float], Values]
+ReadyShareFunction = Callable[[Ids, float, float], Values]
 
 
 class SignalAccess(Protocol):
@@ -38,14 +38,14 @@ class SignalAccess(Protocol):
         ...
 
     def sum_over_samples(
-        self, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]", width: int
+        self, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]", n_values: int
     ) -> Float64[np.ndarray, "_n _width"]:
         """Return the sums of a function over the training samples of each client, float64 [len(clients), width].
 
         Args:
             clients: ids of the clients.
             per_sample: function of log-probabilities [B, C] and labels [B] that returns [B, width].
-            width: number of columns.
+            n_values: number of columns.
         """
         ...
 

@@ -38,7 +38,7 @@ from fedcohort.types import ClientUpdate, Ids, Values
 if TYPE_CHECKING:
     from torch import Tensor
 
-    from fedcohort.signal.access import ReadyShare, SignalAccess
+    from fedcohort.signal.access import ReadyShareFunction, SignalAccess
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ class Forecast:
 
     reveals: str
     bytes_up: int
-    compute: "Callable[[ReadyShare, Ids, Mapping[str, Any]], Values]"  # of share, clients and options; float64 [n]
+    compute: "Callable[[ReadyShareFunction, Ids, Mapping[str, Any]], Values]"  # of clients and options; float64 [n]
     requirement: Requirement | None = None
 
 

@@ -29,12 +29,12 @@ def mini_batch_losses(access: SignalAccess, round: int, clients: Ids, options: M
     """
     network = access.copy().eval()
     losses = np.full(len(clients), np.nan)
-    for position, client in enumerate(clients):
+    for client_position, client in enumerate(clients):
         x, y = access.samples(int(client))
         if len(y):
             rng = new_generator(options["key"], "signal/batch_loss", round, int(client))
             batch_rows = torch.from_numpy(np.sort(rng.permutation(len(y))[: options["batch"]])).to(y.device)
-            losses[position] = float(access.loss(network, x[batch_rows], y[batch_rows]))
+            losses[client_position] = float(access.loss(network, x[batch_rows], y[batch_rows]))
     return losses
 
 

@@ -34,10 +34,10 @@ def describe_samples(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
 
     losses_of_classes = -log_probs.double().clamp(min=-MAX_LOSS)
     n_classes = losses_of_classes.shape[1]
-    is_class = torch.nn.functional.one_hot(labels, n_classes).double()
-    loss = losses_of_classes.gather(1, labels[:, None])
-    loss_of_others = (losses_of_classes.sum(1, keepdim=True) - loss) / max(n_classes - 1, 1)
-    return torch.cat([is_class, is_class * loss, is_class * loss**2, loss_of_others], 1)
+    is_true_class = torch.nn.functional.one_hot(labels, n_classes).double()
+    sample_loss = losses_of_classes.gather(1, labels[:, None])
+    loss_of_others = (losses_of_classes.sum(1, keepdim=True) - sample_loss) / max(n_classes - 1, 1)
+    return torch.cat([is_true_class, is_true_class * sample_loss, is_true_class * sample_loss**2, loss_of_others], 1)
 
 
 def class_losses(

@@ -50,7 +50,7 @@ def measure_gradients(
 
 def gradient_deviations(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return the standard deviation of each client's mini-batch gradients, [len(clients)], as `measure_gradients`."""
-    return np.array([spread for _, spread in measure_gradients(access, round, clients, options)], dtype=np.float64)
+    return np.array([std for _, std in measure_gradients(access, round, clients, options)], dtype=np.float64)
 
 
 signal = Computed(

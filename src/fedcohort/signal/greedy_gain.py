@@ -45,7 +45,7 @@ def order_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapp
         client_update = access.train(round, client)
         updates.append(client_update.delta.detach().double())
         n_used.append(float(client_update.n_used))
-    remaining_positions = [position for position, update in enumerate(updates) if bool(torch.isfinite(update).all())]
+    remaining_positions = [row for row, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     scores = np.full(len(clients), np.nan)
     scores[remaining_positions] = 0.0
     update_sum, sample_sum = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
@@ -53,15 +53,13 @@ def order_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapp
         losses = [
             loss_sign
             * _nan_to_inf(
-                access.server_loss_after(
-                    (update_sum + n_used[position] * updates[position]) / (sample_sum + n_used[position])
-                )
+                access.server_loss_after((update_sum + n_used[row] * updates[row]) / (sample_sum + n_used[row]))
             )
-            for position in remaining_positions
+            for row in remaining_positions
         ]
-        position = remaining_positions.pop(int(np.argmin(losses)))
-        update_sum, sample_sum = update_sum + n_used[position] * updates[position], sample_sum + n_used[position]
-        scores[position] = float(score)
+        row = remaining_positions.pop(int(np.argmin(losses)))
+        update_sum, sample_sum = update_sum + n_used[row] * updates[row], sample_sum + n_used[row]
+        scores[row] = float(score)
     return scores
 
 

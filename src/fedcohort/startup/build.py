@@ -88,7 +88,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     Raises:
         OptionError: if a round needs more memory than is available.
     """
-    from fedcohort.flat import Layout, keeps_statistics
+    from fedcohort.flat import Layout, has_batch_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.round.round_signals import keeps_updates
@@ -97,7 +97,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
 
     config, components, federation = composition.config, facts.components, facts.federation
     accelerator, devices, num_nodes = (config["trainer"][name] for name in ("accelerator", "devices", "num_nodes"))
-    facts = replace(facts, layout=Layout.of(network), batch_norm=keeps_statistics(network))
+    facts = replace(facts, layout=Layout.from_network(network), batch_norm=has_batch_statistics(network))
     if accelerator == "cpu":
         check_memory(facts, keeps_updates=keeps_updates(components))
     for line in (

@@ -59,7 +59,7 @@ def fit(
     messages.silence_lightning()
     config = composition.config
     processes = count_processes(config)
-    identity = {**select_options(config, RunIdentity.FORCED), **{f"trainer.{k}": v for k, v in processes.items()}}
+    identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **{f"trainer.{k}": v for k, v in processes.items()}}
     origin = provenance.current_start(config, identity, loop.federation.checksum)
     begin_result = tasks.run_on_first(lambda: _begin(run_folder, loop, config, origin))
     if begin_result is None:

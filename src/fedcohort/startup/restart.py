@@ -52,7 +52,7 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
         CheckpointError: if the files are damaged, or written with other code, versions or processes.
     """
     manifest.check_all_files(folder.path)
-    paths = [path for path in (folder.checkpoint, folder.previous) if path.exists()]
+    paths = [path for path in (folder.checkpoint, folder.previous_checkpoint) if path.exists()]
     if not paths:
         return ResumePoint()
     path = paths[0]

@@ -76,16 +76,16 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_job)
     siblings = job.list_siblings() if job else frozenset()
     config_hash, budget = folder.config_hash(config), Budget.from_config(config)
-    request = claim.Request(config_hash, config["seed"], budget, run_observers.ends_early, restarted_job, siblings)
+    request = claim.RunRequest(config_hash, config["seed"], budget, run_observers.ends_early, restarted_job, siblings)
     resume = bool(config["resume"]) or restarted_job is not None
     with tasks.run_together(), _claim(logs.absolute(), _folder_name(composition), request, resume) as run_folder:
-        if run_folder.finished:
+        if run_folder.is_finished:
             _reuse_finished_run(run_folder.path, budget, run_observers, job)
             return run_folder.path
         if config["resume"] and run_folder.is_new and job is None:  # in a resumed sweep, most jobs have no run yet
             log.info("nothing to resume for this config and seed; starting a new run")
         if job:
-            job.note("running", run_folder.path)
+            job.write_record("running", run_folder.path)
         fit(composition, loop, network, run_observers, tasks, sweep, run_folder)
     return run_folder.path
 
@@ -113,7 +113,7 @@ def _reuse_finished_run(path: Path, budget: Budget, run_observers: RunObservers,
 
 
 @contextmanager
-def _claim(logs: Path, name: str, request: claim.Request, resume: bool) -> Iterator[folder.RunFolder]:
+def _claim(logs: Path, name: str, request: claim.RunRequest, resume: bool) -> Iterator[folder.RunFolder]:
     """Lock the run's folder until the context ends. A new folder is removed if nothing was written into it."""
     interrupts.raise_if_interrupted()
     with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs):

@@ -89,4 +89,4 @@ def describe_data(federation: "Federation") -> dict[str, Any]:
 def list_typed(composition: Composed) -> dict[str, str]:
     """Return the typed choices and options that MLflow also records, with their values as they were typed."""
     typed_overrides = (override.lstrip("+~").partition("=") for override in composition.overrides)
-    return {name: value for name, _, value in typed_overrides if role_of(name).tracked}
+    return {name: value for name, _, value in typed_overrides if role_of(name).is_tracked}

@@ -9,7 +9,7 @@ from typing import Any
 
 from fedcohort.errors import OptionError
 from fedcohort.record import metadata, provenance
-from fedcohort.record.history import History, read
+from fedcohort.record.history import History, read_history
 from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import measure_costs
 from fedcohort.results.frame import COSTS, read_curve
@@ -53,7 +53,7 @@ def measure_folder(folder: Path, metric: str) -> tuple[Row, Evaluations]:
 
     Raises `OptionError` if the run has no such metric.
     """
-    history = read(folder)
+    history = read_history(folder)
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
     curve = Evaluations.from_rows(read_curve(history, "", [metric]), metric, CURVE_COSTS)

@@ -28,7 +28,9 @@ KEY_COLUMNS = {"cell": "string", "selector": "string", "seed": "int64"}
 CURVE_COLUMNS = {"step": "int32", "value": "float64", "virtual_s": "float64", "bytes": "float64"}
 SINGLE_PRECISION = dict.fromkeys(("value", "virtual_s", "bytes"), "float")  # older versions, in pyarrow's name
 REQUIRED_COLUMNS = (*KEY_COLUMNS, "status", "metric", "words")
-RECOVERY_TEXT = f"type git restore {RESULTS_FILE} {CURVES_FILE} {manifest.NAME}, or remove them to rerun the study"
+RECOVERY_TEXT = (
+    f"type git restore {RESULTS_FILE} {CURVES_FILE} {manifest.MANIFEST_FILE}, or remove them to rerun the study"
+)
 
 
 def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarrow has no types
@@ -48,7 +50,7 @@ def has_results(folder: Path) -> bool:
         manifest.check_file(folder / RESULTS_FILE)
     except DamagedFile as error:
         raise DataError(f"{error}. {RECOVERY_TEXT}") from error
-    has_only_curves = (folder / CURVES_FILE).exists() and not (folder / manifest.NAME).exists()
+    has_only_curves = (folder / CURVES_FILE).exists() and not (folder / manifest.MANIFEST_FILE).exists()
     return os.path.lexists(folder / RESULTS_FILE) or has_only_curves  # reading says what is missing
 
 

@@ -153,7 +153,7 @@ def _read_folder(study: Study, folder: Path, results: Results) -> None:
             raise DataError(
                 f"{folder / RESULTS_FILE} has runs of the metric {row['metric']}, and {STUDY_FILE} asks for "
                 f"{study.metric}: restore the metric, make another study folder for {study.metric}, or remove "
-                f"{RESULTS_FILE}, {CURVES_FILE} and {manifest.NAME}"
+                f"{RESULTS_FILE}, {CURVES_FILE} and {manifest.MANIFEST_FILE}"
             )
         if row["status"] == DONE and key not in results.curves:
             log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES_FILE, *key)

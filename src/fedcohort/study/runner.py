@@ -145,7 +145,7 @@ class StudyRunner:
         runs = {_spell_run(c.overrides, seed): (c, seed) for c in can_start for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
-            for record in sweep_folder.read(sweep).values():
+            for record in sweep_folder.read_records(sweep).values():
                 overrides = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
                 is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
                 if is_new and (run := runs.get(" ".join(overrides))) is not None:

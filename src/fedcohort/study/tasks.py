@@ -19,7 +19,7 @@ from fedcohort.jobs.launch import Launch
 from fedcohort.jobs.local import WORKER_DIED
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
-from fedcohort.record.history import read, wall_s
+from fedcohort.record.history import read_history, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.results.matching.run import INTERVAL_OPTION_BY_METRIC
 from fedcohort.results.run import Evaluations
@@ -176,7 +176,7 @@ def earlier_seconds(folder: Path, now_ms: int) -> float:
     now_ms: start of the present process, in milliseconds since 1970.
     """
     starts = [start_ms for start_ms in metadata.read_start_times(folder) if start_ms < now_ms]
-    return wall_s(starts, [time_ms for time_ms in read(folder).times if time_ms < now_ms]) if starts else 0.0
+    return wall_s(starts, [time_ms for time_ms in read_history(folder).times if time_ms < now_ms]) if starts else 0.0
 
 
 def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.record import provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import name_heterogeneity
-from fedcohort.record.tags import BUDGET, COMMITS, DONE, FOLDER, FORCED, SEPARATOR
+from fedcohort.record.tags import BUDGET_TAGS, COMMITS, FORCED, ROUNDS_DONE, RUN_FOLDER, SEPARATOR
 from fedcohort.roles import flatten_config, role_of
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def list_tags(info: RunInfo, status: str) -> dict[str, str]:
 
     The budget and the completed rounds are those of the newest start, because tags can change and parameters cannot.
     """
-    limit_tags = {name: format_value(value) for name, value in zip(BUDGET, info.budget.limits, strict=True)}
+    limit_tags = {name: format_value(value) for name, value in zip(BUDGET_TAGS, info.budget.limits, strict=True)}
     # The hash does not cover budgets, because a larger budget extends a run; a mean over runs of 2 and of 200 rounds is
     # meaningless.
     budgets = [f"{name}={value}" for name, value in limit_tags.items() if value != format_value(None)]
@@ -42,13 +42,13 @@ def list_tags(info: RunInfo, status: str) -> dict[str, str]:
         "seed": str(info.seed),
         "status": status,
         **limit_tags,
-        DONE: str(info.start),
+        ROUNDS_DONE: str(info.start),
         "config_hash": info.config_hash,
         ALIKE_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budgets]),
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_list_start_tags(info),
-        FOLDER: str(info.folder),
+        RUN_FOLDER: str(info.folder),
         "fedcohort": info.versions.get("fedcohort", ""),
         "mlflow.source.name": "train.py",
         "mlflow.source.type": "LOCAL",
@@ -63,7 +63,7 @@ def list_params(info: RunInfo) -> dict[str, str]:
     options = {
         key: value
         for key, value in flatten_config(info.config)
-        if role_of(key).tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE_PREFIX)
+        if role_of(key).is_tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE_PREFIX)
     }
     parameter_values = {**options, **_list_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
     return {key[:MAX_KEY_LENGTH]: format_value(value)[:MAX_PARAM_LENGTH] for key, value in parameter_values.items()}
@@ -96,7 +96,7 @@ def write_note(summary: Mapping[str, Any]) -> str:
 
 
 def _list_choices(info: RunInfo) -> dict[str, str]:
-    choices = {group: choice for group, choice in info.choices.items() if role_of(group).tracked}
+    choices = {group: choice for group, choice in info.choices.items() if role_of(group).is_tracked}
     return {**choices, "heterogeneity": name_heterogeneity(info)}
 
 

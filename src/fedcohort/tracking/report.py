@@ -93,5 +93,5 @@ def _list_swept_options(params_by_run: Sequence[Mapping[str, str]]) -> dict[str,
     option_names = dict.fromkeys(name for run in params_by_run for name in run)
     values = {name: list(dict.fromkeys(run[name] for run in params_by_run if name in run)) for name in option_names}
     roles = {name: role_of(name) for name in option_names if len(values[name]) > 1 and name != "n_params"}
-    tracked_names = [name for name, role in roles.items() if role.tracked and role.identity is not RunIdentity.SEED]
+    tracked_names = [name for name, role in roles.items() if role.is_tracked and role.identity is not RunIdentity.SEED]
     return {name: values[name] for name in tracked_names if "." not in name or name.split(".")[0] not in tracked_names}

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import folder, history, metadata
-from fedcohort.record.tags import BUDGET, DONE, ENDED_BY, ROUNDS, SWEEPS
+from fedcohort.record.tags import BUDGET_TAGS, ENDED_BY, ROUNDS, ROUNDS_DONE, SWEEPS
 from fedcohort.results.frame import COST_COLUMNS, COSTS
 from fedcohort.results.matching.run import Run, name_newest
 from fedcohort.tracking import compat, record, server
@@ -128,8 +128,8 @@ def _update_budget(params: Mapping[str, str], tags: Mapping[str, str]) -> Mappin
 
     An option that did not exist when the run was logged is null.
     """
-    newest_params = {**dict.fromkeys(BUDGET, "null"), **params}
-    newest_params |= {name: tags[name] for name in BUDGET if name in tags}
+    newest_params = {**dict.fromkeys(BUDGET_TAGS, "null"), **params}
+    newest_params |= {name: tags[name] for name in BUDGET_TAGS if name in tags}
     if newest_params[ROUNDS] == "null":
         del newest_params[ROUNDS]
     return newest_params
@@ -174,9 +174,16 @@ def read_folders(folders: Iterable[Path]) -> list[Run]:
 
 
 def _read_folder(run_folder: Path) -> Run:
-    info, journal, status = metadata.load_info(run_folder), history.read(run_folder), folder.status_of(run_folder)
+    info, journal, status = (
+        metadata.load_info(run_folder),
+        history.read_history(run_folder),
+        folder.status_of(run_folder),
+    )
     run_status = str(status.get("status", "running"))
-    end_tags = {DONE: str(journal.steps[-1] if journal.steps else 0), ENDED_BY: ", ".join(status.get("ended_by", []))}
+    end_tags = {
+        ROUNDS_DONE: str(journal.steps[-1] if journal.steps else 0),
+        ENDED_BY: ", ".join(status.get("ended_by", [])),
+    }
     return Run(
         id=run_folder.name,
         name=info.name,

@@ -15,7 +15,7 @@ from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.time_limit import time_limit
 from fedcohort.record import metadata
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.tags import BUDGET, SEPARATOR, SWEEPS
+from fedcohort.record.tags import BUDGET_TAGS, SEPARATOR, SWEEPS
 from fedcohort.roles import RunIdentity, role_of
 from fedcohort.tracking import identity, record, server
 
@@ -75,7 +75,7 @@ def list_compare_options(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]
     axes, fixed_options = choose_axes(runs)
     options = {"sweep": sweep, **axes}
     if fixed_options:  # the budget (`rounds`) of extended runs is current in tags only
-        prefixes = {key: "tags" if key in BUDGET else "params" for key in fixed_options}
+        prefixes = {key: "tags" if key in BUDGET_TAGS else "params" for key in fixed_options}
         options["filter"] = " and ".join(f'{prefixes[key]}.`{key}` = "{value}"' for key, value in fixed_options.items())
     tracked_run = identity.load_tracked_run(runs[0][0].folder)
     return options | (server.list_place_options(tracked_run.place) if tracked_run is not None else {})

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from fedcohort.record import history, manifest
-from fedcohort.record.history import MAIN_METRIC, Line
+from fedcohort.record.history import MAIN_METRIC, JournalLine
 from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.tags import DONE, ENDED_BY
+from fedcohort.record.tags import ENDED_BY, ROUNDS_DONE
 from fedcohort.tracking import identity, record
 from fedcohort.tracking.server import ServerPlace, connect, retry_after_conflicts
 
@@ -35,7 +35,7 @@ class RunUpload:
         self.run_id = run_id
         self._journal = folder / history.JOURNAL_FILE
         self._offset, self._digest = 0, ""
-        self._unsent_lines: list[Line] = []
+        self._unsent_lines: list[JournalLine] = []
         self._sent_steps = {metric.step for metric in client.get_metric_history(run_id, LAST_METRIC)}
 
     def send(self) -> int:
@@ -67,9 +67,9 @@ class RunUpload:
         """Set the tags of the run's status and completed rounds, and with a summary the note on the run's page."""
         from mlflow.entities import RunTag
 
-        tags = {"status": status, DONE: str(max(self._sent_steps, default=0))}
+        tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}
         if status == "finished":
-            budget_use = history.count_spent(history.read_lines(self._journal)[0])
+            budget_use = history.sum_spending(history.read_lines(self._journal)[0])
             tags[ENDED_BY] = ", ".join(info.budget.list_reached(budget_use))
         if summary := read_summary(info.folder):
             tags["mlflow.note.content"] = record.write_note(summary)
@@ -92,7 +92,7 @@ def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = 
     return retry_after_conflicts(connect_run)
 
 
-def log_batch(client: "MlflowClient", run_id: str, sent_lines: Sequence[Line]) -> None:
+def log_batch(client: "MlflowClient", run_id: str, sent_lines: Sequence[JournalLine]) -> None:
     """Send the metrics of steps in one request; MLflow's client splits a line with more than 1,000 metrics."""
     client.log_batch(run_id, metrics=[metric for journal_line in sent_lines for metric in _list_metrics(journal_line)])
 
@@ -107,7 +107,7 @@ def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
         yield path, "figures"
 
 
-def _list_metrics(line: Line) -> "Iterator[Metric]":
+def _list_metrics(line: JournalLine) -> "Iterator[Metric]":
     """Yield the metrics of a step with `LAST_METRIC` at the end, so that a step that has it is complete."""
     from mlflow.entities import Metric
 

@@ -115,7 +115,7 @@ class DualEngine:
     def _train_group(self, plan: GroupPlan, rows: Tensor, later_orders: Tensor, sample_counts: Tensor) -> Results:
         """Train the clients of a plan; the other arguments are its arrays on the device."""
         trainer, lr, width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
-        trainer.worker.load(trainer.server)
+        trainer.worker.copy_from(trainer.server)
         group = self._gather_clients(plan.shape, rows, sample_counts)
         a, (first_steps, *later_steps) = torch.zeros_like(group.logits), [len(ranges) for _, ranges in plan.passes[0]]
         gram = torch.bmm(group.x, group.x.transpose(1, 2)).add_(1.0) if later_steps else None
@@ -228,6 +228,6 @@ class DualEngine:
     def _add_primal(self, update: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
         """Add (-lr A' X, -lr sum of A's rows) to `update`, [P], and return it."""
         weight, bias = self.trainer.worker.layout.parameters
-        weight.of(update).addmm_(a.t(), x, alpha=-lr)
-        bias.of(update).sub_(a.sum(0), alpha=lr)
+        weight.view_of(update).addmm_(a.t(), x, alpha=-lr)
+        bias.view_of(update).sub_(a.sum(0), alpha=lr)
         return update

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation, Shard
-from fedcohort.flat import FlatModel, has_batch_norm, keeps_statistics
+from fedcohort.flat import FlatModel, has_batch_norm, has_batch_statistics
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process, reduce_sum
 from fedcohort.training.chunks import find_batch_size
 from fedcohort.training.memory_layout import gather_rows
@@ -80,7 +80,7 @@ def _find_batch_bounds(network: nn.Module, client_samples: Shard, sample_counts:
     client's result does not depend on other clients.
     """
     n_rows = int(sample_counts.sum())
-    if has_batch_norm(network) and not keeps_statistics(network):
+    if has_batch_norm(network) and not has_batch_statistics(network):
         return [0, *np.cumsum(sample_counts[sample_counts > 0]).tolist()]
     return [*range(0, n_rows, find_batch_size(network, client_samples.x)), n_rows]
 
@@ -162,7 +162,7 @@ class SignalMeasurer:
 
     def copy(self) -> nn.Module:
         """Return a copy of the global network whose tensors are not views into the flat model."""
-        self.worker.load(self.server)
+        self.worker.copy_from(self.server)
         network_copy = copy.deepcopy(self.worker.network)
         for parameter in network_copy.parameters():
             parameter.data, parameter.grad = parameter.data.clone(), None
@@ -171,7 +171,7 @@ class SignalMeasurer:
     def gradient(self, client: int) -> Tensor:
         """Return the gradient of the client's mean loss in eval mode, [P], accumulated over parts of its samples."""
         x, y = self.samples(client)
-        self.worker.load(self.server)
+        self.worker.copy_from(self.server)
         self.worker.network.eval()
         self.worker.g.zero_()
         for start in range(0, len(y), GRADIENT_BATCH):
@@ -209,7 +209,7 @@ class SignalMeasurer:
 
     @torch.no_grad()
     def _apply_update(self, model_update: Tensor) -> nn.Module:
-        self.worker.load(self.server)
+        self.worker.copy_from(self.server)
         self.worker.w += model_update.to(self.worker.w)
         return self.worker.network
 

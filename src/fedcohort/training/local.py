@@ -86,7 +86,7 @@ class LocalTrainer:
         indices = to_device([*(task.rows for task in tasks if task.rows is not None), *orders], self.server.w.device)
         all_rows = [None if task.rows is None else next(indices) for task in tasks]
         for task, rows, passes in zip(tasks, all_rows, all_passes, strict=True):
-            self.worker.load(self.server)
+            self.worker.copy_from(self.server)
             x, y = self.gather_samples(task, rows)
             reference = self.compute_reference(x) if self.objective.uses_reference else None
             corrections = self.begin_hooks(task, down)

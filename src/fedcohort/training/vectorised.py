@@ -141,7 +141,7 @@ class StackedModels:
     ) -> tuple[Tensor, Tensor]:
         """Return one client's objective on a mini-batch, and the samples' cross-entropies."""
         worker, objective = self.trainer.worker, self.trainer.objective
-        tensor_views = {block.name: block.of(w) for block in worker.layout.parameters}
+        tensor_views = {block.name: block.view_of(w) for block in worker.layout.parameters}
         with torch.autocast(x.device.type, torch.bfloat16, enabled=worker.bf16):
             logits = functional_call(worker.network, tensor_views, (x,)).to(w.dtype)
         sample_objectives, losses = objective.per_sample(logits, y, reference)
@@ -206,7 +206,7 @@ class VectorisedEngine:
     ) -> Results:
         """Train the clients of a plan; the last three arguments are its arrays on the device."""
         trainer, train_data = self.trainer, self.trainer.federation.train
-        trainer.worker.load(trainer.server)
+        trainer.worker.copy_from(trainer.server)
         corrections = [trainer.begin_hooks(task, down) for task in plan.tasks]
         models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.row_of_client)], plan.tasks[0].lr)
         is_sample = torch.arange(rows.shape[2], device=rows.device) < counts[:, :, None]

@@ -74,7 +74,7 @@ class MiniBatchView:
         with keep_eval_mode(self.model.network):
             return self._gradient(F.cross_entropy(self.model.network(x), y))
 
-    def along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
+    def derivative_along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
         """Return the slope of each sample's objective along u, [b], by forward-mode differentiation.
 
         It is exact, and takes one forward pass that computes values and slopes. Inputs are in the default memory
@@ -82,20 +82,23 @@ class MiniBatchView:
         """
         network, blocks = self.model.network, self.model.layout.parameters
         with keep_eval_mode(network), unfused(network), torch.no_grad(), forward_ad.dual_level():
-            dual_by_name = {block.name: _make_dual_tensor(block.of(self.model.w), block.of(u)) for block in blocks}
+            dual_by_name = {
+                block.name: _make_dual_tensor(block.view_of(self.model.w), block.view_of(u)) for block in blocks
+            }
             logits = functional_call(network, dual_by_name, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)
             derivatives: Tensor | None = forward_ad.unpack_dual(objective).tangent
         return torch.zeros_like(objective) if derivatives is None else derivatives
 
-    def curvature(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
+    def hessian_product(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
         """Return H u, [P], as the gradient of <gradient, u>."""
         with keep_eval_mode(self.model.network):
             sample_objectives, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
             loss = self.objective.transform_mean((weights * sample_objectives).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
             gradients_and_blocks = zip(gradients, self.model.layout.parameters, strict=True)
-            return self._gradient(torch.stack([(g * block.of(u)).sum() for g, block in gradients_and_blocks]).sum())
+            products = [(g * block.view_of(u)).sum() for g, block in gradients_and_blocks]
+            return self._gradient(torch.stack(products).sum())
 
     def _gradient(self, loss: Tensor) -> Tensor:
         self.model.g.zero_()

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from fedcohort.record.history import read
+from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.report.figure import selection
 from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE
@@ -29,7 +29,7 @@ def test_a_coarse_map_keeps_the_rare() -> None:
 
 def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:
     facts = ran(tmp_path / "run")
-    outcome = selection.load_outcomes(read(facts.folder), np.arange(12))
+    outcome = selection.load_outcomes(read_history(facts.folder), np.arange(12))
     assert outcome.shape == (12, 6)
     for step in range(1, 7):
         round_report = report(step)
@@ -46,7 +46,7 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     facts = ran(tmp_path / "run", clients=40)
-    history = read(facts.folder)
+    history = read_history(facts.folder)
     ever = selection.find_selected_clients(history)
     assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
     assert 0 < len(ever) < 40
@@ -65,5 +65,5 @@ def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]
         round_report = report(step, clients=60)
         flags = dict.fromkeys(("available", "selected", "arrived"), all_clients) if step == 1 else {}
         writer.observe(dataclasses.replace(round_report, clients={**round_report.clients, **flags}))
-    drawn["selection.png"] = known(selection.draw_selection(facts, read(facts.folder)))
+    drawn["selection.png"] = known(selection.draw_selection(facts, read_history(facts.folder)))
     assert "Selection: clients by round, 4 to 60 per round" in words(drawn["selection.png"])

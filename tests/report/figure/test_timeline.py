@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
 
 from fedcohort.command.figures import main
-from fedcohort.record.history import read
+from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import curves, timeline
@@ -64,7 +64,7 @@ def written(
 
 def test_a_round_is_read(tmp_path: Path) -> None:
     """Done after 2 + 1 + 10 + 3 = 16 s and 18 s; the late would have been after 51 and 506 s."""
-    history = read(written(tmp_path / "run", probe_s=5.0).folder)
+    history = read_history(written(tmp_path / "run", probe_s=5.0).folder)
     assert list_timed_rounds(history) == [1, 2, 3]
     loaded = load_timed_round(history, 2)
     assert loaded.jobs["client"].tolist() == [0, 1, 2, 3]
@@ -79,7 +79,7 @@ def test_a_round_is_read(tmp_path: Path) -> None:
 
 def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     facts = written(tmp_path / "run", probe_s=5.0)
-    history = read(facts.folder)
+    history = read_history(facts.folder)
     drawn["timeline.png"] = known(timeline.draw_timeline(facts, history))
     drawn["pace.png"] = known(curves.draw_pace(facts, history))
     texts = words(drawn["timeline.png"])
@@ -110,7 +110,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     drawn: dict[str, Figure],  # noqa: F811
 ) -> None:
     facts = written(tmp_path / "run")
-    drawn["timeline.png"] = known(timeline.draw_timeline(facts, read(facts.folder)))
+    drawn["timeline.png"] = known(timeline.draw_timeline(facts, read_history(facts.folder)))
     (axes,) = drawn["timeline.png"].axes
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     bars = [(p.get_y() + p.get_height() / 2, p.get_x(), p.get_width(), p.get_alpha()) for p in boxes]
@@ -136,7 +136,7 @@ def test_a_client_that_never_returns_is_never_done(tmp_path: Path, drawn: dict[s
 @pytest.mark.parametrize("clients", [1, 100])
 def test_at_every_size(tmp_path: Path, clients: int) -> None:
     facts = written(tmp_path / "run", clients=clients, rounds=1, announced=False)
-    history = read(facts.folder)
+    history = read_history(facts.folder)
     figure = timeline.draw_timeline(facts, history)
     assert figure is not None
     figure.draw_without_rendering()
@@ -151,7 +151,7 @@ def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
     facts = written(tmp_path / "run", rounds=MAX_MARKED_POINTS + 1)
     with warnings.catch_warnings():  # the user's terminal would show matplotlib's warnings
         warnings.simplefilter("error")
-        figure = curves.draw_pace(facts, read(facts.folder))
+        figure = curves.draw_pace(facts, read_history(facts.folder))
         assert figure is not None
         figure.draw_without_rendering()
     closed = figure.axes[0].get_lines()[0]
@@ -165,7 +165,7 @@ def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]
     for step in range(2):
         journal.observe(report(step))
     journal.finish("finished")
-    history = read(facts.folder)
+    history = read_history(facts.folder)
     assert timeline.draw_timeline(facts, history) is None
     assert curves.draw_pace(facts, history) is None
     assert not drawn
@@ -188,7 +188,7 @@ def test_the_command_draws_a_round_without_scores(
 def test_jobs_of_several_rounds_are_shown_since_the_broadcast(tmp_path: Path) -> None:
     """A buffered run: jobs of earlier rounds begin before 0, those that arrive end before the close, others go on."""
     ran = go(tmp_path, "deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "rounds=5", JOURNAL)
-    history = read(ran.folder)
+    history = read_history(ran.folder)
     loaded = load_timed_round(history, 5)
     jobs, arrived, goes_on = loaded.jobs, loaded.jobs["arrived"], loaded.jobs["goes_on"]
     assert int(arrived.sum()) == 4

@@ -31,14 +31,14 @@ def draw_partition(info: RunInfo) -> "Figure":
     traits = population.list_traits(info)
     client_order, sort_property = sort_clients(info)
     edges = style.group_starts(n)
-    strip_traits = [trait for trait in traits if trait.varies and trait.word != TRAIT_IN_MAP]
+    strip_traits = [trait for trait in traits if trait.differs and trait.word != TRAIT_IN_MAP]
     class_names = shorten_class_names(info)
     height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
     height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.FONT_SIZE / 72  # names are upright
     *other_panels, last_panel = ["classes", *(trait.word for trait in strip_traits)]
     title = f"Partition: {', '.join(other_panels)}{' and ' if other_panels else ''}{last_panel} of each client"
     figure = style.new_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
-    if common_text := "; ".join(trait.common for trait in traits if trait.common and not trait.varies):
+    if common_text := "; ".join(trait.common for trait in traits if trait.common and not trait.differs):
         wrapped_text = style.wrap_text(f"equal for all clients: {common_text}", figure.get_figwidth() - 0.1)
         figure.supxlabel(wrapped_text, x=0.01, ha="left", fontsize=style.FONT_SIZE, color="#555555")
     panel_widths = [2.6] + [1.4] * len(strip_traits)

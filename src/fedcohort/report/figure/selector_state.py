@@ -78,7 +78,7 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
 
 def list_varying_facts(info: RunInfo) -> list[str]:
     """Return the properties in which clients differ visibly; a correlation with others is noise."""
-    varying_traits = {fact.word for fact in population.list_traits(info) if fact.varies}
+    varying_traits = {fact.word for fact in population.list_traits(info) if fact.differs}
     return [fact for fact, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
 
 

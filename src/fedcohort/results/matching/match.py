@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from fedcohort.errors import TrackingError
 from fedcohort.ranges import range_error
-from fedcohort.record.tags import BUDGET, ROUNDS
+from fedcohort.record.tags import BUDGET_TAGS, ROUNDS
 from fedcohort.results.compare import Cell
 from fedcohort.results.matching.run import (
     SEED_OPTION,
@@ -39,7 +39,7 @@ IMPLIED_PREFIXES = {  # prefixes of options that a group or option may set, too:
     "dataset": ("n_params", "n_clients", "clients"),
     "clients": ("n_clients",),
 }
-LIMIT_OPTIONS = frozenset(BUDGET) - {ROUNDS}  # options that may end a run before its last round
+LIMIT_OPTIONS = frozenset(BUDGET_TAGS) - {ROUNDS}  # options that may end a run before its last round
 # Groups and options that decide the clients and their data.
 FEDERATION_OPTIONS = frozenset(
     ("dataset", "partition", "label_noise", "feature_noise", "split", "clients", "data_seed", "device", "availability")

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from fedcohort.record.tags import BUDGET, FOLDER
+from fedcohort.record.tags import BUDGET_TAGS, RUN_FOLDER
 from fedcohort.results.compare import Cell, Comparison, Options, compare_conditions
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, sum_costs
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, COSTS, RunFrames
@@ -18,7 +18,7 @@ from fedcohort.results.target import Target
 if TYPE_CHECKING:
     import pandas as pd
 
-FIRST = (*BUDGET, "deadline")  # named before other options: they decide where a run and a round end
+FIRST = (*BUDGET_TAGS, "deadline")  # named before other options: they decide where a run and a round end
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ def _frame_runs(matched: Matched) -> "pd.DataFrame":
             clock_limit = run.params.get("until.virtual_s", "null")
             clock_s = math.nan if clock_limit == "null" else float(clock_limit)
             row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
-            row |= {"folder": run.tags.get(FOLDER, ""), CLOCK_COLUMN: clock_s}
+            row |= {"folder": run.tags.get(RUN_FOLDER, ""), CLOCK_COLUMN: clock_s}
             row |= {cost: sum(run.metrics.get(name, math.nan) for name in COSTS[cost]) for cost in COST_COLUMNS}
             rows.append(row)
     return pd.DataFrame(rows)
@@ -169,7 +169,7 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matched) ->
             if name != compared_option
             and not name.startswith(f"{compared_option}.")
             and not follows_from_choice(name, values)
-            and (name in BUDGET if only_budgets else not name.startswith(implied_options))
+            and (name in BUDGET_TAGS if only_budgets else not name.startswith(implied_options))
         }
     names = [name for name in unlike if not any(name.startswith(f"{option}.") for option in unlike)]
     return tuple(sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from fedcohort import units
-from fedcohort.record.tags import COMMITS, DONE, ENDED_BY, FOLDER, FORCED, ORACLE, ROUNDS, SEPARATOR, SWEEPS
+from fedcohort.record.tags import COMMITS, ENDED_BY, FORCED, ORACLE, ROUNDS, ROUNDS_DONE, RUN_FOLDER, SEPARATOR, SWEEPS
 from fedcohort.results.compare import Cell
 from fedcohort.roles import OptionEffect, role_of
 
@@ -47,7 +47,7 @@ class Run:
     @property
     def ended_early(self) -> bool:
         """Whether the run has fewer rounds than its option `rounds`; False if either is not known."""
-        rounds_done, n_requested = self.tags.get(DONE), self.params.get(ROUNDS)
+        rounds_done, n_requested = self.tags.get(ROUNDS_DONE), self.params.get(ROUNDS)
         return rounds_done is not None and n_requested is not None and int(rounds_done) < int(n_requested)
 
     @property
@@ -79,7 +79,7 @@ def label(run: Run) -> str:
 
     The name in MLflow lacks the hash of the config, which distinguishes two runs with the same choices.
     """
-    folder = PurePath(run.tags.get(FOLDER, "")).name
+    folder = PurePath(run.tags.get(RUN_FOLDER, "")).name
     return folder or f"{run.name} (MLflow's {run.id[:8]})"
 
 
@@ -177,7 +177,9 @@ def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
 
 def _describe_early_ends(runs: list[Run]) -> list[str]:
     """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
-    stopped = [f"{label(run)} ({run.tags[DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by]
+    stopped = [
+        f"{label(run)} ({run.tags[ROUNDS_DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by
+    ]
     lines = [f"ended early: {', '.join(stopped)}"] if stopped else []
     runs_by_budget: dict[str, list[Run]] = {}
     for run in (run for run in runs if run.ended_by):
@@ -187,7 +189,7 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
         end_times = sorted(run.metrics[CLOCK] for run in group if CLOCK in run.metrics and "virtual_s" in budget)
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
         span = f", the last round of each after {time_range}" if end_times else ""
-        rounds = sorted({int(run.tags[DONE]) for run in group})
+        rounds = sorted({int(run.tags[ROUNDS_DONE]) for run in group})
         after = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
         lines.append(f"ended by {budget}: {len(group)} run{'s' if len(group) > 1 else ''}, after {after} rounds{span}")
     return lines
