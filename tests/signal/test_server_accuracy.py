@@ -13,8 +13,8 @@ from signal_kinds import find_derived
 def test_accuracy_and_loss_of_the_moved_model() -> None:
     """w_t + (2 D_0 + D_2) / 4; the loss is that of the signal server_loss, and w_t stays as it was."""
     trainer = trainer_of(federation := federation_of(), network_of(), epochs=5, batch=10)
-    lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of)
-    updates = torch.stack([trainer.update_of(4, k).delta.double() for k in range(3)])
+    lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
+    updates = torch.stack([trainer.train_whole_job(4, k).delta.double() for k in range(3)])
     before, weights = trainer.server.w.clone(), np.array([0.5, 0.0, 0.25])
     accuracy, loss = find_derived("server_accuracy").make(lab, updates)(weights)
     data, network = federation.server_val, lab.copy()

@@ -41,8 +41,8 @@ def test_tensors_without_a_step_are_left_out() -> None:
 
 def test_layers_are_the_tensors_of_the_network() -> None:
     trainer = trainer_of(federation := federation_of(), network_of(), epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.update_of)
-    updates = torch.stack([trainer.update_of(4, k).delta.double() for k in range(3)])
+    lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
+    updates = torch.stack([trainer.train_whole_job(4, k).delta.double() for k in range(3)])
     weights = np.array([0.5, 0.2, 0.3])
     step = torch.from_numpy(weights) @ updates
     blocks = trainer.server.layout.parameters
