@@ -15,8 +15,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.errors import renamed_attribute
-
 NO_ROUND = -1  # the round of a draw that is made once a run
 NO_CLIENT = -1  # the client of a draw of the server or for all clients
 
@@ -98,8 +96,8 @@ class Draws:
         """Return one draw from Exp(1) for every client, [n_clients]."""
         return _draw_vector("standard_exponential", self.seed, purpose, self.round, self.n_clients).copy()
 
-    once = renamed_attribute("Draws.once", "draws_of_run")
-
     def draws_of_run(self) -> "Draws":
         """Return the draws that this population makes once per run, so that they are equal in all rounds."""
         return Draws(self.seed, self.n_clients)
+
+    once = draws_of_run  # the old name, for one release
