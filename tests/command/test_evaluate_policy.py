@@ -1,6 +1,7 @@
 """`fedcohort evaluate-policy`: probabilities of logged cohorts by another selector, and refusals with their reason."""
 
 import math
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -48,6 +49,13 @@ def test_the_command_prints_the_estimates(runs: list[Path], capsys: pytest.Captu
     assert text.count("| of the other selector |") == 3
     assert text.count("| difference of the two |") == 1
     assert "Only the cohort is replaced" in text
+
+
+def test_a_repeated_run_does_not_count_twice(runs: list[Path], tmp_path: Path) -> None:
+    """The command of the docs, typed twice, writes a second folder for each seed."""
+    repeated = shutil.copytree(runs[0], tmp_path / "again")
+    with pytest.raises(OptionError, match=f"{repeated} is the same run as {runs[0]}, with equal weights: name one"):
+        evaluate_policy([*runs, repeated], PROPORTIONAL, Path(CONFIGS), "test/loss")
 
 
 def test_the_run_s_mean_gain_is_that_of_its_metric(runs: list[Path]) -> None:

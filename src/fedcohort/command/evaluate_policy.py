@@ -49,10 +49,15 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
     Raises:
         CheckpointError: a run lacks the metric, or its own selector departs from the log.
         IncompatibleConfig: the other selector reads what a log does not hold.
+        OptionError: two runs have equal weights, so that their rounds would count twice.
     """
     compared_rounds, exclusion_counts = list[ComparedRound](), Counter[str]()
+    folders_by_weights = dict[str, Path]()
     for run_number, folder in enumerate(folders):
-        run_log, metrics = read_run_log(folder.absolute()), history.read_history(folder.absolute()).metrics
+        run_log, logged_history = read_run_log(folder.absolute()), history.read_history(folder.absolute())
+        metrics, weights_digest = logged_history.metrics, logged_history.fingerprints[-1]
+        if (equal_folder := folders_by_weights.setdefault(weights_digest, folder)) is not folder:
+            raise OptionError(f"{folder} is the same run as {equal_folder}, with equal weights: name one of the two")
         if metric not in metrics:
             raise CheckpointError(f"{folder} has no metric {metric}: it has {', '.join(sorted(map(str, metrics)))}")
         run_history = RunHistory(run_number, run_log, metrics[metric].to_numpy(), sign_of_metric(metric))
