@@ -52,5 +52,5 @@ def test_the_documentation_has_the_coverage_of_the_shown_intervals() -> None:
         coverage = np.average(rows["coverage"], weights=1 - rows["refused"])
         sentence = f"| {estimator} | {rows['bias'].mean():+.4f} | {coverage:.0%} | {rows['coverage'].min():.0%} |"
         assert sentence in docs
-        assert (rows["coverage"].min() >= 0.9) == (estimator in policy_evaluation.WITH_INTERVAL)
+        assert (rows["coverage"].min() >= 0.9) == (estimator in policy_evaluation.ESTIMATORS_WITH_INTERVAL)
     assert f"{len(table) // 4} pairs" in docs

@@ -114,7 +114,7 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     folders, options = read_folders_and_options([word for word in arguments if word not in selector], DEFAULT_OPTIONS)
     options = {**DEFAULT_OPTIONS, **options}
     evaluation = evaluate_policy(folders, selector, configs or Path.cwd() / "configs", **options)
-    constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": policy_evaluation.WITH_INTERVAL}
+    constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": policy_evaluation.ESTIMATORS_WITH_INTERVAL}
     page_facts = {"selector": " ".join(selector), "runs": len(folders), **constants, **options}
     sys.stdout.write(render("policy_evaluation.md.j2", result=evaluation, **page_facts))
     return int(bool(evaluation.reason))

@@ -184,12 +184,12 @@ def _list_probe_rows(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int,
     if not columns:
         return []
     answered_rows = table.loc[table[columns].notna().all(axis=1), ["step", "client", *columns]]
-    return [(int(str(step)), rows) for step, rows in answered_rows.groupby("step")]
+    return [(int(str(round)), rows) for round, rows in answered_rows.groupby("step")]
 
 
-def _read_probe(rows: "pd.DataFrame", step: int) -> ProbeResult:
+def _read_probe(rows: "pd.DataFrame", round: int) -> ProbeResult:
     losses = ClassLosses.from_rows(rows.iloc[:, 2:].to_numpy(np.float64))
-    return ProbeResult(step, rows["client"].to_numpy(np.int64), losses, estimate_noise(losses))
+    return ProbeResult(round, rows["client"].to_numpy(np.int64), losses, estimate_noise(losses))
 
 
 def _read_class_counts(
@@ -231,14 +231,14 @@ def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> Durations:
 
 def _read_availability(run_history: History, client_table: "pd.DataFrame", n_clients: int) -> Values | None:
     """Return the share of rounds in which each client was available, [K]; None before the first round."""
-    steps = [step for step in run_history.steps if step]
-    if not steps:
+    rounds = [round for round in run_history.steps if round]
+    if not rounds:
         return None
     available_rounds = np.zeros(n_clients)
-    for step in steps:
-        is_available = run_history.available(step)
+    for round in rounds:
+        is_available = run_history.available(round)
         if is_available is None:
-            rows = client_table[(client_table["step"] == step) & client_table["available"]]
+            rows = client_table[(client_table["step"] == round) & client_table["available"]]
             is_available = np.isin(np.arange(n_clients), rows["client"])
         available_rounds += is_available
-    return np.asarray(available_rounds / len(steps), np.float64)
+    return np.asarray(available_rounds / len(rounds), np.float64)

@@ -30,7 +30,7 @@ from fedcohort.types import Values
 
 DR_DIFFERENCE = "doubly robust difference"
 ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DR_DIFFERENCE)
-WITH_INTERVAL = frozenset(ESTIMATORS) - {
+ESTIMATORS_WITH_INTERVAL = frozenset(ESTIMATORS) - {
     "inverse propensity"
 }  # whose 95 % intervals cover in 90 % or more of the draws
 MIN_EFFECTIVE_SIZE = 20.0  # rounds; below it no estimate is given

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LATE_SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
-STEP_ROUNDING = 1e-9  # of a step
+STEP_TOLERANCE = 1e-9  # of a step
 Kind = Literal["late", "last", "best"]
 RESULT_KINDS: tuple[Kind, ...] = ("late", "last", "best")
 Values = Float64[np.ndarray, "evaluations"]
@@ -41,7 +41,7 @@ def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
     is_trained = steps > 0
     window_end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
     is_counted = is_trained & (steps <= window_end)
-    is_in_window = is_counted & (steps > window_end * (1 - LATE_SHARE) + STEP_ROUNDING)
+    is_in_window = is_counted & (steps > window_end * (1 - LATE_SHARE) + STEP_TOLERANCE)
     if is_in_window.sum() < MIN_EVALUATIONS:
         is_in_window = np.zeros(len(steps), dtype=bool)
         is_in_window[np.flatnonzero(is_counted)[-MIN_EVALUATIONS:]] = True

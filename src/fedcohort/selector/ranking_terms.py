@@ -61,7 +61,7 @@ def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
     return speed_factors
 
 
-def split_cohort(cohort: int, eps: float, n_untried: int, n_scored: int) -> tuple[int, int]:
+def split_cohort(cohort: int, explore_share: float, n_untried: int, n_scored: int) -> tuple[int, int]:
     """Return how many clients of a cohort are new clients to explore, and how many are exploited.
 
     The share eps of the cohort explores, rounded down, but at least one client while eps > 0 and clients are untried.
@@ -69,11 +69,11 @@ def split_cohort(cohort: int, eps: float, n_untried: int, n_scored: int) -> tupl
 
     Args:
         cohort: size of the cohort.
-        eps: share of the cohort that explores.
+        explore_share: share of the cohort that explores.
         n_untried: available clients that never trained.
         n_scored: available clients with a finite score.
     """
-    n_to_explore = max(int(eps * cohort + 1e-9), 1) if eps else 0
+    n_to_explore = max(int(explore_share * cohort + 1e-9), 1) if explore_share else 0
     n_explore = min(n_untried, cohort, max(n_to_explore, cohort - n_scored))
     return n_explore, min(n_scored, cohort - n_explore)
 

@@ -57,29 +57,29 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
         return ResumePoint()
     path = paths[0]
     try:
-        payload = load_usable(path, config_hash)
+        content = load_usable(path, config_hash)
     except DamagedCheckpoint as error:
-        previous_payload = None
+        previous_content = None
         with suppress(DamagedCheckpoint):
-            previous_payload = load_usable(paths[1], config_hash) if paths[1:] else None
-        if previous_payload is None:
+            previous_content = load_usable(paths[1], config_hash) if paths[1:] else None
+        if previous_content is None:
             reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
-        done = checkpoint.rounds_in(previous_payload)
+        done = checkpoint.rounds_in(previous_content)
         if resume not in MODES_WITH_FALLBACK:
             raise CheckpointError(
                 f"{error}; the previous checkpoint, of round {done}, is intact: resume from it with resume=previous"
             ) from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, done)
-        payload, path = previous_payload, paths[1]
-    differences = provenance.list_differences(payload[checkpoint.CHECKPOINT_ENTRY], now)
+        content, path = previous_content, paths[1]
+    differences = provenance.list_differences(content[checkpoint.CHECKPOINT_ENTRY], now)
     if differences and resume != FORCE:
         raise CheckpointError(
             f"{path} was written under other conditions, so that the run would not resume to the same bits: "
             f"{'; '.join(differences)}. Restore these, or use resume=force, which summary.json and MLflow record"
         )
-    done = checkpoint.rounds_in(payload)
-    states = payload["callbacks"].values()
+    done = checkpoint.rounds_in(content)
+    states = content["callbacks"].values()
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
     journal.check_journal(folder.path, done, next((state["journal"] for state in states if state.get("journal")), None))
     if path != folder.checkpoint:
@@ -93,8 +93,8 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
 
 def load_usable(path: Path, config_hash: str) -> dict[str, Any]:
     """Read and check a checkpoint and the files of the clients' stored vectors. Raises `CheckpointError`."""
-    payload = checkpoint.load_checkpoint(path, config_hash)
-    for state in payload["callbacks"].values():
+    content = checkpoint.load_checkpoint(path, config_hash)
+    for state in content["callbacks"].values():
         if "clients" in state:
             store.check_stored_vectors(path.parent, state["clients"])
-    return payload
+    return content

@@ -114,7 +114,7 @@ class Inspection:
         max_classes = min(MAX_CLASSES, max(2, self.train.table.num_rows // 5))
         candidates = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
         label_names = [name for label in LABEL_NAMES for name in candidates if name.casefold() == label]
-        label_names += [name for name in candidates if set(_split_name(name)) & (set(LABEL_NAMES) - {"y"})]
+        label_names += [name for name in candidates if set(_split_column_name(name)) & (set(LABEL_NAMES) - {"y"})]
         other_names = [name for name in reversed(candidates) if not (_is_client_name(name) or _is_row_id_name(name))]
         if not (ranked_names := list(dict.fromkeys([*label_names, *other_names]))):
             raise DataError(
@@ -205,18 +205,18 @@ class Inspection:
             yield Decision("left out", {"dataset.leave_out": id_columns}, "these numbers identify rows")
 
 
-def _split_name(column_name: str) -> list[str]:
+def _split_column_name(column_name: str) -> list[str]:
     """Split a column's name into lower-case parts: `userId`, `user_id` and `User ID` are user and id."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column_name).casefold().replace("_", " ").split()
 
 
 def _is_client_name(name: str) -> bool:
-    name_parts = _split_name(name)
+    name_parts = _split_column_name(name)
     return bool(name_parts) and name_parts[0] in CLIENT_NAMES and name_parts[1:] in ([], ["id"])
 
 
 def _is_row_id_name(name: str) -> bool:
-    return bool(name_parts := _split_name(name)) and name_parts[-1] in ("id", "nr", "no", "index", "row")
+    return bool(name_parts := _split_column_name(name)) and name_parts[-1] in ("id", "nr", "no", "index", "row")
 
 
 def _format_range(min_value: int, max_value: int) -> str:

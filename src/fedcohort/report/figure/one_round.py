@@ -89,8 +89,8 @@ def load_scored_round(history: History, step: int) -> ScoredRound:
     round_rows = client_table[client_table["step"] == step].set_index("client")
     logged_availability = history.available(step)
     is_available = round_rows["available"].to_numpy(dtype=bool) if logged_availability is None else logged_availability
-    client_columns = round_rows.reindex(index=range(len(is_available))).dropna(axis="columns", how="all").astype(float)
-    columns: dict[str, Values] = {str(name): round_columns.to_numpy() for name, round_columns in client_columns.items()}
+    client_frame = round_rows.reindex(index=range(len(is_available))).dropna(axis="columns", how="all").astype(float)
+    columns: dict[str, Values] = {str(name): round_columns.to_numpy() for name, round_columns in client_frame.items()}
     missing_values = np.full(len(is_available), np.nan)
     is_selected, has_arrived = (columns.get(name, missing_values) == 1 for name in ("selected", "arrived"))
     column_names = [name for name in columns if name == "probability" or name.startswith("part_")]
