@@ -39,6 +39,6 @@ class Quadratic:
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         return ([task] for task in tasks)
 
-    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         for task in tasks:
             yield make_update(task.client, (), vector=-0.5 * (self.server.w - OPTIMUM[task.client]))

@@ -64,8 +64,8 @@ def watch(monkeypatch: pytest.MonkeyPatch) -> None:
                 object.__setattr__(part, name, compared(method, name))
         return part
 
-    def begin(self: LocalTrainer, task: Any, down: Mapping[str, torch.Tensor]) -> list[Any]:
-        corrections = started(self, task, down)
+    def begin(self: LocalTrainer, task: Any, broadcast: Mapping[str, torch.Tensor]) -> list[Any]:
+        corrections = started(self, task, broadcast)
         return [WatchedCorrection(correction) for correction in corrections]
 
     started = LocalTrainer.begin_hooks

@@ -145,89 +145,89 @@ class Component(Protocol):
 
 
 TIMED_DEVICE = Requirement(
-    lambda run: run.timed,
+    lambda facts: facts.timed,
     "{option} reads how long clients take, but device=instant takes no time: choose device=shifted_exponential",
 )
 ANNOUNCED_DEADLINE = Requirement(
-    lambda run: run.components.deadline.announces,
+    lambda facts: facts.components.deadline.announces,
     "{option} uses the deadline that is announced to clients, and {deadline} announces none: choose deadline=fixed or "
     "deadline=fedbalancer",
 )
 EPOCH_TRAINING = Requirement(
-    lambda run: run.components.client.steps is None,
+    lambda facts: facts.components.client.steps is None,
     "{option} shortens a round by training on fewer samples, but client.steps fixes the number of steps: choose "
     "client.steps=null",
 )
 FORESEEN_SAMPLES = Requirement(
-    lambda run: run.components.samples.is_foreseeable,
+    lambda facts: facts.components.samples.is_foreseeable,
     "{option} has clients train before the cohort is selected, but {samples} chooses samples by the deadline or the "
     "losses of the cohort: choose samples=all or samples=random",
 )
 LOSS_LISTS = Requirement(
-    lambda run: run.components.samples.reports_losses,
+    lambda facts: facts.components.samples.reports_losses,
     "{option} reads statistics of the clients' lists of losses, and {samples} keeps no such lists: choose "
     "samples=fedbalancer",
 )
 ADVANCING_CLOCK = Requirement(
-    lambda run: run.time_passes,
+    lambda facts: facts.time_passes,
     "{option} follows the virtual clock, which does not advance with device=instant and deadline.window_s=0: the same "
     "clients are ready in all rounds (choose device=shifted_exponential, or deadline.window_s above 0)",
 )
 LATE_UPDATES = Requirement(
-    lambda run: run.components.deadline.carries,
+    lambda facts: facts.components.deadline.carries,
     "{option} reads the staleness of updates, but with {deadline} no update arrives in a later round: choose "
     "deadline=buffered, or deadline=fixed with deadline.late_updates=carry",
 )
 SAME_MODEL = Requirement(
-    lambda run: not run.components.deadline.carries,
+    lambda facts: not facts.components.deadline.carries,
     "{option} needs all updates of a round to start from the same model, but late updates under {deadline} start from "
     "an older one: choose deadline=wait_for_all, or deadline=fixed with deadline.late_updates=drop",
 )
 UNDECAYED_CLIENT = Requirement(
-    lambda run: run.components.client.weight_decay == 0,
+    lambda facts: facts.components.client.weight_decay == 0,
     "{option} restricts local training to the parameters that are sent, but client.weight_decay changes every "
     "parameter: choose client.weight_decay=0, or a codec that works on finished updates (codec=subsample, "
     "codec=quant, or codec.mode=posthoc for codec=lowrank)",
 )
 UNRESTRICTED_UPDATE = Requirement(
-    lambda run: not run.components.codec.hooks,
+    lambda facts: not facts.components.codec.hooks,
     "{option} compares or corrects clients in all parameters, but the codec restricts the training of each client to "
     "a random subset of them: choose a codec that works on finished updates (codec=subsample, codec=quant, or "
     "codec.mode=posthoc for codec=lowrank)",
 )
 SAMPLE_ATTRIBUTES = Requirement(
-    lambda run: run.federation and run.federation.group_counts is not None,
+    lambda facts: facts.federation and facts.federation.group_counts is not None,
     "{option} reads the numbers of samples per class and attribute, but {dataset} has no attributes: choose "
     "dataset=cmnist",
 )
 ONE_CLASS_PER_SAMPLE = Requirement(
-    lambda run: run.federation and run.federation.targets.single,
+    lambda facts: facts.federation and facts.federation.targets.single,
     "{option} uses the class of a sample, but a sample of {dataset} has a target at each of its positions: choose "
     "another option of the group",
 )
 PROXY_INPUTS = Requirement(
-    lambda run: run.components.proxy.has_inputs,
+    lambda facts: facts.components.proxy.has_inputs,
     "{option} trains networks on inputs of the server, but with proxy=none the server has no inputs: choose "
     "proxy=dataset, proxy=client_heldout or proxy=noise",
 )
 RELATIVE_ADVICE = Requirement(
-    lambda run: not run.components.selector.absolute,
+    lambda facts: not facts.components.selector.absolute,
     "{option} normalises the weights of clients, but the weights that {selector} sets must keep their sum for an "
     "unbiased estimate: choose agg=fedavg, or options with which the selector sets no weights (for example "
     "selector.agg=fedavg)",
 )
 UNADVISED_WEIGHTS = Requirement(
-    lambda run: not run.components.selector.weighs,
+    lambda facts: not facts.components.selector.weighs,
     "{option} computes its own weights for a part of its step, where the weights that {selector} sets have no effect: "
     "choose agg=fedavg, or options with which the selector sets no weights (for example selector.agg=fedavg)",
 )
 CLEAN_LABELS = Requirement(
-    lambda run: run.federation and not run.federation.noise_rate.any(),
+    lambda facts: facts.federation and not facts.federation.noise_rate.any(),
     "with {option}, clients with high losses get more weight, and label noise ({label_noise}) also raises losses "
     "(choose label_noise=none, or a method that does not weigh clients by their losses)",
 )
 NO_BATCH_NORM = Requirement(
-    lambda run: None if run.batch_norm is None else not run.batch_norm,
+    lambda facts: None if facts.batch_norm is None else not facts.batch_norm,
     "the network has batch norm, whose statistics are averaged over samples, while {option} combines parameters in "
     "another way: the statistics fit the new model only approximately (choose a model with group norm, which has none)",
 )

@@ -18,6 +18,7 @@ from fedcohort.contracts import check_type, check_vectors_by_name, contract_erro
 from fedcohort.flat import Layout
 
 Vector = Float[Tensor, "_p"]
+NamedVectors = Mapping[str, Tensor]  # vectors by name
 
 
 @dataclass(frozen=True)
@@ -95,14 +96,12 @@ class ClientHook(Protocol):
     def remembers(self) -> tuple[str, ...]:
         return ()
 
-    def begin(
-        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
-    ) -> Correction:
+    def begin(self, w: Vector, broadcast: NamedVectors, stored: NamedVectors, ctx: ClientContext) -> Correction:
         """Begin one client's local training.
 
         Args:
             w: the broadcast model, [P].
-            down: the vectors of `downloads`, by name.
+            broadcast: the vectors of `downloads` that the server sent with the model, by name.
             stored: the vectors that this client has stored, by name; empty at first.
             ctx: the client and the round.
         """
@@ -156,9 +155,7 @@ class Weigher(ClientHook, Protocol):
     @property
     def passes(self) -> float: ...
 
-    def begin(
-        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
-    ) -> Weighing: ...
+    def begin(self, w: Vector, broadcast: NamedVectors, stored: NamedVectors, ctx: ClientContext) -> Weighing: ...
 
 
 def find_weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
@@ -188,7 +185,7 @@ def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 
 
 def begin_all(
-    hooks: Sequence[ClientHook], w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+    hooks: Sequence[ClientHook], w: Vector, broadcast: NamedVectors, stored: NamedVectors, ctx: ClientContext
 ) -> list[Correction]:
     """Prepare all hooks for the local training of one client; return each hook's correction of the gradient.
 
@@ -197,7 +194,7 @@ def begin_all(
     Raises:
         ComponentError: if a hook returns something else than a correction.
     """
-    corrections = [hook.begin(w, down, stored, ctx) for hook in hooks]
+    corrections = [hook.begin(w, broadcast, stored, ctx) for hook in hooks]
     for hook, correction in zip(hooks, corrections, strict=True):
         for method_name in ("correct", "finish"):
             if not callable(getattr(correction, method_name, None)):

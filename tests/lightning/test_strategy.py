@@ -57,10 +57,10 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
     """Each rank has the requested number of threads, not Lightning's share of the cores; only the first rank logs."""
     begin = LocalTrainer.begin_hooks
 
-    def watched(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
+    def watched(self: LocalTrainer, task: ClientTask, broadcast: Any) -> Any:
         with (tmp_path / f"rank-{torch.distributed.get_rank()}").open("a") as file:
             file.write(json.dumps({"threads": torch.get_num_threads(), "at": sorted(listening())}) + "\n")
-        return begin(self, task, down)
+        return begin(self, task, broadcast)
 
     monkeypatch.setattr(LocalTrainer, "begin_hooks", watched)
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
@@ -103,10 +103,10 @@ def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatc
     uninterrupted = go(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
     begin = LocalTrainer.begin_hooks
 
-    def mortal(self: LocalTrainer, task: ClientTask, down: Any) -> Any:
+    def mortal(self: LocalTrainer, task: ClientTask, broadcast: Any) -> Any:
         if torch.distributed.get_rank() == 1 and task.round == 2:
             os.kill(os.getpid(), signal.SIGKILL)
-        return begin(self, task, down)
+        return begin(self, task, broadcast)
 
     monkeypatch.setattr(LocalTrainer, "begin_hooks", mortal)
     with pytest.raises(FedcohortError, match=r"training process \d ended .*resume=true"):

@@ -57,7 +57,7 @@ from yaml_words import CONFIGS, ROOT
             "selectors: the name must be letters, digits and underscores without a",
         ),
         ({"common": ["+callback.x._target_=subprocess.Popen"]}, "common: +callback.x._target_=subprocess.Popen names"),
-        ({"cells": {}}, "cells must be one cell or more, got {}"),
+        ({"cells": {}}, "cells must be one setting or more, such as {a: {words: []}}, got {}"),
         ({"cells": {"a": {"label": "A"}}}, "cells.a.words is missing"),
         ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),
         (

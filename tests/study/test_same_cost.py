@@ -136,7 +136,7 @@ def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp
         ({"horizon": 2}, "horizon=2 ignores rounds that runs of same_cost may have: leave out horizon"),
         (
             {"cells": {"equal": {**CELLS["equal"], "rows": ["round_robin", "same_bytes"]}}},
-            "cells.equal.rows: same_bytes repeats the cost of powd: add powd",
+            "cells.equal.rows: same_bytes needs the runs of powd: add powd",
         ),
     ],
 )

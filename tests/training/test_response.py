@@ -99,7 +99,7 @@ def test_a_constant_gradient_moves_a_client_as_far_as_it_says(options: dict[str,
 class Drawing(Constant):
     """A regulariser that draws a random number at the begin of each job."""
 
-    def begin(self, w: torch.Tensor, down: Any, stored: Any, job: Any) -> "Drawing":
+    def begin(self, w: torch.Tensor, broadcast: Any, stored: Any, job: Any) -> "Drawing":
         return Drawing(torch.full_like(w, 1.0 + job.rng("dither").random()))
 
 

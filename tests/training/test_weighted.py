@@ -59,7 +59,7 @@ class Watcher:
     averaged: tuple[str, ...] = ()
     passes: float = 0.0
 
-    def begin(self, w: Any, down: Any, stored: Any, job: Any) -> Watching:
+    def begin(self, w: Any, broadcast: Any, stored: Any, job: Any) -> Watching:
         assert job.samples > 0
         return self.correction
 

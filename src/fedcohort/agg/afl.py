@@ -34,7 +34,7 @@ from fedcohort.maths.simplex import project_onto_simplex
 from fedcohort.types import Ids, Population, Values
 
 FULL_PARTICIPATION = Requirement(
-    lambda run: run.full_participation,
+    lambda facts: facts.full_participation,
     "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
     "{full_participation}, or agg.unbiased=true where clients are drawn uniformly",
 )

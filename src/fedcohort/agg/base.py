@@ -121,7 +121,7 @@ class Arrived(ReadOnly):
         staleness = self.outcome.staleness
         for n_late_steps in np.unique(staleness[staleness > 0]).tolist():
             if self.sent_offset is None:
-                raise ValueError("the models that late clients received are unknown: pass `sent_offset`")
+                raise ValueError("Arrived has late updates but no sent_offset: pass sent_offset to Arrived")
             model_offset = self.sent_offset(self.outcome.round - n_late_steps)
             displacement = displacement + float(weights[staleness == n_late_steps].sum()) * model_offset
         return displacement

@@ -40,22 +40,22 @@ from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vect
 from fedcohort.types import Population
 
 UNCORRECTED_LABELS = Requirement(
-    lambda run: not run.components.objective.uses_reference,
+    lambda facts: not facts.components.objective.uses_reference,
     "{option} weighs noisy labels, but {objective} already replaces labels by the global model's predictions: choose "
     "another objective",
 )
 MEAN_OBJECTIVE = Requirement(
-    lambda run: run.components.objective.minimises_mean,
+    lambda facts: facts.components.objective.minimises_mean,
     "{option} changes a sample's weight by the gradient of its loss, but with {objective} clients minimise a function "
     "of their mean loss, whose gradient has another length: choose another objective",
 )
 
 
-def _has_client_val(run: Facts) -> bool:
+def _has_client_val(facts: Facts) -> bool:
     """Return whether every client has validation samples."""
-    if run.federation is None:
-        return bool(run.config["split"]["client_val"] > 0)
-    return bool((np.diff(run.federation.val.offsets) > 0).all())
+    if facts.federation is None:
+        return bool(facts.config["split"]["client_val"] > 0)
+    return bool((np.diff(facts.federation.val.offsets) > 0).all())
 
 
 CLIENT_VAL = Requirement(
@@ -155,10 +155,10 @@ class SampleWeightHook:
         return u * torch.clamp(self.u_max / (u.norm() + 1e-12), max=1.0)
 
     def begin(
-        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+        self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Weighing:
         x = stored["x"][: ctx.samples].to(w) if "x" in stored else torch.zeros(ctx.samples).to(w)
-        return _SampleWeigher(self, x.clone(), down["u"].to(w) if self.second_order else None)
+        return _SampleWeigher(self, x.clone(), broadcast["u"].to(w) if self.second_order else None)
 
 
 @dataclass(frozen=True)

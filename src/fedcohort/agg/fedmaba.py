@@ -39,7 +39,7 @@ from fedcohort.maths.kl_ball import tilt_within_kl_ball
 from fedcohort.types import Population, Values
 
 FULL_PARTICIPATION = Requirement(
-    lambda run: run.full_participation,
+    lambda facts: facts.full_participation,
     "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
     "{full_participation}, or agg.sync=mass",
 )

@@ -32,7 +32,7 @@ from fedcohort.maths.simplex import min_norm_weights
 from fedcohort.types import Population
 
 PLAIN_SERVER = Requirement(
-    lambda run: run.components.server.plain,
+    lambda facts: facts.components.server.plain,
     "{option} chooses a step that lowers the loss of every client, but {server} changes the step's direction "
     "(choose server=sgd)",
 )

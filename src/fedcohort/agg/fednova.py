@@ -32,7 +32,7 @@ from fedcohort.component import NO_BATCH_NORM, Requirement
 from fedcohort.types import Population
 
 LINEAR_OPTIMIZER = Requirement(
-    lambda run: run.components.client.linear,
+    lambda facts: facts.components.client.linear,
     "{option} divides updates by the displacement of the local optimizer, which is not defined for {client}: the "
     "number of steps replaces it, which the paper does not cover (choose client=sgd)",
 )

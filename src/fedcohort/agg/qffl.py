@@ -38,7 +38,7 @@ from fedcohort.component import CLEAN_LABELS, NO_BATCH_NORM, RELATIVE_ADVICE, Re
 from fedcohort.types import Population
 
 SGD_CLIENT = Requirement(
-    lambda run: run.components.client.linear,
+    lambda facts: facts.components.client.linear,
     "{option} uses 1 / client.lr as Lipschitz constant, which holds only for SGD: choose client=sgd, or set "
     "agg.lipschitz",
 )

@@ -46,7 +46,7 @@ from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Ids, Population, Values
 
 SAME_PARTICIPATION = Requirement(
-    lambda run: run.full_participation,
+    lambda facts: facts.full_participation,
     "{option} compares a client's loss with that of its last participation: clients that are away for longer seem "
     "to learn faster, and gain weight (with {full_participation} all clients take part in every round)",
 )

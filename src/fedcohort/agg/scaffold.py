@@ -31,7 +31,7 @@ from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Ve
 from fedcohort.types import Population
 
 PLAIN_CLIENT = Requirement(
-    lambda run: run.components.client.plain and not run.components.regulariser.hooks,
+    lambda facts: facts.components.client.plain and not facts.components.regulariser.hooks,
     "{option} computes the loss's gradient from the displacement of the model, which holds only for plain SGD on the "
     "loss: choose client=sgd without momentum, weight_decay and clip and regulariser=none, or "
     "agg.control=mean_gradient",
@@ -97,10 +97,10 @@ class ControlVariate:
     remembers: tuple[str, ...] = ("c",)
 
     def begin(
-        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+        self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         c_i = stored["c"].to(w) if "c" in stored else torch.zeros_like(w)  # files and checkpoints are read on the host
-        return _DriftCorrection(self.control, w, down["c"].to(w), c_i)
+        return _DriftCorrection(self.control, w, broadcast["c"].to(w), c_i)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 IMAGE_INPUTS = Requirement(
-    lambda run: run.federation and run.federation.has_images,
+    lambda facts: facts.federation and facts.federation.has_images,
     "{option} needs image inputs [channels, height, width], which {dataset} does not have: choose augmentation=none",
 )
 

@@ -17,7 +17,7 @@ from fedcohort.hook import ClientHook, Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
 
 SMALLER_UPDATE = Requirement(
-    lambda run: run.layout and run.components.codec.shrinks(run.layout),
+    lambda facts: facts.layout and facts.components.codec.shrinks(facts.layout),
     "{option} does not make updates of this network smaller: with its options every tensor is sent whole, or in more "
     "bytes. Choose other options of the codec, or codec=none",
 )

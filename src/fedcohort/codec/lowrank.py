@@ -38,7 +38,7 @@ from fedcohort.hook import ClientContext, ClientHook, Correction, Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
 
 LINEAR_OPTIMIZER = Requirement(
-    lambda run: run.components.client.linear,
+    lambda facts: facts.components.client.linear,
     "{option} trains a factor of the update by changing gradients, which works only if local steps are linear in the "
     "gradients: choose client=sgd, or codec.mode=posthoc",
 )
@@ -78,7 +78,7 @@ class ColumnSpaceHook(ClientHook):
     codec: "LowRank"
 
     def begin(
-        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+        self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         basis_by_block = self.codec.draw_column_bases(ctx.layout, wire.draw_seed(ctx.rng("codec")))
         return _ColumnSpaceCorrection([(block, A.to(w)) for block, A in basis_by_block.items()])

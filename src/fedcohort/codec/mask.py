@@ -46,7 +46,7 @@ class MaskHook(ClientHook):
     rho: float
 
     def begin(
-        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+        self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         is_frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
         for entry_ids in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):

@@ -181,7 +181,10 @@ def _format_spread(counts: np.ndarray, counted_noun: str) -> str:
 
 
 def is_path(argument: str) -> bool:
-    """Return whether `argument` is a file or folder, and not a choice of the group dataset."""
+    """Return whether the command's argument is the path of a user's data, and not a choice of the group dataset.
+
+    It is one if it looks like a path or exists. A choice such as ../model/x, outside of the group, is no path.
+    """
     looks_like_path = "/" in argument or argument.startswith((".", "~")) or re.search(r"\.\w+$", argument) is not None
     return not argument.startswith("../model") and (looks_like_path or Path(argument).exists())
 

@@ -30,7 +30,7 @@ from fedcohort.record.replayable import LoggedRound, RunLog, read_run_log
 from fedcohort.report.render import render
 from fedcohort.results import policy_evaluation
 from fedcohort.results.metric import sign_of_metric
-from fedcohort.results.policy_evaluation import ComparedRound, PolicyEvaluation, RunHistory
+from fedcohort.results.policy_evaluation import ESTIMATORS_WITH_INTERVAL, ComparedRound, PolicyEvaluation, RunHistory
 from fedcohort.rng import new_generator
 
 DEFAULT_OPTIONS = {"metric": "test/loss"}
@@ -114,7 +114,7 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     folders, options = read_folders_and_options([word for word in arguments if word not in selector], DEFAULT_OPTIONS)
     options = {**DEFAULT_OPTIONS, **options}
     evaluation = evaluate_policy(folders, selector, configs or Path.cwd() / "configs", **options)
-    constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": policy_evaluation.ESTIMATORS_WITH_INTERVAL}
+    constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": ESTIMATORS_WITH_INTERVAL}
     page_facts = {"selector": " ".join(selector), "runs": len(folders), **constants, **options}
     sys.stdout.write(render("policy_evaluation.md.j2", result=evaluation, **page_facts))
     return int(bool(evaluation.reason))

@@ -82,7 +82,8 @@ def check_repeated(run_log: RunLog, round: LoggedRound, selection: Selection) ->
     if not np.array_equal(selection.clients, round.chosen):
         raise CheckpointError(
             f"replaying {run_log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
-            "fedcohort or the selector has changed since the run, so that no other selector can be compared"
+            "fedcohort or the selector has changed since the run. Use the version and the selector of the run, or "
+            "repeat the run with this version"
         )
 
 
@@ -103,7 +104,8 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
     if deadline.carries:
         raise IncompatibleConfig(
             f"{info.folder} can't be replayed: with deadline={info.choices['deadline']} late updates arrive in later "
-            "rounds, and the log does not hold when the server expected them"
+            "rounds, and the log does not hold when the server expected them. Replay a run with deadline=wait_for_all, "
+            "or train with the other selector"
         )
 
     def make_logged_selector(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:

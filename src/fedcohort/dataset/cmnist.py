@@ -111,7 +111,10 @@ class Cmnist(TableDataset):
         return np.asarray(np.floor(client_size * P + 1e-9).astype(np.int64))
 
     def compute_group_shares(self) -> Float64[np.ndarray, "clients 2 2"]:
-        """Return each client's shares of samples by class and colour, first the clients with class imbalance."""
+        """Return each client's share of samples in each group of class and colour; a client's shares sum to 1.
+
+        Clients with class imbalance come first, then those with attribute imbalance, then spurious correlation.
+        """
         s, K = self.share, self.clients
         n_ci = round(self.ci * K)
         n_ai = min(round(self.ai * K), K - n_ci)

@@ -61,9 +61,13 @@ class Emnist(ImageTables):
         ranges.choice("kind", self.kind, *SPLITS_BY_KIND)
 
     def load(self, seed: int) -> Raw:
-        """Return images [N, 1, 28, 28], the classes of `kind`, no natural clients; nothing is drawn.
+        """Return images [N, 1, 28, 28] with the classes of the option `kind`, without natural clients.
 
-        Raises `DataError`.
+        Args:
+            seed: has no effect, as nothing is drawn.
+
+        Raises:
+            DataError: a table is missing, damaged, or has other columns, images or labels.
         """
         classes, original_sizes = SPLITS_BY_KIND[self.kind]
         frames = self.read_frames()

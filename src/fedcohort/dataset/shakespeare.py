@@ -112,7 +112,7 @@ class Sequences:
     Attributes:
         codes: number of each character of all texts, one text after the other.
         starts: position of each sequence's first character in `codes`, int64 [N].
-        roles: role of each sequence, int64 [N].
+        roles: number of the speaking role of each sequence, which is its client, int64 [N].
         n_file_train_sequences: number of sequences in the files' training part, which come first.
         n_replaced: number of characters outside of `CHARACTERS`, which became spaces.
     """
@@ -135,8 +135,9 @@ def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
 
     Args:
         frames: the training table and, if it exists, the test table.
-        roles: role of each line, int64 [lines].
-        use_file_parts: whether a role's lines of each table are a separate text.
+        roles: number of the speaking role of each line, which is its client, int64 [lines].
+        use_file_parts: whether a role's lines in train.parquet and in test.parquet are two texts, instead of one. This
+            is so with test=given, where the two files are the training and the test part.
         step: number of characters between the starts of consecutive sequences.
     """
     lines: list[str] = []
@@ -165,11 +166,12 @@ def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
 
 
 def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
-    """Read LEAF's sequences, and the character after each sequence.
+    """Read LEAF's sequences of 80 characters, and the character after each sequence.
 
     Args:
         frames: the tables, with 80 characters in the column `x` and one in `y`.
-        roles: role of each row of all tables, int64.
+        roles: number of the speaking role, which is the client, of each row of the tables, one table after the
+            other, int64 [rows].
 
     Raises:
         DataError: a text has a wrong length; the message names its row.

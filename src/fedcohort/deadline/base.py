@@ -15,7 +15,7 @@ from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
 LATE_CLIENTS = Requirement(
-    lambda run: run.timed,
+    lambda facts: facts.timed,
     "{option} has no effect: it drops late clients, but work takes no time with {device}, so that no client is "
     "late (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
@@ -129,7 +129,7 @@ class Deadline(Component, Protocol[S]):
             state: the current state.
             finish_s: seconds at which each selected client would complete all units, [m]. If the deadline `carries`,
                 those of earlier rounds whose jobs are in flight follow them.
-            announced_s: the announced deadline, in seconds.
+            announced_s: deadline that the clients received, in seconds after the broadcast; inf without one.
         """
         return announced_s
 
@@ -138,7 +138,7 @@ class Deadline(Component, Protocol[S]):
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Return the deadline's state after the arrivals and failures of a round."""
+        """Return the deadline's next state; outcome: arrivals and failures of the round that has ended."""
         return state
 
 
@@ -153,7 +153,7 @@ class DeadlineOutcome(ReadOnly):
         train_s: seconds until the round closed.
         phase_s: seconds of each of `JOB_PHASES` of a client's job, by name; for a late client those of the whole job.
         units_asked: units of local work requested of each client.
-        announced_s: the announced deadline in seconds; inf without one.
+        announced_s: deadline that the clients received, in seconds after the broadcast; inf without one.
     """
 
     units_done: Ids
@@ -182,9 +182,11 @@ def compute_outcome(
     Args:
         timing: seconds of each phase of the clients' jobs.
         units_asked: units requested, of each client or of all.
-        close_s: closing time in seconds.
+        close_s: second after the broadcast at which the server closes the round (`Deadline.close`). It decides which
+            clients are late, and may differ from the announced deadline.
         partial_work: whether late clients do as many units as fit.
-        announced_s: the announced deadline in seconds.
+        announced_s: deadline that the clients received, in seconds after the broadcast (`Deadline.announce`); inf
+            without one. It is only copied to the result.
         wall_time: function from the clients' seconds of work to the seconds until they are complete, where clients
             leave in between; not decreasing.
     """
@@ -220,6 +222,12 @@ def _units_in_time(
     """Return the most units, of those requested, that each client completes by `close_s`, to a billionth of a unit.
 
     Bisection finds them: the completion time does not decrease with the units.
+
+    Args:
+        timing: seconds of each phase of the clients' jobs.
+        units_asked: units requested, of each client or of all.
+        close_s: second after the broadcast at which the server closes the round.
+        wall_time: as in `compute_outcome`.
     """
     feasible_units, infeasible_units = (
         np.zeros(len(timing.unit_s), dtype=np.int64),

@@ -29,17 +29,17 @@ from fedcohort.errors import OptionError
 from fedcohort.types import Population, Values
 
 TIMED_CLIENTS = Requirement(
-    lambda run: run.timed,
+    lambda facts: facts.timed,
     "{option} lets late clients go on, and none is late with {device}, where work takes no time: every step waits for "
     "all clients at work (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
 KEPT_CONCURRENCY = Requirement(
-    lambda run: run.federation and run.cohort >= run.components.deadline.max_arrivals(run.config["cohort"]),
+    lambda facts: facts.federation and facts.cohort >= facts.components.deadline.max_arrivals(facts.config["cohort"]),
     "{option}: deadline.concurrency is smaller than deadline.buffer (if null, cohort), so that a step never gets "
     "enough updates: raise deadline.concurrency, or lower deadline.buffer",
 )
 NO_LOSS_LISTS = Requirement(
-    lambda run: not run.components.samples.keeps_losses,
+    lambda facts: not facts.components.samples.keeps_losses,
     "{option} starts clients during a round, in which {samples} can't measure their samples: choose "
     "deadline.refill=step, or samples=all",
 )

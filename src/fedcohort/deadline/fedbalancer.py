@@ -39,13 +39,13 @@ from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, pace_uti
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 DEVICE_SECONDS = Requirement(
-    lambda run: run.components.device.in_seconds,
+    lambda facts: facts.components.device.in_seconds,
     "{option} compares deadlines in seconds, but {device} has times in an arbitrary unit: choose device=phones",
 )
 SAME_PACE_INTERVAL = Requirement(
-    lambda run: (
-        not isinstance(run.components.samples, Paced)
-        or run.components.samples.control.w == run.components.deadline.control.w
+    lambda facts: (
+        not isinstance(facts.components.samples, Paced)
+        or facts.components.samples.control.w == facts.components.deadline.control.w
     ),
     "{option} and {samples} share one controller in the paper, but samples.w differs from deadline.w, so that they "
     "adapt in different rounds: set both to the same value",

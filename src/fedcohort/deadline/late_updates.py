@@ -20,7 +20,7 @@ from fedcohort.deadline.base import Deadline, S
 from fedcohort.types import Ids, Values
 
 NO_STEPWISE_WEIGHTS = Requirement(
-    lambda run: not (run.components.deadline.carries and run.components.selector.weighs),
+    lambda facts: not (facts.components.deadline.carries and facts.components.selector.weighs),
     "{option} lets updates arrive in later rounds, and the weights that {selector} advises are for the cohort of one "
     "round: choose another selector, or a form of it that advises no weights",
 )

@@ -86,6 +86,11 @@ class Trace(Device):
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work, as means over rounds.
 
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the run, which decide each client's device if `draw` is true.
+
         Raises:
             DataError: the table has an error.
         """
@@ -96,7 +101,15 @@ class Trace(Device):
         return self._read_table[0].select_rows(self._assign_device_rows(clients, draws)).sample(clients, work, draws)
 
     def _assign_device_rows(self, clients: Ids, draws: Draws) -> Ids:
-        """Return the row of the device that stands for each client, in the order of device names, [len(clients)]."""
+        """Return the row of each client's device among the devices in the order of names, [len(clients)].
+
+        Args:
+            clients: ids of the clients.
+            draws: random numbers of the run, from which devices are drawn if `draw` is true.
+
+        Raises:
+            DataError: the table has too few devices, or a gap in their numbers.
+        """
         speeds, (n_clients_without_gap, gap_message) = self._read_table
         n_rows = len(speeds.mean_s)
         if self.draw:
@@ -119,7 +132,11 @@ class Trace(Device):
 
     @cached_property
     def _read_table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
-        """Read the speeds of all devices in the order of names, and the first gap in the numbers of devices."""
+        """The table's content, which is read once.
+
+        It holds the speeds of all devices in the order of names. Then follow the largest number of clients without
+        draw=true, inf if the devices' numbers have no gap, and the message for more clients. Raises `DataError`.
+        """
         columns_of_options = {
             option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
         }

@@ -47,7 +47,9 @@ def compute_cohort_classes(
 def balance_cohort(
     counts: Counts, n_selections: Ids, candidate_ids: Ids, cohort_size: int, rng: np.random.Generator
 ) -> Ids:
-    """Return a cohort out of the candidates with even classes, sorted ids.
+    """Return the sorted ids of a cohort of the candidates whose samples are spread evenly over the classes.
+
+    The cohort is chosen greedily, client by client, with a penalty for frequent use (see the module).
 
     Args:
         counts: samples by client and class, [n, C].

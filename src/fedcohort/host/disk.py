@@ -91,7 +91,7 @@ def is_file(path: Path) -> bool:
             raise DamagedFile(f"{path} is damaged: it is a link to nothing. Restore the file from a copy") from None
         return False
     except OSError as error:
-        raise DamagedFile(f"{path} is damaged: it can't be read ({error.strerror})") from error
+        raise DamagedFile(f"{path} is damaged: it can't be read ({error.strerror}). Restore it from a copy") from error
     if not stat.S_ISREG(file_mode):
         kind_text = "a folder" if stat.S_ISDIR(file_mode) else "a named pipe, a socket or a device"
         raise DamagedFile(f"{path} is damaged: it is {kind_text} and no file. Restore the file from a copy")

@@ -180,7 +180,7 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     """Return the content of a checkpoint after checking its digest and format.
 
     Raises:
-        DamagedCheckpoint: the file differs from what was written.
+        DamagedCheckpoint: the file differs from what was written; `find_restart` adds the cure to the message.
         CheckpointError: it has another format, or is of another config.
     """
     checkpoint = _read_checkpoint(path)
@@ -189,7 +189,7 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
         raise CheckpointError(_describe_other_format(path, metadata))
     saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
     if saved_hash != config_hash:
-        raise CheckpointError(f"{path} is of a run with other options (hash {saved_hash}, this run has {config_hash})")
+        raise CheckpointError(f"{path} is of a run with other options than {config_hash}: use those, or resume=false")
     return checkpoint
 
 

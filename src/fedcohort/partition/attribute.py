@@ -127,7 +127,15 @@ class Attribute(Partition):
         return np.concatenate([np.full(n_skewed, client_size), correlated_sizes])
 
     def _read_count_tables(self, group_sizes: GroupSizes, n_clients: int | None) -> Counts:
-        """Return the tables of the option `counts`; raise `OptionError` if clients or data do not match them."""
+        """Return the samples of each client by class and attribute that the option `counts` states, [K, C, A].
+
+        Args:
+            group_sizes: samples of the data by class and attribute, [C, A].
+            n_clients: the option `clients`; None if it is not set.
+
+        Raises:
+            OptionError: the tables are of another number of clients, classes or attributes, or need more samples.
+        """
         count_tables = np.array(self.counts, dtype=np.int64)
         if n_clients not in (None, len(count_tables)):
             message_start = f"clients={n_clients}, but partition.counts has tables for {len(count_tables)} clients"

@@ -111,9 +111,13 @@ class SplitPlan:
 
 
 def share_out_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_priorities: np.ndarray) -> Ids:
-    """Return integers in [low, high] that sum to `n_samples`, as equal as possible.
+    """Return integers that sum to `n_samples`, within bounds and as equal as possible, [C].
 
-    tie_priorities: numbers in [0, 1); among equal integers that with the smallest `tie_priorities` is raised first.
+    Args:
+        n_samples: sum of the integers, between the sums of the bounds.
+        lower_bounds: smallest value of each integer, [C].
+        upper_bounds: largest value of each integer, [C].
+        tie_priorities: numbers in [0, 1), [C]; among equal integers that with the smallest number is raised first.
     """
     assigned_counts = lower_bounds.copy()
     for _ in range(n_samples - int(lower_bounds.sum())):
@@ -167,7 +171,10 @@ class DominantClass(Partition):
         ]
 
     def _infeasible_option_error(self, plan: SplitPlan) -> OptionError:
-        """Return the error of an impossible split, whose message names the nearest feasible fraction and share."""
+        """Return the error for classes with too few samples; its message names the nearest feasible options.
+
+        These are the largest smaller `fraction` for the same `share`, and the nearest `share` for the same `fraction`.
+        """
         n_skewed, K = round(self.fraction * len(plan.sizes)), len(plan.sizes)
         candidate_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
         share = next((s for s in candidate_shares if plan.choose_dominant_classes(n_skewed, s) is not None), None)

@@ -48,7 +48,10 @@ class RunRequest:
     siblings: Set[Path] = frozenset()
 
     def find_use(self, path: Path) -> FolderUse:
-        """Return how the run folder `path` can serve this run; a resumed run must equal an uninterrupted one."""
+        """Return whether this run can resume or reuse the run in the folder `path`.
+
+        The folder is `UNRELATED` if the resumed run could give other results than an uninterrupted one.
+        """
         folder_use = self._use_without_siblings(path)
         return FolderUse.UNRELATED if path in self.siblings and folder_use is not FolderUse.FINISHED else folder_use
 

@@ -54,7 +54,8 @@ class LoggedSelector:
             raise IncompatibleConfig(
                 f"selector={self.name} reads {', '.join(missing_signals)}, which the log of {self.log.info.folder} "
                 "doesn't have: whole updates, values that the server measures, and rows of more than "
-                f"{MAX_SIGNAL_COLUMNS} numbers are not logged. Choose another selector"
+                f"{MAX_SIGNAL_COLUMNS} numbers are not logged. Choose another selector, or train with "
+                f"selector={self.name}"
             )
         n_classes = self.log.info.class_counts.shape[1]
         self.state = self.selector.init(Population(self.log.n_clients, n_classes, self.cohort, self.facts))
@@ -75,7 +76,7 @@ class LoggedSelector:
     def select(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, DrawLog]:
-        """Return the queries, the selection and its draws; arguments and errors are those of `play`."""
+        """Return the queries, the selection and its draws; arguments and errors are those of `replay_round`."""
         run_log = self.log
         generator = Draws(run_log.info.seed, run_log.n_clients, round.t).generator("selector")
         rng = LoggedGenerator(generator, np.arange(run_log.n_clients), np.inf)
@@ -118,7 +119,7 @@ class LoggedSelector:
         if probe.signal not in round.signals:
             raise IncompatibleConfig(
                 f"selector={self.name} queries {probe.signal} in round {round.t + 1}, which the log of "
-                f"{self.log.info.folder} doesn't have"
+                f"{self.log.info.folder} doesn't have: choose another selector, or train with selector={self.name}"
             )
         return ProbeResult(probe.clients, round.signals[probe.signal][probe.clients])
 
@@ -133,5 +134,5 @@ def _check_queries(
             options_text = "".join(f" {option}={value}" for option, value in probe.options.items())
             raise IncompatibleConfig(
                 f"selector={name} queries {probe.signal}{options_text} in round {round.t + 1} from clients for which "
-                f"the log of {log.info.folder} has no value"
+                f"the log of {log.info.folder} has no value: choose another selector, or train with selector={name}"
             )

@@ -81,8 +81,9 @@ def read_run_log(folder: Path) -> RunLog:
     info = metadata.load_info(folder)
     journal = history.read_history(folder)
     if list(journal.steps) != list(range(len(journal.steps))) or len(journal.steps) < 2:
-        problem = f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some of them"
-        raise CheckpointError(f"{problem}: choose a run that has completed a round, or repeat the run")
+        raise CheckpointError(
+            f"{folder} has no rounds to replay, or its {history.JOURNAL_FILE} lacks some: choose or repeat a run"
+        )
     table = journal.clients()
     columns = find_signal_columns([str(name) for name in table.columns]) | {"train_loss": "train_loss"}
     rows_by_step = dict(iter(table.groupby("step")))

@@ -47,7 +47,7 @@ class ProxHook(ClientHook):
     mu: float
 
     def begin(
-        self, w: Vector, down: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
+        self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
         return _ProximalCorrection(self.mu, w)
 

@@ -153,7 +153,7 @@ def diagnose_run(folder: Path) -> Diagnosis:
     """Return what the run in `folder` shows. Raises `CheckpointError` if it is not the folder of a run."""
     run_history, info = history.read_history(folder), metadata.load_info(folder)
     client_table = run_history.clients()
-    probe_results = [_read_probe(rows, step) for step, rows in _list_probe_rows(client_table, "class_loss")]
+    probe_results = [_read_probe(rows, round) for round, rows in _list_probe_rows(client_table, "class_loss")]
     counts = _read_class_counts(client_table, probe_results, len(info.n_train))
     cohort = int(info.config["cohort"])
     skew = None if counts is None else _measure_skew(counts, cohort)
@@ -178,7 +178,7 @@ def diagnose_run(folder: Path) -> Diagnosis:
 
 
 def _list_probe_rows(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, pd.DataFrame]]":
-    """Return the step of each probe of a signal, and the columns of the signal of the clients that answered."""
+    """Return the round of each probe of a signal, and the signal's columns in the rows of the clients that answered."""
     prefix = f"signal_{signal}."
     columns = sorted((c for c in table.columns if c.startswith(prefix)), key=lambda c: int(c.removeprefix(prefix)))
     if not columns:

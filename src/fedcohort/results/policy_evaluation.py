@@ -32,7 +32,7 @@ DR_DIFFERENCE = "doubly robust difference"
 ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DR_DIFFERENCE)
 ESTIMATORS_WITH_INTERVAL = frozenset(ESTIMATORS) - {
     "inverse propensity"
-}  # whose 95 % intervals cover in 90 % or more of the draws
+}  # whose 95 % intervals contain the true value in 90 % or more of the simulated samples
 MIN_EFFECTIVE_SIZE = 20.0  # rounds; below it no estimate is given
 MAX_UNCOVERED = 0.01  # share of the other selector's cohorts that the run could not have drawn
 N_COHORTS = 256  # drawn from each selector in each round

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 LATE_SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
-STEP_TOLERANCE = 1e-9  # of a step
+STEP_TOLERANCE = 1e-9  # in rounds, for the rounding error of a limit that is a fraction of a round
 Kind = Literal["late", "last", "best"]
 RESULT_KINDS: tuple[Kind, ...] = ("late", "last", "best")
 Values = Float64[np.ndarray, "evaluations"]

@@ -16,7 +16,7 @@ from fedcohort.types import AggregationOverride, Ids, Values
 
 @dataclass(frozen=True)
 class ClientVectors:
-    """Buffers and vectors that each client sent with its update, in the order of `Collected.clients`.
+    """Buffers and vectors that each client sent with its update, in the order of `Arrivals.clients`.
 
     Attributes:
         n_used: samples that each client trained on, [m].

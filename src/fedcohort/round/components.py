@@ -164,14 +164,14 @@ class ServerState:
         `initial_state`, a state before round 0, has the class of each component's State. The entries `NEW_FIELDS`,
         which older checkpoints lack, keep their initial value.
 
-        Raises `CheckpointError` if the payload has other entries than this version of fedcohort.
+        Raises `CheckpointError` if `packed_state` has other entries than this version of fedcohort.
         """
         packed_state = {**{name: pack_state(vars(initial_state)[name]) for name in NEW_FIELDS}, **packed_state}
         if packed_state.keys() != vars(initial_state).keys():
             raise CheckpointError(
-                f"the server's state has {sorted(vars(initial_state))}, but the checkpoint has "
-                f"{sorted(packed_state)}: it is of "
-                "another version of fedcohort"
+                "the checkpoint is of another version of fedcohort: its server state has the fields "
+                f"{sorted(packed_state)}, this version has {sorted(vars(initial_state))}. Resume with the version that "
+                "wrote it, or start a new run with resume=false"
             )
         return cls(
             **{name: unpack_state(packed_state[name], type(value)) for name, value in vars(initial_state).items()}

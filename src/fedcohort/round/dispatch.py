@@ -161,7 +161,7 @@ class Dispatcher:
         """Return the selector's choice, its next state and its draws; raise an error for an invalid choice."""
         selector, log = self.components.selector, ctx.rng
         if not isinstance(log, LoggedGenerator):
-            raise TypeError(f"a round's generator must be a LoggedGenerator, not {type(log).__name__}")
+            raise TypeError(f"pass a LoggedGenerator as `rng` of the round's context, not a {type(log).__name__}")
         log.start_selection()
         selection, next_state = selector.select(selector_state, ctx, answers)
         with name_component_of_errors(selector):
@@ -201,6 +201,8 @@ class Dispatcher:
     ) -> tuple[Jobs, float, Mapping[int, Values]]:
         """Announce the deadline, have the samples chosen, and time the jobs.
 
+        `jobs` have neither samples nor times yet; `rates` are the costs of a job in the round.
+
         Returns:
             The jobs, the deadline in seconds, and the losses of the clients that first measure all of their samples.
         """
@@ -232,7 +234,10 @@ class Dispatcher:
         return replace(jobs, timing=timing, duration_s=duration_s), announced_s, first_losses
 
     def _time_all_jobs(self, rates: JobRates) -> Timing:
-        """Return the expected times of every client's whole job; the result is cached for each value of `rates`."""
+        """Return the expected seconds of each phase of every client's whole job, on all of its samples.
+
+        rates: costs of a job in the round; the result is cached for each value.
+        """
         if id(rates) not in self.timing_by_rates:
             cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids
             draws = Draws(self.settings.seed, self.federation.n_clients)

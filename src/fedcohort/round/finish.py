@@ -114,7 +114,14 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) 
 
 
 def _measure_for_aggregator(dispatcher: Dispatcher, as_fedavg: bool, round: int, clients: Ids) -> dict[str, Values]:
-    """Return the clients' answers to the aggregator's queries about `round`'s model by signal, each [len(clients)]."""
+    """Return the clients' answers to the aggregator's queries, by signal, each [len(clients)].
+
+    Args:
+        dispatcher: has the queries, and the costs of a job, which list the signals that the aggregator queries.
+        as_fedavg: whether the round is trained as FedAvg (`Selection.plain`); the aggregator then queries nothing.
+        round: number of the round whose global model the queries are about.
+        clients: ids of the queried clients.
+    """
     signals = dispatcher.cost_model.select_rates(as_fedavg).queried_signals
     return {name: dispatcher.queries.report_measured(name, signal, clients, round) for name, signal in signals.items()}
 

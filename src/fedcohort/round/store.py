@@ -66,14 +66,20 @@ class MemoryStore:
 
 
 class _RowFile:
-    """The file of the vectors of one name: float32 [n_clients, SLOTS, size].
+    """The file of the vectors of one name: float32 [n_clients, SLOTS_PER_CLIENT, n_floats].
 
     The file is written and not memory-mapped: a full disk then raises an error, whereas a mapping would end the process
     by a signal.
     """
 
     def __init__(self, path: Path, n_clients: int, n_floats: int | None = None) -> None:
-        """Open or create the file; n_floats: floats of a row, None to infer it from the file."""
+        """Open or create the file.
+
+        Args:
+            path: path of the file.
+            n_clients: number of clients; each has `SLOTS_PER_CLIENT` rows.
+            n_floats: number of floats of a row; None to infer it from the size of an existing file.
+        """
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         file_bytes = os.fstat(self.file.fileno()).st_size
         self.n_floats = file_bytes // (4 * SLOTS_PER_CLIENT * n_clients) if n_floats is None else n_floats
@@ -101,7 +107,7 @@ class MappedStore:
 
     Args:
         folder: folder of the files.
-        sizes: number of floats of a row by name; a shorter vector is padded at its end.
+        floats_by_name: number of floats of a row by name; a shorter vector is padded at its end.
         n_clients: size of the population.
     """
 

@@ -15,7 +15,7 @@ S = TypeVar("S")
 
 LOSS_LIST_NAME = "sample_losses"  # the name under which a client stores its list of losses
 CLEAN_LABELS = Requirement(
-    lambda run: run.federation and not run.federation.noise_rate.any(),
+    lambda facts: facts.federation and not facts.federation.noise_rate.any(),
     "{option} prefers samples with high losses, but wrong labels ({label_noise}) also cause high losses",
 )
 

@@ -26,12 +26,12 @@ from fedcohort.samples.threshold import LossThreshold, State, draw_around_thresh
 from fedcohort.types import Ids
 
 FIXED_STEPS = Requirement(
-    lambda run: run.components.client.steps is not None,
+    lambda facts: facts.components.client.steps is not None,
     "{option} draws the samples of a fixed number of mini-batches, but client.steps=null trains whole epochs: choose "
     "client.steps=5, one mini-batch for each of the paper's local epochs",
 )
 MINI_BATCHES = Requirement(
-    lambda run: run.components.client.batch is not None,
+    lambda facts: facts.components.client.batch is not None,
     "{option} draws the samples of mini-batches, but client.batch=null makes one batch of all samples: choose "
     "client.batch=10",
 )

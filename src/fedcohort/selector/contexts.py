@@ -38,8 +38,8 @@ class FeatureScale:
 
         Args:
             absolute_values: absolute values.
-            scale_rule: "running" includes every round, "first_round" only the first observations, "none" leaves the
-                scale at 1.
+            scale_rule: observations that set the scale: those of all rounds ("running"), only the first
+                ("first_round"), or none ("none"), which leaves the scale at 1.
         """
         if scale_rule == "none" or (scale_rule == "first_round" and self.count):
             return self
@@ -108,7 +108,8 @@ class Measurements:
         Args:
             clients: ids of the clients, [n].
             seconds: their durations, [n]; NaN leaves a client's duration unchanged.
-            scale_rule: how the unit of durations changes (`FeatureScale.with_values`).
+            scale_rule: observations that set the unit of durations: those of all rounds ("running"), only the first
+                ("first_round"), or none ("none"), with a unit of one second.
         """
         is_finite, durations_s = np.isfinite(seconds), self.tau.copy()
         durations_s[clients[is_finite]] = seconds[is_finite]
@@ -120,7 +121,8 @@ class Measurements:
         Args:
             clients: ids of the clients that are rewarded, [n].
             new_rewards: their rewards, [n].
-            scale_rule: how the unit of rewards changes (`FeatureScale.with_values`).
+            scale_rule: observations that set the unit of rewards: those of all rounds ("running"), only the first
+                ("first_round"), or none ("none"), with a unit of 1.
         """
         rewards = self.r.copy()
         rewards[clients] = new_rewards

@@ -17,7 +17,10 @@ from fedcohort.selector.balanced import BalancedCohort
 
 @dataclass(frozen=True)
 class OracleDiverse(BalancedCohort):
-    """The diverse oracle, a client selector; a client's score is the negative imbalance of its labels."""
+    """A selector that builds class-balanced cohorts from true label counts, which no server can know (an oracle).
+
+    A client's logged score is the negative class imbalance of its labels.
+    """
 
     counts: ClassVar[str] = "label_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})

@@ -45,17 +45,17 @@ from fedcohort.selector.ranking import State as Ranked
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 UNCHANGED_TRAINING = Requirement(
-    lambda run: not run.components.codec.hooks,
+    lambda facts: not facts.components.codec.hooks,
     "{option} leaves tensors out of finished updates, and {codec} changes local training: choose codec=none, "
     "codec=subsample or codec=quant, or set codec.mode=posthoc for codec=lowrank",
 )
 VARIABLE_WORK = Requirement(
-    lambda run: not any("client.steps" in options for options in run.config["requires"].values()),
+    lambda facts: not any("client.steps" in options for options in facts.config["requires"].values()),
     "{option} gives fast clients more local work, and {agg} needs the same number of steps at every client: choose "
     "another aggregator, or set selector.beta=0",
 )
 WORK_BEFORE_DEADLINE = Requirement(
-    lambda run: run.components.deadline.partial_work or not run.components.deadline.announces,
+    lambda facts: facts.components.deadline.partial_work or not facts.components.deadline.announces,
     "{option} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
     "selector.beta=0",
 )

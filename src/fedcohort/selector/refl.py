@@ -36,7 +36,7 @@ from fedcohort.selector.base import Selector, find_answers, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 SCHEDULED_CLIENTS = Requirement(
-    lambda run: not run.components.availability.always,
+    lambda facts: not facts.components.availability.always,
     "{option} prefers clients that will soon be unavailable, and with {availability} all are always available, so that "
     "it draws uniformly: choose availability=diurnal or availability=trace",
 )

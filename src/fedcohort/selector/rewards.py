@@ -29,7 +29,9 @@ SIGNALS_OF_REWARD: Mapping[str, frozenset[str]] = {
     "progress": frozenset({"server_val_loss"}),
 }
 SAME_ROBUST_LOSS = Requirement(
-    lambda run: not (loss := run.components.selector.robust_loss) or run.components.objective.robust_loss in ({}, loss),
+    lambda facts: (
+        not (loss := facts.components.selector.robust_loss) or facts.components.objective.robust_loss in ({}, loss)
+    ),
     "{option} reads the loss that clients train with in the paper, and its robust loss has other weights than "
     "{objective}: set selector.alpha, selector.beta and selector.A to objective.alpha, objective.beta and objective.A",
 )

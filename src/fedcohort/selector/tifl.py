@@ -44,7 +44,7 @@ from fedcohort.selector.base import Selector, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 CLIENT_VALIDATION = Requirement(
-    lambda run: bool(run.config["split"]["client_val"] > 0),
+    lambda facts: bool(facts.config["split"]["client_val"] > 0),
     "{option} compares tiers by the accuracy on the clients' validation sets, and split.client_val=0 leaves clients at "
     "most two validation samples: choose split.client_val in (0, 0.5]",
 )

@@ -40,7 +40,7 @@ from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
 SEVERAL_STEPS = Requirement(
-    lambda run: run.components.client.takes_several_steps(run.most_samples),
+    lambda facts: facts.components.client.takes_several_steps(facts.most_samples),
     "{option} explores in proportion to the spread of a client's batch losses, but every client takes one step per "
     "round, so that losses alone decide after its first round. Set client.epochs, client.steps or a smaller "
     "client.batch for several steps",

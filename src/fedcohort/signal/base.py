@@ -46,7 +46,7 @@ class Static:
     """A signal that a client sends once, when it registers.
 
     Attributes:
-        fact: name of the signal's values in `round/components.py`, a number or a row for each client.
+        fact: key of the signal's values in `round.components.Populations.facts`, a number or a row for each client.
     """
 
     reveals: str

@@ -26,12 +26,12 @@ def slice_output_layer(access: SignalAccess, updates: "Tensor") -> Float64[np.nd
     return layer_updates
 
 
-def has_output_layer(run: Facts) -> bool | None:
+def has_output_layer(facts: Facts) -> bool | None:
     """Return whether the network ends with a matrix and a bias for each class; None before it is built."""
-    if run.layout is None or run.federation is None:
+    if facts.layout is None or facts.federation is None:
         return None
-    shapes = [block.shape for block in run.layout.parameters[-2:]]
-    n_classes = run.federation.n_classes
+    shapes = [block.shape for block in facts.layout.parameters[-2:]]
+    n_classes = facts.federation.n_classes
     return len(shapes) == 2 and len(shapes[0]) == 2 and shapes[0][0] == n_classes and shapes[1] == (n_classes,)
 
 

@@ -73,7 +73,9 @@ def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def check_options(composition: Composed) -> None:
-    """Check the names and ranges of all options that belong to no component, and the aliases.
+    """Check the names and ranges of all options that belong to no component, and the options that aliases set.
+
+    An alias is a choice such as agg=fedavgm, which stands for options of other groups (`check_aliases`).
 
     Raises:
         OptionError: for an unknown option, or a value outside its range.

@@ -131,7 +131,7 @@ def _read_same_cost(
     for name, setting in settings.items():
         for reference, method in ((reference, definition.method) for reference, definition in same_cost.items()):
             if setting.methods is not None and reference in setting.methods and method not in setting.methods:
-                raise OptionError(f"cells.{name}.rows: {reference} repeats the cost of {method}: add {method}")
+                raise OptionError(f"cells.{name}.rows: {reference} needs the runs of {method}: add {method}")
     return same_cost
 
 
@@ -175,7 +175,7 @@ def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     target, setting_nodes = read_target("target", node["target"]), checks.read_named_mapping("cells", node["cells"])
     settings = {name: _read_setting(name, value, target, read_target) for name, value in setting_nodes.items()}
     if not settings:
-        raise ranges.range_error("cells", "one cell or more", setting_nodes)
+        raise ranges.range_error("cells", "one setting or more, such as {a: {words: []}}", setting_nodes)
     if node["level"] is not None and not any(setting.target == baseline_target for setting in settings.values()):
         raise OptionError(f"level={node['level']} has no effect without target: baseline. Set it, or leave level out")
     label_counts = Counter(setting.label for setting in settings.values())

@@ -72,7 +72,17 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
 
 
 def make_speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
-    """Return axis, title and table for the settings in which a run met the target; methods are lines."""
+    """Return tables of speed-ups with a line per method and a column per setting in which a run met the target.
+
+    Args:
+        study: the study's definition.
+        verdict: the study's verdict.
+        speed_ups: speed-ups by axis, and by setting and method.
+
+    Returns:
+        For each table: the axis, which is the cost that the speed-up is measured by; the title of the group of settings
+        that it shows, "" for a single group; and the table.
+    """
     tables = []
     for cost_name, cost_speeds in speed_ups.items():
         reached_settings = [setting for setting in verdict.settings if setting in {name for name, _ in cost_speeds}]

@@ -144,14 +144,14 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
 
     cost_metrics = [name for cost in COST_COLUMNS for name in COSTS[cost]]
     metric_names = [*dict.fromkeys([*metrics, *cost_metrics])]
-    run_metric_pairs = [(run.id, name) for run in runs for name in metric_names if name in run.metrics]
+    metric_keys = [(run.id, name) for run in runs for name in metric_names if name in run.metrics]
 
-    def read_metric(run_metric_pair: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
-        history = server.retry_after_conflicts(lambda: client.get_metric_history(*run_metric_pair))
-        return [(*run_metric_pair, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
+    def read_metric(metric_key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
+        history = server.retry_after_conflicts(lambda: client.get_metric_history(*metric_key))
+        return [(*metric_key, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
 
     with ThreadPoolExecutor(MAX_REQUESTS) as executor:
-        readings = [metric_reading for history in executor.map(read_metric, run_metric_pairs) for metric_reading in history]
+        readings = [metric_reading for history in executor.map(read_metric, metric_keys) for metric_reading in history]
     rows = pd.DataFrame(readings, columns=["run", "name", "round", "time", "value"]).sort_values("time", kind="stable")
     rows["value"] = rows["value"].fillna(math.inf)
     curve_rows = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(

@@ -39,7 +39,7 @@ class RunUpload:
         self._sent_steps = {metric.step for metric in client.get_metric_history(run_id, LAST_METRIC)}
 
     def send(self) -> int:
-        """Send the committed steps that are missing, and return their number."""
+        """Send the steps that the journal has committed and MLflow lacks, and return their number."""
         new_lines, self._offset = history.read_lines(self._journal, self._offset, self._digest)
         self._digest = new_lines[-1].digest if new_lines else self._digest
         self._unsent_lines += [journal_line for journal_line in new_lines if journal_line.step not in self._sent_steps]
@@ -55,7 +55,10 @@ class RunUpload:
         return n_sent
 
     def close(self, info: RunInfo, status: str) -> int:
-        """Upload the files of the run and end it, at the time of its last round; return the number of files."""
+        """Upload the run's files and end its MLflow run at the time of its last round; return the number of files.
+
+        status: a key of `MLFLOW_STATUS`.
+        """
         artifact_files = list(list_artifacts(info.folder))
         for file_path, folder in artifact_files:
             self.client.log_artifact(self.run_id, str(file_path), folder)
@@ -64,7 +67,12 @@ class RunUpload:
         return len(artifact_files)
 
     def set_status(self, info: RunInfo, status: str) -> None:
-        """Set the tags of the run's status and completed rounds, and with a summary the note on the run's page."""
+        """Set the MLflow tags of the run's status and completed rounds; if it has a summary, also its page's note.
+
+        Args:
+            info: metadata of the run, for its folder and budget.
+            status: a key of `MLFLOW_STATUS`; a finished run also gets the tag of the limits that ended it.
+        """
         from mlflow.entities import RunTag
 
         tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}

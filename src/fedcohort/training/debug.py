@@ -25,7 +25,7 @@ class DebugEngine:
         """Yield each task as a group, as this engine trains one client at a time."""
         return self.trainer.group_tasks(tasks)
 
-    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train one client after the other, and yield their updates.
 
         Raises `ClientError`, with round, client and stage, if training fails or a number is not finite.
@@ -34,7 +34,7 @@ class DebugEngine:
             self.stage = "before the first step"
             try:
                 with torch.autograd.set_detect_anomaly(True, check_nan=True):
-                    update = self.trainer.train(task, down)
+                    update = self.trainer.train(task, broadcast)
                 self.stage = "after the last step"
                 self._check_finite("the update", update.delta)
                 for name, vector in update.uploads.items():

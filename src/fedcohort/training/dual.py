@@ -66,18 +66,18 @@ class DualEngine:
             for first_task in range(0, len(shaped_tasks), group_size):
                 yield shape, shaped_tasks[first_task : first_task + group_size]
 
-    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train the clients, and yield their updates in the order of the tasks."""
-        return finish_in_blocks(self._train_groups(tasks, down), self.layer.weight.device)
+        return finish_in_blocks(self._train_groups(tasks, broadcast), self.layer.weight.device)
 
-    def _train_groups(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[Results]:
+    def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[Results]:
         groups = list(self._group_by_shape(tasks))
         plans = [None if shape is None else self._plan_group(group, shape) for shape, group in groups]
         arrays = [array for plan in plans if plan is not None for array in plan.arrays]
         tensors = to_device(arrays, self.layer.weight.device)
         for (_, group), plan in zip(groups, plans, strict=True):
             if plan is None:
-                yield from self.trainer.train_each(group, down)
+                yield from self.trainer.train_each(group, broadcast)
             else:
                 yield self._train_group(plan, *(next(tensors) for _ in plan.arrays))
 
@@ -203,7 +203,14 @@ class DualEngine:
         return (a * diagonal).sum((1, 2), dtype=torch.float64)
 
     def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
-        """Return the clients' summed update, computed without single ones; None if a client sends only a part."""
+        """Return an object that sums the clients' updates without computing single ones; None if a client sends a part.
+
+        Args:
+            tasks: tasks of the clients, each with the tensors that the client sends.
+            a: A of each client, whose update is -lr A' X, [clients, samples, classes].
+            x: samples of each client, [clients, samples, inputs].
+            lr: learning rate.
+        """
         if not all(self.trainer.sends_all(task) for task in tasks):
             return None
 

@@ -20,7 +20,7 @@ class Engine(Protocol):
         """Yield groups of tasks that are trained at once; a slice of the cohort has whole groups only."""
         ...
 
-    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train the clients in the order of the tasks."""
         ...
 

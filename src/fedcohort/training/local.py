@@ -5,7 +5,7 @@ copy of the model, and its mini-batches are slices of one gather per pass.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 import numpy as np
@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientContext, Correction, begin_all, find_weigher, finish_all
+from fedcohort.hook import ClientContext, Correction, NamedVectors, begin_all, find_weigher, finish_all
 from fedcohort.rng import RekeyedGenerator, new_generator, seeded_torch
 from fedcohort.training.chain import ChainPass, find_chain
 from fedcohort.training.client_task import ClientTask
@@ -68,18 +68,18 @@ class LocalTrainer:
         """Yield each task as a group, as this engine trains one client at a time."""
         return ([task] for task in tasks)
 
-    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[ClientUpdate]:
         """Train one client after the other, and yield their updates in the order of the tasks.
 
-        down: vectors that the aggregator broadcasts, by name.
+        broadcast: vectors that the aggregator broadcasts, by name.
         """
-        return finish_in_blocks(self.train_each(tasks, down), self.server.w.device)
+        return finish_in_blocks(self.train_each(tasks, broadcast), self.server.w.device)
 
-    def train(self, task: ClientTask, down: Mapping[str, Tensor]) -> ClientUpdate:
-        """Train `task.client` from the server's model; down: vectors that the aggregator broadcasts, by name."""
-        return next(self.train_clients([task], down))
+    def train(self, task: ClientTask, broadcast: NamedVectors) -> ClientUpdate:
+        """Train `task.client` from the server's model; broadcast: vectors that the aggregator broadcasts, by name."""
+        return next(self.train_clients([task], broadcast))
 
-    def train_each(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[list[TrainingResult]]:
+    def train_each(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[list[TrainingResult]]:
         """Train one client after the other, and yield each result; the arguments are those of `updates`."""
         all_passes = [self.plan_passes(task) for task in tasks]
         orders = [order for passes in all_passes for order, _ in passes]
@@ -89,18 +89,18 @@ class LocalTrainer:
             self.worker.copy_from(self.server)
             x, y = self.gather_samples(task, rows)
             reference = self.compute_reference(x) if self.objective.uses_reference else None
-            corrections = self.begin_hooks(task, down)
+            corrections = self.begin_hooks(task, broadcast)
             # The generator is set for every network, as a user's module may draw random numbers.
             with seeded_torch(self.seed, "dropout", task.round, task.client):
                 losses = self._run_passes(task, (x, y, reference), corrections, [(next(indices), p) for _, p in passes])
             yield [self.make_result(task, self.worker.w - self.server.w, passes, losses, corrections)]
 
-    def begin_hooks(self, task: ClientTask, down: Mapping[str, Tensor]) -> list[Correction]:
+    def begin_hooks(self, task: ClientTask, broadcast: NamedVectors) -> list[Correction]:
         """Prepare all hooks for one client's training, and return each hook's correction of the gradient."""
         rng = partial(self._make_rng, task)
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
         hooks = self.codec.hooks if task.plain else self.hooks
-        return begin_all(hooks, self.server.w, down, task.stored_vectors, ctx)
+        return begin_all(hooks, self.server.w, broadcast, task.stored_vectors, ctx)
 
     def _make_rng(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return new_generator(self.seed, purpose, task.round, task.client)

@@ -119,7 +119,7 @@ class StackedModels:
         return losses
 
     def _step_chain(self, scale: float, x: Tensor, y: Tensor, reference: Tensor | None, shares: Tensor) -> Tensor:
-        """Add `scale` times the gradients to `targets`, and return the cross-entropies; see `step`."""
+        """Add `scale` times the gradients to `written_tensors`; return the cross-entropies. Arguments: `train_step`."""
         k, h = len(x), x.flatten(2)
         weights, biases = [w[:k] for w in self.tensor_views[::2]], [b[:k, None] for b in self.tensor_views[1::2]]
         inputs = [h]
@@ -172,15 +172,15 @@ class VectorisedEngine:
         """Yield groups of `chunk` consecutive tasks, which have similar sizes, as tasks are sorted by size."""
         return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
 
-    def train_clients(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train each group at once, and yield the updates in the order of the tasks."""
-        return finish_in_blocks(self._train_groups(tasks, down), self.trainer.server.w.device)
+        return finish_in_blocks(self._train_groups(tasks, broadcast), self.trainer.server.w.device)
 
-    def _train_groups(self, tasks: Sequence[ClientTask], down: Mapping[str, Tensor]) -> Iterator[Results]:
+    def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[Results]:
         plans = [self._plan_group(group) for group in self.group_tasks(tasks)]
         tensors = to_device([array for plan in plans for array in plan.arrays], self.trainer.server.w.device)
         for plan in plans:
-            yield self._train_group(plan, down, *(next(tensors) for _ in plan.arrays))
+            yield self._train_group(plan, broadcast, *(next(tensors) for _ in plan.arrays))
 
     def _plan_group(self, tasks: Sequence[ClientTask]) -> GroupPlan:
         trainer = self.trainer
@@ -202,12 +202,12 @@ class VectorisedEngine:
 
     @torch.no_grad()
     def _train_group(
-        self, plan: GroupPlan, down: Mapping[str, Tensor], rows: Tensor, counts: Tensor, used_positions: Tensor
+        self, plan: GroupPlan, broadcast: Mapping[str, Tensor], rows: Tensor, counts: Tensor, used_positions: Tensor
     ) -> Results:
         """Train the clients of a plan; the last three arguments are its arrays on the device."""
         trainer, train_data = self.trainer, self.trainer.federation.train
         trainer.worker.copy_from(trainer.server)
-        corrections = [trainer.begin_hooks(task, down) for task in plan.tasks]
+        corrections = [trainer.begin_hooks(task, broadcast) for task in plan.tasks]
         models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.row_of_client)], plan.tasks[0].lr)
         is_sample = torch.arange(rows.shape[2], device=rows.device) < counts[:, :, None]
         sample_shares = is_sample / counts[:, :, None].clamp(min=1).to(models.w)

@@ -163,9 +163,13 @@ class TableLoader:
         return frames
 
     def _select_clients(self, frames: list[Frame]) -> tuple[Owners, list[Frame]]:
-        """Return the clients of the samples, and the tables without the rows of clients that are left out.
+        """Return the client of each sample, and the tables; small clients are pooled or left out.
 
-        Where a test part is cut afterwards, small clients are those with too few samples after the cut.
+        Small clients have fewer training samples than the option `min_client_samples`. If a test part is cut later,
+        the samples that remain after the cut are counted. The tables lack the rows of clients that are left out.
+
+        Args:
+            frames: the tables, the training rows first.
         """
         options, owners = self.options, Owners()
         with self.problems.collect():

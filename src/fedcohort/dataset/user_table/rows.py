@@ -47,7 +47,7 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
     if not len(rows):
         problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
         advice_text = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
-        raise DataError(f"dataset.test_share={test_share}: {problem}{'' if owners is None else f'; {advice_text}'}")
+        raise DataError(f"dataset.test_share={test_share}: {problem}; {'add rows' if owners is None else advice_text}")
     return rows
 
 
@@ -56,7 +56,7 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: InputColumns, 
 
     Args:
         frame: the table.
-        columns: columns of labels, clients, categories and dates; those that the table lacks don't count.
+        columns: columns of labels, clients, categories and dates; those that the table lacks are ignored.
         inputs: the columns of numbers, lists or images that are inputs.
         window: rows of a sample.
 
@@ -74,7 +74,7 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: InputColumns, 
         is_missing[rows] |= np.isnan(x).reshape(len(x), -1).any(1)
     is_missing = np.repeat(is_missing.reshape(-1, window).any(1), window)
     if is_missing.all():
-        raise DataError(f"dataset.missing=drop: {frame.origin} has no row without a missing cell")
+        raise DataError(f"dataset.missing=drop: {frame.origin} has no row without a missing cell: set missing=mean")
     if not is_missing.any():
         return frame, ""
     drop_note = f"{is_missing.sum()} of {len(is_missing)} rows of {Path(frame.origin).name} dropped, cells are missing"
@@ -105,7 +105,7 @@ def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> t
     if not len(rows):
         columns = ", ".join(constant_columns)
         problem = f"dataset.window={window}: {frame.origin} has no {window} consecutive rows of one {columns}"
-        raise DataError(f"{problem}; the longest such series has {block_sizes.max()} rows")
+        raise DataError(f"{problem}; the longest such series has {block_sizes.max()} rows: lower dataset.window")
     n_skipped = len(block_of_row) - len(rows)
     note = f"{len(rows) // window:,} windows of {window} rows" + (f", {n_skipped:,} rows left out" if n_skipped else "")
     return frame.take(rows), note

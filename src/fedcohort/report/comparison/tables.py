@@ -64,7 +64,10 @@ def format_p(p: float) -> str:
 
 
 def sort_cells(result: Answer) -> list[Cell]:
-    """Return the cells by setting, in each setting the best of the first metric first."""
+    """Return the cells (setting, condition) in the order of settings, from the best result to the worst in each.
+
+    Results are those of the comparison's first metric.
+    """
     table = result.headline
     return [(setting, condition) for setting in table.settings for condition in table.list_results(setting)]
 

@@ -87,8 +87,8 @@ def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
             outcome_codes[~is_available[clients], i] = AWAY
     if len(table):
         client_positions = np.searchsorted(clients, table["client"].to_numpy())
-        outcome_flags = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
-        outcome_codes[client_positions, np.searchsorted(steps, table["step"].to_numpy())] = code_outcomes(*outcome_flags)
+        status_flags = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
+        outcome_codes[client_positions, np.searchsorted(steps, table["step"].to_numpy())] = code_outcomes(*status_flags)
     return outcome_codes
 
 

@@ -129,14 +129,16 @@ class _RunMatcher:
             (name, value) for name, value in options if name.partition(".")[0] in groups and name not in self.compared
         )
 
-    def choose(self, table_cell: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]) -> dict[int, Run]:
+    def choose(
+        self, cell_key: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]
+    ) -> dict[int, Run]:
         """Return the newest run of each seed, among the runs with the options that most runs of the cell have.
 
         Options with a federation that more runs of all cells have are preferred, so that cells can be compared. If
         every seed has one run, the runs may differ in their budgets (such as the time that another run took).
 
         Args:
-            table_cell: cell of the runs.
+            cell_key: setting and condition of the runs.
             runs: runs of the cell, the oldest first.
             federation_counts: number of (run, seed) of each federation over all cells.
         """
@@ -151,7 +153,7 @@ class _RunMatcher:
         for run in runs:
             if options[run.id] != majority:
                 differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(options[run.id], majority))
-                self.leave_out(run, f"it differs from the other runs of {format_cell(table_cell)}: {differ}")
+                self.leave_out(run, f"it differs from the other runs of {format_cell(cell_key)}: {differ}")
                 continue
             if run.seed in chosen_runs:
                 self.leave_out(chosen_runs[run.seed], "a newer run has the same settings and seed")
