@@ -114,7 +114,7 @@ class Phones(Device):
             )
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the mean seconds over rounds, given each client's class and link."""
+        """Return the mean seconds over rounds, given the class and link that `draws` of the run give each client."""
         return self._make_speeds(clients, draws).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:

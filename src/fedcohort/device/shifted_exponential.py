@@ -53,7 +53,7 @@ class ShiftedExponential(Device):
             raise OptionError("alpha and lam must not both be 0: no work would take time, as with device=instant")
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the mean seconds over rounds, given each client's lambda_i."""
+        """Return the mean seconds over rounds, given the lambda_i that `draws` of the run give each client."""
         return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:

@@ -27,7 +27,8 @@ def make_readers(
 ) -> dict[str, Callable[[ClientUpdate], float]]:
     """Return functions that read the declared signals and the training loss from an update, by signal.
 
-    The updates arrive in `round`. A training loss that no component reads is only a metric, and has no noise.
+    The updates arrive in `round`. A training loss that no component reads is only a metric, and has no noise. With
+    `as_fedavg` the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
     """
     needs = components.needs(as_fedavg)
     signals = {name: find_signal(name) for name in sorted(needs | {"train_loss"})}
@@ -45,7 +46,10 @@ def _read_signal(name: str, signal: Reported, update: ClientUpdate) -> float:
 def derive_signals(
     components: Components, measurer: SignalAccess, arrivals: Arrivals, as_fedavg: bool
 ) -> dict[str, Any]:
-    """Return the signals that the server computes from the updates, by name."""
+    """Return the signals that the server computes from the updates, by name.
+
+    as_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
+    """
     if arrivals.updates is None:
         return {}
     signals = {name: find_signal(name) for name in sorted(components.needs(as_fedavg))}

@@ -100,7 +100,10 @@ class Setup:
         return state
 
     def vector_lengths(self, as_fedavg: bool) -> dict[str, int]:
-        """Return the number of floats of each vector that a client keeps between rounds, by name."""
+        """Return the number of floats of each vector that a client keeps between rounds, by name.
+
+        as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
+        """
         return self.components.vector_lengths(as_fedavg, self.server.layout, int(self.federation.n_train.max()))
 
     def _make_trainer(self, worker_model: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
