@@ -87,8 +87,8 @@ def test_selectors_accept_numbers_without_meaning(selector: str, tmp_path: Path)
 
 def test_late_reports_have_the_same_noise_on_two_processes_and_after_a_resume(tmp_path: Path) -> None:
     """Oort's two numbers come with an update, which arrives up to some steps after its client was selected."""
-    late = ("deadline=buffered", "deadline.buffer=2", "deadline.concurrency=5", "device=shifted_exponential")
-    words = (*TINY, *NOISE, *late, "selector=oort", "eval.clients_every=1", "callback=default")
+    asynchronous = ("deadline=buffered", "deadline.buffer=2", "deadline.concurrency=5", "device=shifted_exponential")
+    words = (*TINY, *NOISE, *asynchronous, "selector=oort", "eval.clients_every=1", "callback=default")
     run = go(tmp_path / "one", *words, "rounds=6")
     assert max(report.metrics["staleness/max"] for report in run.reports[1:]) > 0
     for rounds in (2, 6):

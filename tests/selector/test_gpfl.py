@@ -114,9 +114,9 @@ def test_values_that_are_not_finite_give_no_reward() -> None:
         assert not after.reward_counts.any()
         assert not after.reward_sums.any()
         assert after.times_selected.tolist() == [1, 1, 0, 0, 0]
-    one = selector.observe(state, arrived([0, 1, 2], fixed(1e6, math.inf, 1e6), RISES))[1]
-    assert one.reward_sums.tolist() == [0.5, 0, 0.5, 0, 0]
-    assert one.reward_counts.tolist() == [1, 0, 1, 0, 0]
+    next_state = selector.observe(state, arrived([0, 1, 2], fixed(1e6, math.inf, 1e6), RISES))[1]
+    assert next_state.reward_sums.tolist() == [0.5, 0, 0.5, 0, 0]
+    assert next_state.reward_counts.tolist() == [1, 0, 1, 0, 0]
 
 
 @pytest.mark.parametrize(("n_train", "expected"), [([0, 0], [0.5, 0.5]), ([-3, 6], [0, 1]), ([1, 3], [0.25, 0.75])])

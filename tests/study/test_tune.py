@@ -23,7 +23,7 @@ FIRST = ["selector.discount=0.7", "selector.tie=random"]  # ucb_cs as it is
 
 
 def played(play: Any) -> Any:
-    """Play tasks by `by` instead of jobs."""
+    """Return a replacement of the function that runs jobs, which calls `play` for each task."""
     return lambda tasks, launch: ((number, play(task)) for number, task in enumerate(tasks))
 
 

@@ -118,7 +118,7 @@ def test_their_sum_is_the_sum_of_their_updates(client: dict[str, Any]) -> None:
 
 def test_no_update_is_formed_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
     local_trainer = trainer(torch.float64, batch=4)
-    monkeypatch.setattr(DualEngine, "_make_update", lambda *_: pytest.fail("somebody made an update"))
+    monkeypatch.setattr(DualEngine, "_make_update", lambda *_: pytest.fail("the engine made an update"))
     assert (
         collected(
             local_trainer, list(DualEngine(local_trainer, 6).train_clients([task_of(k) for k in range(6)], {}))

@@ -49,13 +49,13 @@ def read_runs(name: str, cell: str, column: str = "late") -> Runs:
     return rows
 
 
-def paired_differences(name: str, cell: str, row: str) -> dict[int, float]:
-    """Return a method's differences to random selection by seed, in points."""
+def paired_differences(name: str, cell: str, row: str, reference: str = "random") -> dict[int, float]:
+    """Return a method's differences to a reference by seed, in points."""
     runs_by_method = read_runs(name, cell)
     return {
-        seed: value - runs_by_method["random"][seed]
+        seed: value - runs_by_method[reference][seed]
         for seed, value in runs_by_method[row].items()
-        if seed in runs_by_method["random"]
+        if seed in runs_by_method[reference]
     }
 
 

@@ -13,8 +13,8 @@ NO_CELL = "–"
 
 def differences(cell: str, method: str, reference: str) -> dict[int, float]:
     """Return differences by seed, in points; {} for a method that is not run in the setting."""
-    runs = claims.read_runs(STUDY, cell)
-    return {seed: value - runs[reference][seed] for seed, value in runs.get(method, {}).items()}
+    is_run = method in claims.read_runs(STUDY, cell)
+    return claims.paired_differences(STUDY, cell, method, reference) if is_run else {}
 
 
 def format_difference(cell: str, method: str, reference: str) -> str:

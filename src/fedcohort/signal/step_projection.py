@@ -30,11 +30,11 @@ def make_step_projection(access: SignalAccess, updates: "Tensor") -> Callable[[V
     def project(weights: Values) -> Values:
         step_weights = torch.as_tensor(np.asarray(weights), dtype=torch.float64, device=updates.device)
         projections = []
-        for layer_updates in updates.split(layer_sizes, dim=1):
-            layer_step = step_weights @ layer_updates.double()
+        for layer_updates in map(torch.Tensor.double, updates.split(layer_sizes, dim=1)):
+            layer_step = step_weights @ layer_updates
             step_norm = torch.linalg.vector_norm(layer_step)
             if step_norm != 0:
-                projections.append(layer_updates.double() @ layer_step / step_norm)
+                projections.append(layer_updates @ layer_step / step_norm)
         if not projections:
             return np.full(len(updates), np.nan)
         mean_projections: Values = torch.stack(projections).mean(dim=0).cpu().numpy()
