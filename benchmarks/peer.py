@@ -160,7 +160,7 @@ def run(
     options = {**config, "cohort": cohort, "rounds": rounds, "eval": {**config["eval"], **EVALUATION}}
     settings = Settings.from_config(options, "bench")
     accelerator = "gpu" if device == "cuda" else "cpu"
-    make_repeatable(accelerator)
+    make_repeatable(accelerator, str(engine.get("precision", "float32")))
     loop, clock = Loop(components, settings, federation), Clock(workload)
     loop.observers = [clock]
     loop.choose_memory_layout(network)

@@ -61,15 +61,31 @@ def test_repeated_processes_of_one_run_are_rejected(
 def test_a_gpu_is_set_to_deterministic_mode(
     accelerator: str, is_requested: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """This tests that the switches are set. Their effect is tested on a GPU (tests/lightning/test_cuda.py)."""
+    """This tests that the switches are set. Their effect is tested on a GPU (tests/whole/test_cuda.py)."""
     monkeypatch.delenv("CUBLAS_WORKSPACE_CONFIG", raising=False)
     monkeypatch.setattr(torch.backends.cudnn, "benchmark", True)
     torch.use_deterministic_algorithms(False)
     try:
-        make_repeatable(accelerator)
+        make_repeatable(accelerator, "float32")
         assert torch.are_deterministic_algorithms_enabled() is is_requested
         assert torch.is_deterministic_algorithms_warn_only_enabled() is is_requested
         assert torch.backends.cudnn.benchmark is not is_requested
         assert ("CUBLAS_WORKSPACE_CONFIG" in os.environ) is is_requested
     finally:
         torch.use_deterministic_algorithms(False)
+
+
+@pytest.mark.parametrize(("precision", "is_tf32"), [("float32", False), ("tf32", True), ("bf16", False)])
+def test_only_tf32_rounds_float32_products_on_a_gpu(
+    monkeypatch: pytest.MonkeyPatch, precision: str, is_tf32: bool
+) -> None:
+    monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    backends = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    default_values = [backend.allow_tf32 for backend in backends]
+    try:
+        make_repeatable("gpu", precision)
+        assert [backend.allow_tf32 for backend in backends] == [is_tf32, is_tf32]
+    finally:
+        torch.use_deterministic_algorithms(False)
+        for backend, value in zip(backends, default_values, strict=True):
+            backend.allow_tf32 = value

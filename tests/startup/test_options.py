@@ -27,3 +27,8 @@ def test_emulated_bf16_is_rejected_with_the_reason(monkeypatch: pytest.MonkeyPat
         OptionError, match=r"engine.precision must be float32 on this processor, which lacks bf16 .*got"
     ):
         options.check(compose_words(BF16).config)
+
+
+def test_tf32_requires_a_gpu() -> None:
+    with pytest.raises(OptionError, match=r"engine.precision must be float32 or bf16 with trainer=cpu.*got 'tf32'"):
+        options.check(compose_words("engine.precision=tf32").config)

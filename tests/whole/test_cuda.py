@@ -18,7 +18,13 @@ CASES = {
     "dropout": ("model._target_=engine_toy.Dropping",),
     "flash and scaffold": ("model=mlp", "selector=flash", "agg=scaffold", "heterogeneity=noniid30_noise15"),
     "adam and a proximal term": ("model=mlp", "client=adam", "regulariser=prox", "selector=powd"),
+    "buffered rounds": ("model=mlp", "deadline=buffered", "agg=fedbuff", "cohort=5", "deadline.concurrency=10"),
+    "private reports": ("model=mlp", "selector=low_ratio", "signal_noise=laplace"),
+    "divfl's stored updates": ("model=mlp", "selector=divfl"),
+    "bf16": ("model=cnn_two_layer", "model.channels=[4,8]", "engine.precision=bf16"),
+    "tf32": ("model=mlp", "engine.precision=tf32"),
 }
+REDUCED = {"bf16": 0.05, "tf32": 0.01}  # largest relative difference of the loss from float32, by precision
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -32,9 +38,19 @@ def test_repeated_and_resumed_runs_are_bit_identical(case: str, tmp_path: Path) 
     assert same_bits(resumed, uninterrupted)
 
 
-@pytest.mark.parametrize("case", [case for case in CASES if case != "dropout"])
+@pytest.mark.parametrize("case", [case for case in CASES if case not in ("dropout", *REDUCED)])
 def test_a_gpu_run_equals_the_cpu_run_up_to_rounding(case: str, tmp_path: Path) -> None:
     on_cpu, on_gpu = (go(tmp_path / word, f"trainer={word}", *CASES[case]) for word in ("cpu", "gpu"))
     assert on_cpu.choices == on_gpu.choices
     torch.testing.assert_close(on_gpu.weights(), on_cpu.weights(), rtol=1e-3, atol=1e-4)
     assert on_gpu.last.metrics["test/loss"] == pytest.approx(on_cpu.last.metrics["test/loss"], rel=1e-3)
+
+
+@pytest.mark.parametrize("case", REDUCED)
+def test_reduced_precision_is_near_float32(case: str, tmp_path: Path) -> None:
+    reduced_run = go(tmp_path / case, "trainer=gpu", *CASES[case])
+    exact_run = go(tmp_path / "float32", "trainer=gpu", *CASES[case], "engine.precision=float32")
+    assert reduced_run.last.metrics["test/loss"] != exact_run.last.metrics["test/loss"]
+    assert reduced_run.last.metrics["test/loss"] == pytest.approx(
+        exact_run.last.metrics["test/loss"], rel=REDUCED[case]
+    )

@@ -18,10 +18,12 @@ def count_training_processes(accelerator: str, devices: int | str) -> int:
     return cores.count_available_cores() if accelerator == "cpu" else max(1, torch.cuda.device_count())
 
 
-def make_repeatable(accelerator: str) -> None:
-    """Make a GPU's results repeatable to the bit: deterministic kernels, no benchmarking of kernels, no TF32.
+def make_repeatable(accelerator: str, precision: str) -> None:
+    """Make a GPU's results repeatable to the bit: deterministic kernels, no benchmarking of kernels.
 
-    torch warns about an operation without a deterministic kernel; runs may then differ in the last bits.
+    With `precision` tf32, float32 matrix products and convolutions on the GPU round their inputs to TensorFloat-32,
+    in training and in evaluation. torch warns about an operation without a deterministic kernel; runs may then differ
+    in the last bits.
     """
     if accelerator == "cpu":
         return
@@ -30,7 +32,7 @@ def make_repeatable(accelerator: str) -> None:
     # No uninitialised memory is read, and filling it takes 25 % longer.
     torch.utils.deterministic.fill_uninitialized_memory = False  # type: ignore[attr-defined]
     torch.backends.cudnn.benchmark = False
-    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = False
+    torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 
 
 def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:

@@ -68,7 +68,7 @@ class Settings:
     closed_form: bool = make_field("engine.closed_form", ranges.flag)
     channels_last: str = make_field("engine.channels_last", choice_check("auto", "yes", "no"))
     chunk: int = make_field("engine.chunk", integer_check("[1, inf)"))
-    precision: str = make_field("engine.precision", choice_check("float32", "bf16"))
+    precision: str = make_field("engine.precision", choice_check("float32", "tf32", "bf16"))
 
     @property
     def measures_energy(self) -> bool:

@@ -66,7 +66,7 @@ def fit(
         return None
     path, is_new, restart = begin_result
     rounds_done = restart.rounds
-    make_repeatable(config["trainer"]["accelerator"])
+    make_repeatable(config["trainer"]["accelerator"], config["engine"]["precision"])
     loop.observers, loop.spending = run_observers.observers, restart.spending
     loop.ends_early = run_observers.ends_early
     loop.make_run_info = partial(describe_run, composition, loop, network, sweep, path, restart)

@@ -42,7 +42,9 @@ def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
 
 
 def check_precision(engine: Mapping[str, Any], accelerator: str) -> None:
-    """Check that a processor that is to train in bf16 has instructions for it, unless `engine.force` is true."""
+    """Check that the processor has tf32, or instructions for bf16 unless `engine.force` is true."""
+    if engine["precision"] == "tf32" and accelerator == "cpu":
+        raise ranges.range_error("engine.precision", "float32 or bf16 with trainer=cpu, as only GPUs have tf32", "tf32")
     is_emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
     if is_emulated and not engine["force"]:
         allowed_text = "float32 on this processor, which lacks bf16 instructions and is some 8 times slower with bf16"
