@@ -20,28 +20,31 @@ MAX_CELL_LENGTH = 40  # characters of a cell that a message shows
 
 
 def is_number(dtype: pa.DataType) -> bool:
-    """Return whether columns of this type hold numbers; booleans are 0 and 1."""
+    """Return whether a column of type `dtype` holds numbers; booleans count as the numbers 0 and 1."""
     type_checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
     return any(is_type(dtype) for is_type in type_checks)
 
 
 def is_text(dtype: pa.DataType) -> bool:
-    """Return whether columns of this type hold texts."""
+    """Return whether a column of type `dtype` holds texts."""
     return bool(pa.types.is_string(dtype) or pa.types.is_large_string(dtype))
 
 
 def is_list(dtype: pa.DataType) -> bool:
-    """Return whether columns of this type hold lists."""
+    """Return whether a column of type `dtype` holds lists."""
     return bool(pa.types.is_list(dtype) or pa.types.is_large_list(dtype) or pa.types.is_fixed_size_list(dtype))
 
 
 def is_date(dtype: pa.DataType) -> bool:
-    """Return whether columns of this type hold dates, with or without a time."""
+    """Return whether a column of type `dtype` holds dates, with or without a time of day."""
     return bool(pa.types.is_date(dtype) or pa.types.is_timestamp(dtype))
 
 
 def to_numbers(column: pa.ChunkedArray) -> Values:
-    """Return the numbers of a column, float64 [rows]; NaN for missing cells."""
+    """Return the numbers of a column of numbers, or of texts that can be numbers, as float64 [rows].
+
+    A cell is NaN in the result if it is empty, infinite, larger than float32 allows, or a text that is not a number.
+    """
     if is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
         column = pc.if_else(pc.match_substring_regex(column, NUMBER_PATTERN), column, pa.scalar(None, column.type))
@@ -51,20 +54,20 @@ def to_numbers(column: pa.ChunkedArray) -> Values:
 
 
 def share_of_numbers(column: pa.ChunkedArray) -> float:
-    """Return the share of numbers among the cells of a column of texts that are not empty; 0 if all are empty."""
+    """Return the share of the non-empty cells of a text column that can be read as numbers; 0 if all are empty."""
     n_filled_cells = len(column) - int(np.count_nonzero(find_empty(column)))
     return int(np.isfinite(to_numbers(column)).sum()) / n_filled_cells if n_filled_cells else 0.0
 
 
 def may_be_numbers(column: pa.ChunkedArray) -> bool:
-    """Return whether a column holds numbers, or texts of which at least half can be read as numbers."""
+    """Return whether `column` holds numbers, or is a text column with at least half of its non-empty cells numbers."""
     if is_text(column.type):
         return share_of_numbers(column) >= 0.5
     return is_number(column.type) or bool(pa.types.is_null(column.type))
 
 
 def find_empty(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
-    """Return whether each cell is null, NaN or a text of spaces only, bool [rows]."""
+    """Return for each cell of `column` whether it is null, NaN, or a text of spaces only, bool [rows]."""
     is_empty = column.is_null(nan_is_null=True)
     if is_text(column.type):
         is_empty = pc.or_(is_empty, pc.fill_null(pc.equal(pc.utf8_trim_whitespace(column), ""), True))
@@ -72,7 +75,7 @@ def find_empty(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
 
 
 def describe_missing(column: pa.ChunkedArray, row: int) -> str:
-    """Return the reason why a cell of a column of numbers is missing, to complete a sentence such as "row 3 ..."."""
+    """Return why the cell `row` of a column of numbers is missing: the end of a message that begins "row 3 "."""
     value = column[row].as_py()
     if value is None or (isinstance(value, str) and not value.strip()):
         return "is empty"
@@ -101,7 +104,14 @@ def read_metadata(schema: pa.Schema, library_key: bytes, *keys: str) -> list[str
 
 
 def is_row_number(table: Any, name: str) -> bool:  # noqa: ANN401  a `pa.Table` or `StoredTable`
-    """Return whether pandas wrote a column as an index: by its name, by the table's metadata, or by its values."""
+    """Return whether the column `name` holds the row index that pandas writes with a table.
+
+    Such a column is recognised by its name, by the metadata that pandas writes, or by distinct integers in `index`.
+
+    Args:
+        table: a `pa.Table` or `StoredTable`.
+        name: name of the column.
+    """
     if ROW_NUMBER_NAMES.fullmatch(name) or name in read_metadata(table.schema, b"pandas", "index_columns"):
         return True
     if name != "index":
@@ -111,6 +121,6 @@ def is_row_number(table: Any, name: str) -> bool:  # noqa: ANN401  a `pa.Table` 
 
 
 def dates_to_days(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return dates as days since 1970-01-01, float64; null for empty cells."""
+    """Return the dates in `column` as days since 1970-01-01, float64, fractions for times; null for empty cells."""
     microseconds = column.cast(pa.timestamp("us"), safe=False).cast(pa.int64())
     return pc.divide(microseconds.cast(pa.float64(), safe=False), 86_400e6)

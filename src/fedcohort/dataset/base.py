@@ -29,21 +29,25 @@ class Raw:
         train_x, test_x: float32 [N, ...]; or uint8 images [N, channels, height, width] with `scale`; or sequences of
             tokens, integers counted from 0 of any integer type.
         train_y, test_y: int64 labels in [0, n_classes), [N]; or [N, T] with `targets`.
-        train_owner, test_owner: number of the natural client of each row, int64 from 0; None without natural clients.
-        train_attribute, test_attribute: an attribute of each row besides its class (a background, a colour), int64
-            counted from 0; None if the dataset has none; both or neither.
+        name: name of the dataset, as in dataset=NAME.
+        n_classes: number of classes.
+        train_owner, test_owner: number of the natural client of each row, int64 [N] from 0; None without natural
+            clients.
+        train_attribute, test_attribute: an attribute of each row besides its class (a background, a colour), int64 [N]
+            from 0; None if the dataset has none; both or neither.
         owner_names: names of the natural clients in the data, by number; empty without names.
         inputs: description of a sample's numbers and of what was left out, for people; may be empty.
         class_names: names of the classes in the data; empty if labels are whole numbers.
         columns: names of the numbers of a sample, in order; empty if samples are no rows of numbers.
         pooled_test: whether the test split belongs to the server, so that no client has a share of it.
-        standard: mean and standard deviation by which each feature was standardised, float32 [...], or None.
+        standard: mean and standard deviation by which each feature was standardised, each float32 with the shape of a
+            sample; None for features that were not standardised.
         scale: normalisation of uint8 inputs; None for other inputs.
         converted: normalisation by which float32 inputs were computed from pixels, None for other inputs. Pixels of the
             server's proxy set are normalised by it, too.
         targets: whether a label is one class, or one class per position of the sample.
-        valid: inputs and labels of the dataset's validation part, which becomes the server's validation data; None if
-            the server takes a part of the training data.
+        valid: inputs [n, ...] and labels [n] of the dataset's validation part, which becomes the server's validation
+            data; None if the server takes a part of the training data.
         revision: `user/data@commit` of the Hugging Face hub; empty for files.
         categories: levels of each one-hot encoded column, as JSON; empty without such columns.
         small_client_remedy: options with which clients with too few samples can be left out, for messages; may be
@@ -78,22 +82,22 @@ class Raw:
 
     @property
     def train_class(self) -> Ids:
-        """The class of each training sample, int64 [N], in [0, n_strata)."""
+        """Class of each training sample, int64 [N], in [0, n_strata)."""
         return self.targets.strata(self.train_y, self.n_classes)[0]
 
     @property
     def test_class(self) -> Ids:
-        """The class of each test sample, int64 [N], in [0, n_strata)."""
+        """Class of each test sample, int64 [N], in [0, n_strata)."""
         return self.targets.strata(self.test_y, self.n_classes)[0]
 
     @property
     def n_strata(self) -> int:
-        """The number of classes of samples: n_classes, or 1 if a sample has several targets."""
+        """Number of classes by which samples are grouped: n_classes, or 1 if a sample has one class per position."""
         return self.targets.strata(self.test_y, self.n_classes)[1]
 
     @property
     def n_attributes(self) -> int:
-        """The number of attributes; 0 where the dataset has none."""
+        """Number of different values of the attribute; 0 for a dataset without attribute."""
         attribute_columns = [column for column in (self.train_attribute, self.test_attribute) if column is not None]
         return int(max(column.max() for column in attribute_columns)) + 1 if attribute_columns else 0
 
@@ -103,11 +107,18 @@ class Dataset(Component, Protocol):
 
     @abstractmethod
     def load(self, seed: int) -> Raw:
-        """Read or generate the data; `seed` is the option `data_seed`. Raises `DataError`."""
+        """Read or generate the data.
+
+        Args:
+            seed: value of the option `data_seed`, from which all random draws of the dataset follow.
+
+        Raises:
+            DataError: the data are missing, damaged or invalid.
+        """
 
 
 def check_generated_clients(clients: int | None, example_number: int) -> None:
-    """Check the option `clients` of a dataset that generates its clients. Raises `OptionError`.
+    """Raise `OptionError` if the option `clients` of a dataset that generates its clients is not an integer above 0.
 
     Args:
         clients: value of the option.
@@ -120,9 +131,15 @@ def check_generated_clients(clients: int | None, example_number: int) -> None:
 
 
 def check_data(raw_data: Raw) -> Raw:
-    """Return the data with float32 inputs and int64 labels, and log a warning that names converted arrays.
+    """Check the arrays of a dataset, and return it with float32 inputs, unless they are integers, and int64 labels.
 
-    Raises `DataError` that names the dataset, what is wrong and where.
+    A warning names the arrays that were converted.
+
+    Args:
+        raw_data: dataset as its loader returned it.
+
+    Raises:
+        DataError: an array has a wrong type, shape or value; the message names the dataset and the array.
     """
     _check_ids(raw_data)
     x, y = _check_part(raw_data, "train", raw_data.train_x, raw_data.train_y)
@@ -145,7 +162,13 @@ def check_data(raw_data: Raw) -> Raw:
 
 
 def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarray, Labels]:  # noqa: ANN401  checked here
-    """Check the inputs and labels of a part (train, test or valid).
+    """Check the inputs and labels of one part of a dataset.
+
+    Args:
+        raw_data: the dataset; all parts must have the sample shape of its training part.
+        part_name: train, test or valid, for messages.
+        x: inputs, [N, ...].
+        y: labels, [N], or [N, positions] if a sample has one class per position.
 
     Returns:
         Inputs as float32, unless they are integers; labels as int64.
@@ -180,7 +203,7 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
 
 
 def _check_ids(raw_data: Raw) -> None:
-    """Check owners, attributes and the number of classes. Raises `DataError`."""
+    """Raise `DataError` for invalid owners, attributes or number of classes in `raw_data`."""
     for name in ID_FIELDS:
         id_array, y = getattr(raw_data, name), raw_data.train_y if name.startswith("train") else raw_data.test_y
         n = len(y) if isinstance(y, np.ndarray) else 0
@@ -203,14 +226,14 @@ def _holds_integers(values: object) -> bool:
 
 
 def _are_rows_equal(x: np.ndarray) -> bool:
-    """Return whether all samples are equal; nine samples are compared first, which is faster."""
+    """Return whether all samples in `x` [N, ...] are equal; nine samples are compared first, which is faster."""
     return bool((x[:9] == x[0]).all()) and all(
         (x[i : i + ROWS_PER_BLOCK] == x[0]).all() for i in range(9, len(x), ROWS_PER_BLOCK)
     )
 
 
 def _find_bad_row(x: np.ndarray) -> int | None:
-    """Return the first row with a feature that is NaN or infinite; None without such a row."""
+    """Return the first row of the inputs `x` [N, ...] with a value that is NaN or infinite; None if there is none."""
     for first_row in range(0, len(x) if x.dtype.kind == "f" else 0, ROWS_PER_BLOCK):
         is_finite_row = (
             np.isfinite(x[first_row : first_row + ROWS_PER_BLOCK])

@@ -38,7 +38,7 @@ LAYOUT = ImageLayout(
 
 @dataclass(frozen=True)
 class Celeba(PeopleImages):
-    """CelebA, with a natural client per celebrity.
+    """CelebA, images of faces in the classes serious and smiling, with a natural client per celebrity.
 
     Attributes:
         attribute: name of a column of booleans, such as Male, that becomes the attribute of samples; None for no

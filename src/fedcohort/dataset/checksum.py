@@ -17,7 +17,7 @@ ROWS_PER_STEP = 4096  # rows that are hashed in one step
 
 
 def compute_checksum(raw_data: Raw) -> str:
-    """Return the checksum of a dataset's arrays as 16 hexadecimal digits."""
+    """Return the checksum of the inputs, labels, owners and attributes in `raw_data` as 16 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=8)
     valid_x, valid_y = ((), ()) if raw_data.valid is None else ((raw_data.valid[0],), (raw_data.valid[1],))
     for x in (raw_data.train_x, raw_data.test_x, *valid_x):

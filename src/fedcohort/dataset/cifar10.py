@@ -26,6 +26,6 @@ LAYOUT = ImageLayout(
 
 
 class Cifar10(SmallImages):
-    """CIFAR-10, from a folder or from the Hugging Face hub."""
+    """CIFAR-10, RGB images of 32 x 32 in 10 classes, from a folder or the Hugging Face hub."""
 
     layout = LAYOUT

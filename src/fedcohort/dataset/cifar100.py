@@ -37,6 +37,6 @@ LAYOUT = ImageLayout(
 
 
 class Cifar100(SmallImages):
-    """CIFAR-100, from a folder or from the Hugging Face hub."""
+    """CIFAR-100, RGB images of 32 x 32 in 100 classes, from a folder or the Hugging Face hub."""
 
     layout = LAYOUT

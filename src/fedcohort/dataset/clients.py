@@ -13,11 +13,11 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Owners:
-    """The natural clients of the rows of two tables.
+    """The natural clients of the rows of a training and a test table.
 
     Attributes:
-        train: the client of each training row, int64 [N], numbered in the sorted order of names; None without a column.
-        test: the client of each test row, int64 [N]; None without a column.
+        train: client of each training row, int64 [N], numbered in the sorted order of names; None without a column.
+        test: client of each test row, int64 [N]; None without a column.
         names: names of the clients in the tables, by number.
     """
 
@@ -27,11 +27,14 @@ class Owners:
 
 
 def read_owners(frames: Sequence[Frame], name: str | None) -> Owners:
-    """Return the clients in the column `name`; no clients if `name` is None. Raises `DataError`.
+    """Return the clients of the rows of a training and a test table.
 
     Args:
         frames: the training table, and possibly the test table, which may lack the column.
-        name: name of the column of clients.
+        name: name of the column of clients; None for data without clients.
+
+    Raises:
+        DataError: the training table lacks the column, or a cell is empty or invalid; the message names its row.
     """
     if name is None:
         return Owners()
@@ -42,10 +45,10 @@ def read_owners(frames: Sequence[Frame], name: str | None) -> Owners:
 
 
 def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str = "client") -> tuple[Ids, list[Any]]:
-    """Return the client of each row, one table after the other, and the names of the clients.
+    """Return the client of each row of several tables, and the names of the clients.
 
     Args:
-        frames: the tables.
+        frames: tables, whose rows the result has one table after the other.
         columns: name of the column of clients in each table.
         cell_noun: what a cell names, such as "client", for messages.
 
@@ -74,10 +77,10 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str
 
 
 def read_name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
-    """Yield a column of names in chunks, as pyarrow arrays of texts, int64 or bool.
+    """Yield a column of client names or labels in chunks, as pyarrow arrays of texts, int64 or bool.
 
     Args:
-        frame: the table.
+        frame: table that has the column.
         name: name of the column.
         cell_noun: what a cell names, such as "client", for messages.
 

@@ -44,11 +44,11 @@ GroupCounts = Int64[np.ndarray, "clients 2 2"]
 
 @dataclass(frozen=True)
 class Cmnist(TableDataset):
-    """Coloured MNIST, with generated clients.
+    """Coloured MNIST, red or green digits in two classes (0-4, 5-9), with generated clients.
 
     Attributes:
         clients: number of natural clients.
-        ci: share of the clients with class imbalance.
+        ci: share of the clients with class imbalance, in [0, 1].
         ai: share of the clients with attribute imbalance; all other clients have spurious correlation.
         share: share of a client's samples that have its dominant class, its dominant colour, or the paired colour.
     """
@@ -70,9 +70,15 @@ class Cmnist(TableDataset):
             raise ranges.range_error("ai", f"at most 1 - ci = {1 - self.ci:.6g}", self.ai)
 
     def load(self, seed: int) -> Raw:
-        """Return float32 [N, 2, 28, 28], 2 classes, 2 attributes, and natural clients without test rows.
+        """Return coloured images as float32 [N, 2, 28, 28] with 2 classes, and the colour (0 or 1) as attribute.
 
-        Raises `DataError`.
+        Training samples have natural clients; the test part belongs to no client.
+
+        Args:
+            seed: seed from which images, clients and colours are drawn.
+
+        Raises:
+            DataError: a table is missing or invalid, or a class has too few images for the number of clients.
         """
         train_frame, test_frame = self.read_frames()
         y, test_y = ((DIGIT_LAYOUT.read_labels(frame) >= 5).astype(np.int64) for frame in (train_frame, test_frame))
@@ -103,8 +109,8 @@ class Cmnist(TableDataset):
         """Return the number of samples by client, class and colour.
 
         Args:
-            class_sizes: number of images of each class.
-            rng: generator of the order of the clients.
+            class_sizes: number of images of class 0 (digits 0-4) and of class 1 (5-9).
+            rng: generator that draws the order of the clients.
         """
         P = self.compute_group_shares()[rng.permutation(self.clients)]
         client_size = int((class_sizes / P.sum((0, 2))).min())
@@ -126,12 +132,12 @@ class Cmnist(TableDataset):
 
 
 def draw_rows(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
-    """Draw the images of each client and colour.
+    """Draw different images for each client, class and colour.
 
     Args:
-        y: class of each image.
-        group_counts: number of images by client, class and colour.
-        rng: generator of the draws.
+        y: class of each image, 0 or 1, int64 [images].
+        group_counts: number of images to draw by client, class and colour.
+        rng: generator that draws the images.
 
     Returns:
         Sorted positions of the drawn images, their clients and their colours, each int64 [rows].
@@ -148,11 +154,11 @@ def draw_rows(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tu
 
 
 def paint_images(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:
-    """Return normalised images whose pixels are in the channel of their colour; the other channel is black.
+    """Return normalised images with the grey values in the channel of their colour; the other channel is black.
 
     Args:
         images: grey images, uint8 [n, 1, 28, 28].
-        colours: the channel of each image, int64 [n].
+        colours: channel of each image, 0 (red) or 1 (green), int64 [n].
     """
     x = np.zeros((len(images), 2, 28, 28), dtype=np.uint8)
     x[np.arange(len(images)), colours] = images[:, 0]

@@ -49,17 +49,19 @@ DECIMAL_COMMA_PATTERN = r"^\s*[+-]?\d*,\d+([eE][+-]?\d+)?\s*$"
 
 
 def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
-    """Read a CSV file.
+    """Read a CSV file as a table.
 
     Args:
         file: path of the file; gzip is recognised by the content.
-        decimal: decimal mark: "point", "comma", or "auto", a comma if columns are not separated by commas.
+        decimal: decimal mark: "point", "comma", or "auto". With "auto" commas are decimal marks in files whose columns
+            other characters separate.
 
     Returns:
-        The `pa.Table`, with inferred types, and notes on the recognised format.
+        A `pa.Table` with inferred types, and notes on the recognised format, such as "decimal commas".
 
     Raises:
-        DataError: the message names the file, and the rows that have too few or too many cells.
+        DataError: the file is no CSV, has another encoding, or has rows of different lengths.
+        OptionError: the file needs more memory than is available.
     """
     file_bytes = file.stat().st_size
     table_text = f"dataset.path: {file} ({file_bytes / 1e9:.1f} GB)"
@@ -90,9 +92,9 @@ def read_csv(file: Path, decimal: str = "auto") -> tuple[Any, list[str]]:
 
 
 def _recognise_format(file: Path) -> tuple[str | None, str, str]:
-    """Return compression ("gzip" or None), encoding and separator of a CSV file.
+    """Return the compression ("gzip" or None), the encoding and the separator of the CSV file `file`.
 
-    Raises `DataError` for other files, and for text in another encoding.
+    Raises `DataError` for a file of another format or encoding.
     """
     compression = None
     try:
@@ -113,12 +115,12 @@ def _recognise_format(file: Path) -> tuple[str | None, str, str]:
 
 
 def check_encoding(file_stream: Any, source: str, encoding: str = "utf-8") -> None:  # noqa: ANN401
-    """Raise `DataError` if a binary stream is not a text in the given encoding.
+    """Raise `DataError` if the bytes of a stream are not text in an encoding; the message names the line.
 
     Args:
-        file_stream: the bytes.
-        source: option and file, for the message.
-        encoding: name of the encoding.
+        file_stream: binary stream, which is read to its end.
+        source: start of the message: the file, possibly after the option that names it.
+        encoding: name of the encoding, as Python names it.
     """
     line_number = 0
     try:
@@ -136,9 +138,13 @@ def check_encoding(file_stream: Any, source: str, encoding: str = "utf-8") -> No
 
 
 def recognise_separator(first_lines: str) -> str:
-    """Return the separator that splits the first lines of a CSV file into the most cells, equally many in each line.
+    """Return the character that separates the columns of a CSV file: a comma, semicolon, tab or bar.
 
-    If no separator splits all lines equally, the header decides; if none splits the header, the result is the comma.
+    It is the character that splits all lines into equally many cells, and into the most. If no character splits the
+    lines equally, it is the one that splits the header into the most cells, or the comma.
+
+    Args:
+        first_lines: the first lines of the file, beginning with the header.
     """
     first_rows = first_lines.splitlines()[:HEAD_LINES]
     best_separator, best_score = ",", (False, 1)
@@ -152,7 +158,12 @@ def recognise_separator(first_lines: str) -> str:
 
 
 def _make_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
-    """Return the error that names the first rows with too few or too many cells."""
+    """Return the error for rows that have more or fewer cells than the header.
+
+    Args:
+        file: the CSV file.
+        bad_rows: pyarrow's descriptions of these rows (`pa.csv.InvalidRow`).
+    """
     more_text = f" ({len(bad_rows) - MAX_LISTED_ROWS} more such rows follow)" if len(bad_rows) > MAX_LISTED_ROWS else ""
     message_start, row_errors = f"dataset.path: {file} can't be read, it is truncated or no csv file", []
     for row in bad_rows[:MAX_LISTED_ROWS]:
@@ -162,10 +173,13 @@ def _make_length_error(file: Path, bad_rows: Sequence[Any]) -> DataError:
 
 
 def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarrow has no types
-    """Convert columns of texts with decimal commas; return the table, and whether a column has changed.
+    """Convert the text columns of a `pa.Table` that hold numbers with decimal commas, such as 0,5.
 
-    A column becomes numbers if all its cells are numbers. If at least half are, it stays a column of texts, with
-    decimal points.
+    A column becomes numbers if all its non-empty cells are numbers. If at least half are, it remains a text column,
+    with decimal points.
+
+    Returns:
+        The table, and whether a column was converted.
     """
     is_changed = False
     for column_number, name in enumerate(table.column_names):

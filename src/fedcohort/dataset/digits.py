@@ -21,8 +21,14 @@ TEST_SHARE = 0.2
 
 @dataclass(frozen=True)
 class Digits(Dataset):
+    """Handwritten digits, 1,797 grey images of 8 x 8 pixels that scikit-learn contains."""
+
     def load(self, seed: int) -> Raw:
-        """Return float32 [N, 1, 8, 8] in [0, 1], 10 classes, no natural clients."""
+        """Return float32 [N, 1, 8, 8] in [0, 1] with 10 classes and without natural clients.
+
+        Args:
+            seed: seed from which the test part is drawn, a fifth of each class.
+        """
         images, y = read_bundled_digits()
         x = (images / 16).astype(np.float32)[:, None]
         train_rows, test_rows = split_stratified(y, new_generator(seed, "digits"))
@@ -31,9 +37,10 @@ class Digits(Dataset):
 
 @cache
 def read_bundled_digits() -> tuple[np.ndarray, Ids]:
-    """Return the images, float64 [1797, 8, 8] in [0, 16], and their classes, as scikit-learn bundles them, read-only.
+    """Return the images that scikit-learn contains, float64 [1797, 8, 8] in [0, 16], and their classes, int64 [1797].
 
-    The file is read once per process and without importing scikit-learn, which takes as long as ten rounds.
+    Both arrays are read-only. The file is read once per process without importing scikit-learn, whose import takes as
+    long as ten rounds.
     """
     file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
     table = np.loadtxt(str(file), delimiter=",")
@@ -44,7 +51,15 @@ def read_bundled_digits() -> tuple[np.ndarray, Ids]:
 
 
 def split_stratified(labels: Ids, rng: np.random.Generator) -> tuple[Ids, Ids]:
-    """Return the sorted positions of training and test samples; a fifth of each class are test samples."""
+    """Draw a fifth of each class as the test part.
+
+    Args:
+        labels: class of each sample, int64 [N].
+        rng: generator that draws the test samples.
+
+    Returns:
+        Sorted positions of the training samples, and of the test samples, each int64.
+    """
     is_test = np.zeros(len(labels), dtype=bool)
     for c in np.unique(labels):
         class_rows = rng.permutation(np.flatnonzero(labels == c))

@@ -46,10 +46,10 @@ SPLITS_BY_KIND = {  # classes, and images for training and for the test
 
 @dataclass(frozen=True)
 class Emnist(ImageTables):
-    """EMNIST, images of letters and digits.
+    """EMNIST, grey images of 28 x 28 of handwritten letters and digits.
 
     Attributes:
-        kind: variant of EMNIST that the files hold; it sets the classes and the original numbers of images.
+        kind: variant of EMNIST that the files hold, such as "balanced"; the module lists all with their classes.
     """
 
     name, column_names = "emnist", (IMAGE_COLUMNS, LABEL_COLUMNS)
@@ -84,6 +84,6 @@ class Emnist(ImageTables):
 
 
 def _labels_start_at_one(frame: Frame) -> bool:
-    """Return whether the labels of a table are numbers without a 0, as EMNIST numbers letters."""
+    """Return whether the labels in the table `frame` are numbers of at least 1, as EMNIST numbers letters."""
     column = frame.read_full_column(find_column(frame, *LABEL_COLUMNS))
     return arrow_columns.is_number(column.type) and arrow_columns.to_numbers(column).min() >= 1

@@ -25,6 +25,6 @@ LAYOUT = ImageLayout(
 
 
 class FashionMnist(SmallImages):
-    """Fashion-MNIST, from a folder or from the Hugging Face hub."""
+    """Fashion-MNIST, grey images of 28 x 28 of clothes in 10 classes, from a folder or the Hugging Face hub."""
 
     layout = LAYOUT

@@ -37,6 +37,6 @@ LAYOUT = ImageLayout(
 
 
 class Femnist(PeopleImages):
-    """FEMNIST: images [N, 1, 28, 28], 62 classes, a natural client per writer."""
+    """FEMNIST, grey images of 28 x 28 of handwritten digits and letters, 62 classes, a natural client per writer."""
 
     layout, client = LAYOUT, ("writer_id", "client")

@@ -19,15 +19,15 @@ TABLE_SUFFIXES = (".parquet", ".csv")
 
 
 def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") -> Frame:
-    """Read one Parquet or CSV file, or a folder of Parquet files.
+    """Read a table from a Parquet or CSV file, or from a folder of Parquet files.
 
     Args:
         file: path of the file or folder.
-        decimal: decimal mark of CSV files: "point", "comma", or "auto".
+        decimal: decimal mark of CSV files: "point", "comma", or "auto" to recognise it.
         option: option that names the file, for messages.
 
     Raises:
-        DataError: the file is not a table with at least one row.
+        DataError: the file can't be read, or has no row.
     """
     is_parquet = file.suffix == ".parquet" or file.is_dir()
     try:
@@ -42,10 +42,17 @@ def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") 
 
 
 def _check_header(file: Path, names: list[str]) -> list[str]:
-    """Return a note if half or more of the column names are numbers; the names 0, 1, 2, ... of pandas get no note.
+    """Return notes on suspicious column names of a CSV file: one if half or more of them are numbers, else [].
+
+    The names 0, 1, 2, ..., as pandas numbers columns, get no note.
+
+    Args:
+        file: the CSV file, for messages.
+        names: column names in the file's first line.
 
     Raises:
-        DataError: all names are numbers, so that the file has no header; two names are equal; spaces separate columns.
+        DataError: all other names are numbers, so that the file has no header; two names are equal; spaces separate
+            columns.
     """
     check_distinct_names(file, names)
     if len(names) == 1 and " " in names[0]:
@@ -66,7 +73,16 @@ def release_memory() -> None:
 
 
 def read_part(path: str, part_name: str, option: str = "dataset.path") -> Frame:
-    """Read the table `part_name` (train, test) of the folder `path`. Raises `DataError` if there is no such table."""
+    """Read the table of one part of a dataset.
+
+    Args:
+        path: path of the folder that holds the parts.
+        part_name: name of the part, such as train or test.
+        option: option that names the folder, for messages.
+
+    Raises:
+        DataError: the folder has no table of this part, or the table can't be read.
+    """
     if (file := find_part(path, part_name, option)) is None:
         folder_content = list_folder(expand_home(path))
         raise DataError(f"{option}={path} needs {part_name}.parquet or {part_name}.csv; it holds {folder_content}")
@@ -74,13 +90,13 @@ def read_part(path: str, part_name: str, option: str = "dataset.path") -> Frame:
 
 
 def list_folder(folder: Path) -> str:
-    """Return the names of a folder's files in one line."""
+    """Return the names of the first 12 files and folders in `folder`, joined by commas; "nothing" if it is empty."""
     names = sorted(path.name for path in folder.iterdir())
     return ", ".join([*names[:12], *(["..."] if names[12:] else [])]) or "nothing"
 
 
 def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path | None:
-    """Return the file of a part in the folder `path`; None if there is no such file.
+    """Return the file of one part of a dataset; None if the folder has no such file.
 
     Args:
         path: path of the folder.
@@ -102,7 +118,15 @@ def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path |
 
 
 def check_folder(path: str, option: str = "dataset.path") -> Path:
-    """Return the folder at a path that a user typed. Raises `DataError` if it is no folder, or can't be read."""
+    """Return the folder at a path that a user typed.
+
+    Args:
+        path: path of the folder; `~` is the home folder.
+        option: option that names the folder, for messages.
+
+    Raises:
+        DataError: the path leads to no folder, or the folder can't be read.
+    """
     try:
         folder = expand_home(path)
         is_folder = folder.is_dir()

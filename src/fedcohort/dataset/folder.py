@@ -31,10 +31,14 @@ class Folder(TableOptions, Dataset):
     """A user's own dataset: a table of samples, a folder of tables or a folder of images."""
 
     def load(self, seed: int) -> Raw:
-        """Return float32 inputs [N, *shape], or images of bytes; only a test part is drawn.
+        """Return inputs as float32 [N, *shape], or images as uint8 [N, channels, height, width].
+
+        Args:
+            seed: seed from which the test part is drawn, if `test_share` is set.
 
         Raises:
-            DataError: that names file, column and row of each problem.
+            DataError: a file can't be read, or values are invalid; the message names file, column and row of each
+                problem.
         """
         raw_data = TableLoader(self, seed).load()
         release_memory()

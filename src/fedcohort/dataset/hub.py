@@ -25,12 +25,12 @@ OFFLINE_REMEDY = "without a network set dataset.path to a folder that holds trai
 
 
 def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequence[str] = ()) -> list[Frame]:
-    """Return splits of a dataset of the hub as tables.
+    """Return splits of a dataset on the Hugging Face hub as tables, in the order of their names in the arguments.
 
     Args:
-        name: value of the option `dataset.hub`.
+        name: value of the option `dataset.hub`, such as user/data:configuration@revision.
         required_splits: names of the splits that the dataset must have.
-        optional_splits: names of the splits that are returned, too, if the dataset has them.
+        optional_splits: names of the splits that are added to the result if the dataset has them.
 
     Raises:
         DataError: the dataset can't be loaded, or lacks a required split.
@@ -63,9 +63,12 @@ def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequ
 
 
 def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
-    """Return the commit of the hub from which a split was read; "" if the `datasets` library did not store it.
+    """Return the commit of the hub from which a split was read; "" if the `datasets` library did not store the commit.
 
     The library stores the commit in the addresses of its downloads, or in the name of its cache folder.
+
+    Args:
+        split: a `datasets.Dataset`.
     """
     file_addresses = [*(split.info.download_checksums or {}), *(file["filename"] for file in split.cache_files)]
     commits_of_addresses = [COMMIT_PATTERN.findall(address.replace(os.sep, "/")) for address in file_addresses]
@@ -73,7 +76,7 @@ def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
 
 
 def check_network() -> str:
-    """Return the reason why the hub can't be reached; "" if it answers a request, also with an error."""
+    """Return why the Hugging Face hub can't be reached; "" if its server answers, also if it answers with an error."""
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=CONNECTION_TIMEOUT_S).close()

@@ -58,23 +58,25 @@ class ImageLayout:
     pool_sizes: tuple[int, int] = (0, 0)
 
     def read_labels(self, frame: Frame) -> Ids:
-        """Return the class of each row, int64 [rows]. Raises `DataError`."""
+        """Return the class of each row of the table `frame`, int64 [rows].
+
+        Raises `DataError` if the column of labels is missing, or a label is no class.
+        """
         return read_classes(frame, find_column(frame, *self.label_columns), self.classes)
 
     def read_images(self, frames: Sequence[Frame], rows: Ids | None = None) -> UInt8[np.ndarray, "n c h w"]:
-        """Return the images of several tables, one table after the other.
+        """Return the images in the tables `frames`, one table after the other, as uint8 [n, channels, height, width].
 
-        Args:
-            frames: the tables.
-            rows: sorted positions of the images to read, among the rows of all tables; None for all rows.
-
-        Raises:
-            DataError: a cell is no image; the message names the row.
+        If `rows` is set, only the images at these sorted positions among the rows of all tables are read. Raises
+        `DataError` if a cell is no image, and `OptionError` if the images need more memory than is available.
         """
         return read_images(frames, self.image_columns, self.image_format, rows)
 
     def load(self, frames: Sequence[Frame], pixels: str) -> Raw:
-        """Return a training and a test table as a dataset without clients and attributes. Raises `DataError`."""
+        """Return the training table and the test table in `frames` as a dataset without clients and attributes.
+
+        `pixels` is the type of pixels in memory, as in `make_raw`. Raises `DataError` for an invalid image or label.
+        """
         labels = [self.read_labels(frame) for frame in frames]
         images = [self.read_images([frame]) for frame in frames]
         release_memory()
@@ -87,8 +89,8 @@ class ImageLayout:
         """Return images and labels of both parts as a dataset without clients and attributes.
 
         Args:
-            train: images, uint8, and labels of the training part.
-            test: images, uint8, and labels of the test part.
+            train: images, uint8 [n, channels, height, width], and labels, int64 [n], of the training part.
+            test: images and labels of the test part, as in `train`.
             pixels: type of pixels in memory: "float32", "uint8", or "auto", uint8 if float32 takes more than 2 GB.
             more_notes: further notes for the start-up table.
 
@@ -138,7 +140,7 @@ class ImageTables(TableDataset):
 
 
 class SmallImages(ImageTables):
-    """A dataset of images with a training and a test table and without clients; `layout` describes it."""
+    """A dataset of images with a training and a test table and without clients, which `layout` describes."""
 
     layout: ClassVar[ImageLayout]
 
@@ -146,23 +148,27 @@ class SmallImages(ImageTables):
         cls.name, cls.column_names = cls.layout.name, (cls.layout.image_columns, cls.layout.label_columns)
 
     def load(self, seed: int) -> Raw:
-        """Return images [N, channels, height, width] and classes; nothing is drawn. Raises `DataError`."""
+        """Return images [N, channels, height, width] and their classes [N]; `seed` has no effect.
+
+        Raises `DataError`.
+        """
         return self.layout.load(self.read_frames(), self.pixels)
 
 
 def read_images(
     frames: Sequence[Frame], names: Sequence[str], image_format: ImageFormat, rows: Ids | None = None
 ) -> UInt8[np.ndarray, "n c h w"]:
-    """Return the images of tables one after the other.
+    """Return the images in a column of tables, one table after the other, as uint8 [n, channels, height, width].
 
     Args:
         frames: the tables.
         names: possible names of the column of images.
         image_format: the format of the result.
-        rows: sorted positions among the rows of all tables, of the images to decode; None for all.
+        rows: sorted positions of the images to read, among the rows of all tables; None for all rows.
 
     Raises:
         DataError: a cell is no image; the message names the row.
+        OptionError: the images need more memory than is available.
     """
     row_counts = [frame.table.num_rows for frame in frames]
     rows = np.arange(sum(row_counts)) if rows is None else rows
@@ -190,7 +196,7 @@ def read_images(
 
 
 def _find_white_value(frame: Frame, name: str) -> int:
-    """Return the value of white in a column of lists: 1 if no number of the column is larger, else 255."""
+    """Return the number for white in the column `name` of lists: 1 if no number is larger, else 255."""
     for _, chunk in frame.chunks(name):
         chunk = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         while arrow_columns.is_list(chunk.type):
@@ -205,7 +211,7 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value:
     """Return a column of lists of numbers as images, uint8 [rows, channels, height, width].
 
     Args:
-        frame: the table.
+        frame: table that has the column.
         name: name of the column.
         image_format: shape of an image.
         white_value: number that stands for white, 1 or 255.
@@ -229,11 +235,9 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value:
 
 
 def to_pixels(values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers as pixels, uint8, and whether each number is invalid, bool.
+    """Return numbers as pixels, uint8, and whether each number is invalid, bool, both with the shape of `values`.
 
-    Args:
-        values: numbers from 0 (black) to `white_value`.
-        white_value: number that stands for white, 1 or 255.
+    The numbers are in [0, white_value], where 0 is black, and `white_value` is 1 or 255.
     """
     rounded_pixels = np.rint(values * (255 // white_value))
     is_wrong_value = (

@@ -45,7 +45,7 @@ class ImageFormat:
     margin: int = 0
 
     def convert(self, image: "Image.Image") -> "Image.Image":
-        """Return the image in the mode and size of `shape`."""
+        """Return an image of Pillow in the mode (grey or RGB) of `shape`, and with `resize` in its size."""
         from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
         image = image.convert("L" if self.shape[0] == 1 else "RGB")
@@ -58,7 +58,7 @@ class ImageFormat:
 
 
 def holds_images(data_type: pa.DataType) -> bool:
-    """Return whether a column of this type holds encoded images."""
+    """Return whether a column of type `data_type` holds encoded images, structs with a field `bytes`."""
     if not pa.types.is_struct(data_type) or (field_index := data_type.get_field_index("bytes")) < 0:
         return False
     cell_type = data_type.field(field_index).type
@@ -98,7 +98,7 @@ def read_chunk(frame: "Frame", name: str, chunk: pa.Array, chunk_start: int, sha
     """Return encoded images of adjacent rows as uint8 [rows, channels, height, width].
 
     Args:
-        frame: the table.
+        frame: the table, for its number of rows and for messages.
         name: name of the column.
         chunk: the encoded images.
         chunk_start: row of the first of these images in the table.
@@ -125,7 +125,7 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
     """Return an encoded image as uint8 [channels, height, width].
 
     Args:
-        image_bytes: bytes of the image file.
+        image_bytes: content of the image file; None or b"" for an empty cell.
         image_format: format into which the image is converted; None for grey or RGB in the image's own size.
 
     Raises:
@@ -160,7 +160,7 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
 
 
 def rotate_upright(image: "Image.Image") -> "Image.Image":
-    """Return the image rotated upright by its EXIF orientation; an unreadable orientation is ignored."""
+    """Return an image of Pillow rotated by the orientation that its camera stored (EXIF), if that can be read."""
     from PIL import ImageOps  # noqa: PLC0415 - only where a column holds images
 
     try:

@@ -50,7 +50,7 @@ class Labels:
 
 
 def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> Labels:
-    """Return the labels of all tables.
+    """Return the labels of several tables, as numbers from 0.
 
     Args:
         frames: the tables, the training table first.
@@ -58,7 +58,7 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
         n_classes: number of classes; None to count the classes in the tables.
 
     Raises:
-        DataError: a label is invalid; problems of several tables are raised together.
+        DataError: a label is invalid, or has no training sample; problems of several tables are raised together.
     """
     label_columns, problems = [], Problems()
     for frame in frames:
@@ -77,7 +77,14 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
 
 
 def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Return labels that are whole numbers. Raises `DataError` for a number that is no class."""
+    """Return labels that are whole numbers. Raises `DataError` for a number that is no class.
+
+    Args:
+        frames: the tables, the training table first.
+        name: name of the column of labels.
+        label_columns: labels of each table, integers [rows].
+        n_classes: number of classes; None to count the classes in the tables.
+    """
     max_label = (n_classes or MAX_CLASSES) - 1
     for frame, values in zip(frames, label_columns, strict=True):
         is_wrong = (values < 0) | (values > max_label)
@@ -91,7 +98,10 @@ def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.nda
 
 
 def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Return labels that are texts, numbered in sorted order. Raises `DataError` for too many different labels."""
+    """Return the number of each label in the sorted order of these texts. Raises `DataError` for too many classes.
+
+    The arguments are those of `_check_labels`, with texts in `label_columns`.
+    """
     label_texts = np.concatenate(label_columns)
     stripped_texts = np.char.strip(label_texts)
     values, label_numbers = np.unique(stripped_texts, return_inverse=True)
@@ -109,13 +119,13 @@ def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndar
 
 
 def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[Ids], names: Sequence[str]) -> None:
-    """Raise `DataError` for labels that no training row has, a single class, and numbers that no row has.
+    """Raise `DataError` if a test label has no training row, if there is one class, or if a class has no training row.
 
     Args:
         frames: the tables, the training table first.
         name: name of the column of labels.
-        labels_by_part: labels of each table.
-        names: names of all classes.
+        labels_by_part: labels of each table, int64 [rows].
+        names: names of all classes, by number.
     """
     n_classes = len(names)
     remedy = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
@@ -136,7 +146,10 @@ def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[
 
 
 def _read_label_column(frame: Frame, name: str) -> np.ndarray:
-    """Return a column of labels as integers, or as texts (dtype U) if it holds texts."""
+    """Return the labels in the column `name` of a table, int64 [rows], or as texts [rows] if the column holds texts.
+
+    Raises `DataError` if half or more of the texts are whole numbers, but not all.
+    """
     column = _read_label_cells(frame, name)
     if not arrow_columns.is_text(column.type):
         return np.asarray(column).astype(np.int64)
@@ -149,13 +162,13 @@ def _read_label_column(frame: Frame, name: str) -> np.ndarray:
 
 
 def _parse_whole_numbers(values: np.ndarray) -> np.ndarray:
-    """Return whole numbers, int64, if all labels are texts of such numbers; other labels unchanged."""
+    """Return texts [n] that are all whole numbers as int64 [n]; other labels are returned unchanged."""
     are_whole = values.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, text) for text in np.unique(values))
     return values.astype(np.int64) if are_whole else values
 
 
 def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether texts are the numbers 0, 1, 2, ... (or numbers below n_classes), each with a single spelling."""
+    """Return whether the texts `label_texts` [n] are all numbers 0, 1, 2, ... in one spelling, or below `n_classes`."""
     spellings = np.unique(label_texts)
     class_numbers = np.unique(_parse_whole_numbers(spellings))
     are_whole = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)
@@ -163,11 +176,11 @@ def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
 
 
 def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
-    """Return the class of each row, int64 [rows].
+    """Return the class of each row of a table whose classes are known, int64 [rows].
 
     Args:
-        frame: the table.
-        name: the column of numbers or texts.
+        frame: table that has the column.
+        name: name of the column of class numbers or class names.
         classes: names of the classes, in the order of their numbers.
 
     Raises:
@@ -187,16 +200,21 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
 
 
 def _read_label_cells(frame: Frame, name: str) -> pa.ChunkedArray:
-    """Return a column of texts, whole numbers or booleans. Raises `DataError` for other cells, by row."""
+    """Return a table's column `name` of texts, whole numbers or booleans. Raises `DataError` for other cells."""
     frame.read_full_column(name)
     return pa.chunked_array(list(read_name_chunks(frame, name, "label")))
 
 
 def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
-    """Return a map from the class numbers of a file to those of the dataset, int64 [classes].
+    """Return the dataset's number of each class by its number in a file, int64 [classes].
 
-    Names that `classes` does not contain are ignored if the numbers of all other names agree. A warning shows both
-    lists if no name is in `classes`, since the numbers may mean something else.
+    A file of the Hugging Face hub may store the names of its classes. Names that `classes` does not contain are ignored
+    if the numbers of all other names agree. A warning shows both lists if no name is in `classes`.
+
+    Args:
+        frame: table whose metadata may hold the names.
+        name: name of the column of labels.
+        classes: the dataset's names of the classes, by number.
 
     Raises:
         DataError: a name belongs to another number, and the numbers can't be mapped.
@@ -224,5 +242,5 @@ def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
 
 
 def _fold_name(text: str) -> str:
-    """Return a name without case, spaces and signs, so that `T - shirt / top` and `T-shirt/top` are equal."""
+    """Return the name `text` in lower case without spaces and signs: `tshirttop` for `T-shirt / top`."""
     return "".join(character for character in text if character.isalnum()).casefold()

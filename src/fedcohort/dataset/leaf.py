@@ -41,11 +41,11 @@ class Division:
     """The rows of the training and of the test part, and their clients.
 
     Attributes:
-        train_rows: sorted positions of training rows among all rows, int64.
-        test_rows: sorted positions of test rows, int64.
-        train_owner: client of each training row, counted from 0 in the order of ids, int64.
-        test_owner: client of each test row; people with test rows only are numbered after the clients. None if no
-            client has test rows.
+        train_rows: sorted positions of training rows among all rows, int64 [n_train].
+        test_rows: sorted positions of test rows, int64 [n_test].
+        train_owner: client of each training row, counted from 0 in the order of ids, int64 [n_train].
+        test_owner: client of each test row, int64 [n_test]; people with test rows only are numbered after the clients.
+            None if no client has test rows.
         people_note: number of people, and what was left out, for the start-up table.
     """
 
@@ -57,7 +57,7 @@ class Division:
 
     @property
     def client_fields(self) -> dict[str, Any]:
-        """The fields of `Raw` that describe the clients."""
+        """Values of the fields of `Raw` that describe the clients, by name."""
         return {"train_owner": self.train_owner, "test_owner": self.test_owner, "pooled_test": self.test_owner is None}
 
 
@@ -70,8 +70,8 @@ class LeafDataset(TableDataset):
         hub_parts: parts of the dataset on the hub; a folder must have the first.
         test: test part: a tenth of each person's samples ("sample"), all samples of a tenth of the people ("user"), or
             the part of the files ("given").
-        users: share of the samples that is used, person by person in a random order.
-        least: people with fewer samples are left out.
+        users: share of the samples that is used, in (0, 1], person by person in a random order.
+        least: smallest number of samples of a person; people with fewer are left out.
     """
 
     client: ClassVar[Sequence[str]]
@@ -141,15 +141,18 @@ class LeafDataset(TableDataset):
         return Division(train_rows, test_rows, client_of_person[owner[train_rows]], test_owner, people_note)
 
     def compare_with_original(self, *counts: tuple[str, int, int]) -> list[str]:
-        """Return notes on how a pool differs from that of the original dataset; [] with test=given, which skips parts.
+        """Return notes on how the data of all parts differ from the original dataset; [] with test=given.
 
         Args:
-            counts: for each comparison a noun, the number in the pool, and the original's number.
+            counts: for each comparison a noun such as "images", the number in the data, and the original's number.
         """
         return [] if self.test == "given" else [note for count in counts for note in compare_counts(*count)]
 
     def pool_frames(self) -> list[Frame]:
-        """Return the tables that the rules divide; with test=given only those of training and test."""
+        """Return the tables of all parts, whose rows are divided again; with test=given those of training and test.
+
+        Raises `DataError` if a table is missing or can't be read.
+        """
         if self.test == "given":
             return self.read_frames()
         if self.path is None:
@@ -158,7 +161,10 @@ class LeafDataset(TableDataset):
         return self.read_frames(("train", *other_parts))
 
     def read_people(self, frames: Sequence[Frame]) -> Ids:
-        """Return the person of each row, one table after the other, numbered in the sorted order of ids; int64 [N]."""
+        """Return the person of each row of the tables `frames`, one table after the other, int64 [N].
+
+        People are numbered in the sorted order of their ids. Raises `DataError` for an empty or invalid id.
+        """
         return read_clients(frames, [find_column(frame, *self.client) for frame in frames])[0]
 
 
@@ -167,7 +173,7 @@ class PeopleImages(ImageTables, LeafDataset):
     """A dataset of images with a natural client per person.
 
     Attributes:
-        layout: columns, classes and format of the images; `layout.pool` has the original numbers of images and people.
+        layout: columns, classes and format of the images, and the original numbers of images and people.
     """
 
     layout: ClassVar[ImageLayout]
@@ -176,9 +182,15 @@ class PeopleImages(ImageTables, LeafDataset):
         cls.name, cls.column_names = cls.layout.name, (cls.layout.image_columns, cls.layout.label_columns, cls.client)
 
     def load(self, seed: int) -> Raw:
-        """Return images, classes and natural clients; the division is drawn. Raises `DataError`.
+        """Return images [N, channels, height, width], their classes [N] and natural clients.
 
         Images of rows that are left out aren't decoded.
+
+        Args:
+            seed: seed from which the training and the test part are drawn.
+
+        Raises:
+            DataError: a table is missing or damaged, has other columns, or no training or test sample remains.
         """
         frames = self.pool_frames()
         labels = np.concatenate([self.layout.read_labels(frame) for frame in frames])
@@ -201,12 +213,14 @@ class PeopleImages(ImageTables, LeafDataset):
 
 
 def subsample_people(owner_of_sample: Ids, kept_share: float, rng: np.random.Generator) -> Ids:
-    """Return sorted positions of a share of the rows, people in a random order, the last one in part.
+    """Draw people until they have a share of the rows, and return the sorted positions of their rows, int64.
+
+    Of the last person some rows are drawn, so that the number of rows is exact.
 
     Args:
-        owner_of_sample: person of each row.
-        kept_share: share of the rows to return.
-        rng: generator of the order.
+        owner_of_sample: person of each row, int64 [N] from 0.
+        kept_share: share of the rows to return, in (0, 1].
+        rng: generator that draws people and rows.
     """
     person_rank = np.argsort(rng.permutation(owner_of_sample.max() + 1))
     shuffled_rows = rng.permutation(len(owner_of_sample))

@@ -16,15 +16,20 @@ if TYPE_CHECKING:
 def read_chunk(
     frame: "Frame", name: str, chunk: pa.Array, first_row: int, image_shape: tuple[int, ...], allow_missing: bool
 ) -> np.ndarray:
-    """Return a chunk of lists or images, none of which is empty, as an array.
+    """Return adjacent cells of a column of lists or images, none of which is empty, as an array [rows, ...].
+
+    Lists of integers keep their type, other lists are float32, and images are uint8 [rows, channels, height, width].
 
     Args:
-        frame: the table.
+        frame: the table, for messages.
         name: name of the column.
         chunk: cells of adjacent rows.
         first_row: row of the first of these cells.
-        image_shape: shape of the images in the chunks before; () if there are none.
+        image_shape: shape of the images in earlier chunks of the column; () if there are none.
         allow_missing: whether a missing number becomes NaN; otherwise it is an error.
+
+    Raises:
+        DataError: a cell holds no list of numbers, or lists have different lengths.
     """
     if images.holds_images(chunk.type):
         return images.read_chunk(frame, name, chunk, first_row, image_shape)
@@ -50,7 +55,7 @@ def _check_list_length(frame: "Frame", name: str, list_array: pa.Array, lists_pe
     """Return the length of all lists in `list_array`. Raises `DataError` if the lengths differ.
 
     Args:
-        frame: the table.
+        frame: the table, for messages.
         name: name of the column.
         list_array: lists of adjacent rows.
         lists_per_row: number of lists in each row.

@@ -30,7 +30,7 @@ def list_names(names: Sequence[str], max_entries: int = MAX_NAMES) -> str:
 
 
 def _is_next_number(previous_name: str, name: str) -> bool:
-    """Return whether `name` is `previous_name` with its number increased by one, as in x7 and x8."""
+    """Return whether `name` is `previous_name` with the number at its end increased by one, as in x7 and x8."""
     previous_match, next_match = (
         re.fullmatch(r"(.*?)(\d{1,9})", numbered_name) for numbered_name in (previous_name, name)
     )
@@ -43,7 +43,13 @@ def _is_next_number(previous_name: str, name: str) -> bool:
 
 
 def compare_counts(noun: str, count: int, original_count: int) -> list[str]:
-    """Return the note `3 training images, 7 fewer than the original's 10` in a list; [] if the counts are equal."""
+    """Return a note such as `3 training images, 7 fewer than the original's 10` in a list; [] if the counts are equal.
+
+    Args:
+        noun: what is counted, such as "training images".
+        count: number in the data at hand.
+        original_count: number in the original dataset.
+    """
     if count == original_count:
         return []
     comparative = "fewer" if count < original_count else "more"
@@ -64,7 +70,11 @@ class TableProblem(DataError):
 
 
 class SeveralProblems(DataError):
-    """An error that lists several problems, one line per problem, and then each remedy once."""
+    """An error that lists several problems, one line per problem, and then each remedy once.
+
+    Attributes:
+        problems: the errors that were combined.
+    """
 
     def __init__(self, problems: Sequence[DataError], general_remedy: str = "") -> None:
         self.problems = tuple(problems)
@@ -78,34 +88,46 @@ class SeveralProblems(DataError):
 
 
 class Problems:
-    """A list of the problems that independent steps report; `raise_all` raises them together."""
+    """A list to which independent checks add their errors, so that one error can report all of them.
+
+    Attributes:
+        errors: the errors, by message.
+    """
 
     def __init__(self, general_remedy: str = "") -> None:
-        """Start with an empty list. general_remedy: the last line of messages with several problems."""
+        """Start with an empty list.
+
+        Args:
+            general_remedy: last line of a message with several problems; empty for none.
+        """
         self.errors: dict[str, DataError] = {}
         self._advice = general_remedy
 
     @contextmanager
     def collect(self) -> Iterator[None]:
-        """Add a `DataError` of the block to the list instead of raising it."""
+        """Return a context manager that adds a `DataError` of its block to the list instead of raising it."""
         try:
             yield
         except DataError as error:
             self.add(error)
 
     def add(self, error: DataError) -> None:
-        """Add an error to the list; equal messages count once."""
+        """Add `error` to the list, or each problem of a `SeveralProblems`; equal messages count once."""
         for problem in error.problems if isinstance(error, SeveralProblems) else [error]:
             self.errors[str(problem)] = problem
 
     def raise_all(self) -> None:
-        """Raise the error if there is one, and `SeveralProblems` if there are several."""
+        """Raise the error in the list, or `SeveralProblems` if it holds several; do nothing if it is empty."""
         errors = list(self.errors.values())
         if errors:
             raise errors[0] if len(errors) == 1 else SeveralProblems(errors, self._advice)
 
 
 def count_more(is_wrong_row: np.ndarray) -> str:
-    """Return ` (and 3 more rows)` for the rows after the first where `is_wrong_row`, bool [n]; "" if there are none."""
+    """Return ` (and 3 more rows)`, the number of wrong rows after the first; "" if there are none.
+
+    Args:
+        is_wrong_row: whether each row is wrong, bool [n].
+    """
     n_further_rows = int(np.count_nonzero(is_wrong_row)) - 1
     return f" (and {n_further_rows:,} more row{'s' * (n_further_rows > 1)})" if n_further_rows > 0 else ""

@@ -25,6 +25,6 @@ LAYOUT = ImageLayout(
 
 
 class Mnist(SmallImages):
-    """MNIST, from a folder or from the Hugging Face hub."""
+    """MNIST, grey images of 28 x 28 of handwritten digits, from a folder or the Hugging Face hub."""
 
     layout = LAYOUT

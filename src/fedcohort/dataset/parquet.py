@@ -24,7 +24,12 @@ PARQUET_FORMAT = ds.ParquetFileFormat(  # pre_buffer would keep the bytes of a w
 
 
 def make_read_error(file: Path, error: Exception) -> DataError:
-    """Return the error for a file whose content does not have the format of its suffix."""
+    """Return the error for a table that can't be read, with the reason.
+
+    Args:
+        file: path of the table.
+        error: error that pyarrow raised.
+    """
     if isinstance(error, MemoryError):
         file_gb = file.stat().st_size / 1e9
         return DataError(f"dataset.path: {file} ({file_gb:.3f} GB) needs more memory than is available: use fewer rows")
@@ -33,7 +38,12 @@ def make_read_error(file: Path, error: Exception) -> DataError:
 
 
 def check_distinct_names(file: Path, names: Sequence[str]) -> None:
-    """Raise `DataError` if two columns of a file have the same name."""
+    """Raise `DataError` if two columns of `file` have the same name.
+
+    Args:
+        file: path of the table, for the message.
+        names: names of its columns.
+    """
     if repeats := [name for name in names if names.count(name) > 1]:
         raise DataError(f"dataset.path: {file} has {names.count(repeats[0])} columns called {repeats[0]!r}")
 
@@ -45,14 +55,23 @@ def list_parquet(folder: Path) -> list[Path]:
 
 
 class StoredTable:
-    """A table in a Parquet file, or in a folder of Parquet files, with the methods of a `pa.Table` that `Frame` uses.
+    """A table in Parquet files whose columns are read on access, with the methods of a `pa.Table` that `Frame` uses.
 
-    Raises:
-        DataError: a file can't be read, or the files of a folder have different columns.
+    Attributes:
+        schema: names and types of the columns.
+        column_names: names of the columns.
+        num_rows: number of rows in all files.
     """
 
     def __init__(self, path: Path) -> None:
-        """Open the file, or the files of the folder."""
+        """Open a table without reading its rows.
+
+        Args:
+            path: a Parquet file, or a folder of Parquet files with the same columns.
+
+        Raises:
+            DataError: a file can't be read, or the files have different columns.
+        """
         self._folder, self._files = path, list_parquet(path) if path.is_dir() else [path]
         file, file_paths = self._files[0], [str(file) for file in self._files]
         try:
@@ -72,14 +91,21 @@ class StoredTable:
         self.num_rows: int = self._ends[-1]
 
     def locate_row(self, row: int) -> tuple[str, int]:
-        """Return the file that holds a row, as an addition to the folder's name, and the row's number in this file."""
+        """Return where a row of the table is stored.
+
+        Args:
+            row: number of the row, from 0.
+
+        Returns:
+            The file as "/" and its path in the folder, "" for a table of one file; and the row's number in this file.
+        """
         file = bisect_right(self._ends, row)
         if self._files[file] == self._folder:
             return "", row
         return f"/{self._files[file].relative_to(self._folder)}", row - (self._ends[file - 1] if file else 0)
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return a column; dictionary-encoded values are decoded.
+        """Return the column `name` with all its rows; dictionary-encoded values are decoded.
 
         Raises:
             DataError: a part of the column can't be read.
@@ -91,7 +117,7 @@ class StoredTable:
 
     @cached_property
     def _encoded_bytes(self) -> Counter[str]:
-        """The uncompressed bytes of each column by name, a lower bound of its size in memory."""
+        """Uncompressed bytes of each column by name, a lower bound of its size in memory."""
         bytes_by_column = Counter[str]()
         for fragment in self._fragments:
             row_groups = [fragment.metadata.row_group(i) for i in range(fragment.metadata.num_row_groups)]
@@ -101,11 +127,14 @@ class StoredTable:
 
     @cached_property
     def _row_groups(self) -> list[list[Any]]:
-        """The row groups of each Parquet file."""
+        """Row groups of each Parquet file, as fragments of pyarrow."""
         return [fragment.split_by_row_group() for fragment in self._fragments]
 
     def chunks(self, name: str) -> Iterator[pa.Array]:
-        """Yield a column in chunks, row group by row group; a single row group is in memory at a time."""
+        """Yield the column `name` in arrays of adjacent rows; a single row group is in memory at a time.
+
+        Raises `DataError` if a part of the column can't be read.
+        """
         schema = pa.schema([self.schema.field(name)])
         data_type = find_value_type(schema.field(name).type)
         for file_number, file in enumerate(self._files):
@@ -116,11 +145,11 @@ class StoredTable:
                 raise make_read_error(file, error) from error
 
     def take(self, rows: pa.Array) -> pa.Table:
-        """Return the given rows of all columns as a `pa.Table`."""
+        """Return the rows at the positions `rows`, with all columns, as a `pa.Table`."""
         columns = {name: self.column(name).take(rows) for name in self.column_names}
         return pa.table(columns, metadata=self.schema.metadata)
 
 
 def find_value_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of a column's values, also for a dictionary-encoded column."""
+    """Return the type of a column's values: of a dictionary-encoded `data_type` the type of its dictionary."""
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

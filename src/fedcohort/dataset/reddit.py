@@ -68,9 +68,13 @@ class Reddit(leaf.LeafDataset):
         ranges.integer("vocabulary", self.vocabulary, "[3, 1e9]")
 
     def load(self, seed: int) -> Raw:
-        """Return tokens [N, T] as int16 (int32 for large vocabularies), labels [N, T] and natural clients.
+        """Return tokens [N, T] as int16 (int32 for large vocabularies), their targets [N, T], and natural clients.
 
-        Raises `DataError`.
+        Args:
+            seed: seed of the order of users, from which the share `users` is taken.
+
+        Raises:
+            DataError: a table is missing, or a row is invalid; the message names the row.
         """
         train_frame, test_frame, vocabulary_frame = self.read_frames(("train", "test", "vocabulary"))
         tokens = read_vocabulary(vocabulary_frame, self.vocabulary)
@@ -105,7 +109,7 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
     """Return the text of each token as a `pa.Array`: <PAD>, <UNK>, and the first rows of the vocabulary.
 
     Args:
-        frame: the table of the vocabulary.
+        frame: table of the tokens' texts, the most frequent first.
         max_tokens: largest length of the result.
 
     Raises:
@@ -126,10 +130,10 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
 
 
 def read_part(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
-    """Return a table's inputs, int16 or int32 [rows, T], and its targets, int64 [rows, T].
+    """Return a table's inputs, int16 or int32 [rows, T], and its targets, int64 [rows, T], as numbers of tokens.
 
     Args:
-        frame: the table.
+        frame: table of sequences, in the columns x and y.
         tokens: text of each token, a `pa.Array`.
         n_tokens: required number of tokens in a row, T, that of the training part; None for the training part itself.
 
@@ -150,10 +154,10 @@ def read_part(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tuple[n
 
 
 def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray:  # noqa: ANN401
-    """Return the token numbers of a column of lists of texts, [rows, T].
+    """Return the token numbers of a column of lists of texts, [rows, T], where T is the length of the first list.
 
     Args:
-        frame: the table.
+        frame: table that has the column.
         name: name of a column of lists of texts.
         tokens: text of each token, a `pa.Array`; other texts become <UNK>.
         dtype: type of the result.

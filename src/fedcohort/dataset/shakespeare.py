@@ -72,7 +72,14 @@ class Shakespeare(leaf.LeafDataset):
         ranges.integer("step", self.step, "[1, inf)")
 
     def load(self, seed: int) -> Raw:
-        """Return uint8 [N, 80], 80 classes and natural clients; the roles are drawn. Raises `DataError`."""
+        """Return sequences as uint8 [N, 80], their next characters as labels in [0, 80), and natural clients (roles).
+
+        Args:
+            seed: seed from which the roles, and training or test samples, are drawn.
+
+        Raises:
+            DataError: a table is missing, or a text is empty or has a wrong length; the message names the row.
+        """
         frames = self.pool_frames()
         roles = self.read_people(frames)
         has_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
@@ -110,7 +117,7 @@ class Sequences:
     """Sequences of 80 characters with the character after each, stored as positions in a text.
 
     Attributes:
-        codes: number of each character of all texts, one text after the other.
+        codes: position in `CHARACTERS` of each character of all texts, one text after the other.
         starts: position of each sequence's first character in `codes`, int64 [N].
         roles: number of the speaking role of each sequence, which is its client, int64 [N].
         n_file_train_sequences: number of sequences in the files' training part, which come first.
@@ -124,14 +131,14 @@ class Sequences:
     n_replaced: int
 
     def select_sequences(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
-        """Return the characters of the sequences at positions `rows`, and the characters after them, int64 [n]."""
+        """Return the characters of the sequences at positions `rows` [n], and the character after each, int64 [n]."""
         starts = self.starts[rows]
         sequence_views = np.lib.stride_tricks.sliding_window_view(self.codes, SEQUENCE_LENGTH)
         return sequence_views[starts], self.codes[starts + SEQUENCE_LENGTH].astype(np.int64)
 
 
 def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: int) -> Sequences:
-    """Join each role's lines to one text, in the order of the tables; return the sequences of all texts.
+    """Join each role's lines to one text, in the order of the tables, and return the sequences of all texts.
 
     Args:
         frames: the training table and, if it exists, the test table.
@@ -169,9 +176,9 @@ def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
     """Read LEAF's sequences of 80 characters, and the character after each sequence.
 
     Args:
-        frames: the tables, with 80 characters in the column `x` and one in `y`.
-        roles: number of the speaking role, which is the client, of each row of the tables, one table after the
-            other, int64 [rows].
+        frames: tables with 80 characters in the column `x` and one in `y`.
+        roles: number of the speaking role, which is the client, of each row of the tables, one table after the other,
+            int64 [rows].
 
     Raises:
         DataError: a text has a wrong length; the message names its row.
@@ -194,7 +201,7 @@ def _read_texts(frame: Frame, name: str, text_length: int | None = None) -> Iter
     """Yield the texts of a column in chunks, each with the number of its first row.
 
     Args:
-        frame: the table.
+        frame: table that has the column.
         name: name of the column.
         text_length: required number of characters of each text; None for any number above 0.
 
@@ -220,7 +227,7 @@ def _read_texts(frame: Frame, name: str, text_length: int | None = None) -> Iter
 
 
 def encode_text(characters: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
-    """Return the number of each character, and the count of characters outside of `CHARACTERS`, which become spaces."""
+    """Return each character's position in `CHARACTERS`, and the count of other characters, which become spaces."""
     code_points = np.frombuffer(characters.encode("utf-32-le"), dtype="<u4")
     codes = CODE_TABLE[np.minimum(code_points, len(CODE_TABLE) - 1)]
     is_unknown = codes == len(CHARACTERS)

@@ -22,11 +22,11 @@ ColumnNames = Mapping[str, str]  # the table's name of a column, by the dataset'
 
 @dataclass(frozen=True)
 class TableDataset(Dataset):
-    """A dataset whose tables have known columns.
+    """A dataset whose columns are known, in a folder of tables or on the Hugging Face hub.
 
     Attributes:
         name: name of the dataset, as in dataset=NAME.
-        column_names: possible names of each column; the first one that a table has is read.
+        column_names: for each column its possible names, of which the first that a table has is read.
         path: local folder; None to read the hub.
         hub: name on the Hugging Face hub; None to read a folder.
         columns: names in the tables of renamed columns, by the dataset's names; None if no column is renamed.
@@ -73,10 +73,10 @@ class TableDataset(Dataset):
 
 
 def check_columns(columns: ColumnNames | None, *column_synonyms: Sequence[str]) -> None:
-    """Check the option `columns`. Raises `OptionError`.
+    """Raise `OptionError` for an invalid value of the option `columns`, which renames columns.
 
     Args:
-        columns: value of the option.
+        columns: value of the option, the table's name of each renamed column by the dataset's name.
         column_synonyms: possible names of each column of the dataset, of which only one may be renamed.
     """
     if columns is None:
@@ -97,15 +97,22 @@ def check_columns(columns: ColumnNames | None, *column_synonyms: Sequence[str]) 
 
 
 def has_column(frame: Frame, name: str) -> bool:
-    """Return whether a table has the dataset's column `name`, or `dataset.columns` gives its name in the table."""
+    """Return whether the table `frame` has the dataset's column `name`, possibly renamed by `dataset.columns`."""
     return name in frame.column_renames or (name in frame.names and name not in frame.column_renames.values())
 
 
 def find_column(frame: Frame, *names: str) -> str:
-    """Return the table's name of the column that the dataset calls by one of `names`.
+    """Return the table's name of the column that the dataset calls by one of several names.
 
-    If the option `dataset.columns` maps one of them to a column, that column is returned. Otherwise it is the first of
-    `names` that the table has. Raises `DataError` if there is none.
+    If the option `dataset.columns` renames one of the names, that column is returned. Otherwise it is the first of the
+    names that the table has.
+
+    Args:
+        frame: the table, with the option's value.
+        names: the dataset's names of the column.
+
+    Raises:
+        DataError: the table has no such column.
     """
     name = next((name for name in names if name in frame.column_renames), None)
     name = name or next((name for name in names if has_column(frame, name)), None)

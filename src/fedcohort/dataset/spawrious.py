@@ -72,9 +72,13 @@ class Spawrious(ImageTables):
         ranges.number("test_share", self.test_share, "(0, 0.5]")
 
     def load(self, seed: int) -> Raw:
-        """Return images [N, 3, size, size] with classes and attributes, no natural clients; the test part is drawn.
+        """Return images [N, 3, size, size] with breeds as classes and places as attributes, without natural clients.
 
-        Raises `DataError`.
+        Args:
+            seed: seed from which the test part is drawn.
+
+        Raises:
+            DataError: the table is missing or invalid, or a pair of breed and place has too few images.
         """
         frames = self.read_frames(("train",))
         y = _read_choices(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
@@ -101,7 +105,11 @@ class Spawrious(ImageTables):
         )
 
     def name_pair(self, pair_number: int) -> str:
-        """Return the name of a pair of breed and place, such as `labrador at the beach`."""
+        """Return the name of a pair of breed and place, such as `labrador at the beach`.
+
+        Args:
+            pair_number: breed times the number of places plus place, by their positions in the options.
+        """
         breed, place = divmod(pair_number, len(self.places))
         return f"{self.breeds[breed]} at the {self.places[place]}"
 
@@ -122,7 +130,7 @@ def _read_choices(frame: Frame, column_names: Sequence[str], names: Sequence[str
     """Return the position in `choices` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
 
     Args:
-        frame: the table.
+        frame: table that has the column.
         column_names: possible names of the column.
         names: all valid names, in the order of their numbers in the table.
         choices: the chosen names.

@@ -69,9 +69,10 @@ class Synthetic(Dataset):
             raise ranges.range_error("min_samples", allowed_text, self.min_samples)
 
     def load(self, seed: int) -> Raw:
-        """Return float32 [N, 60] and 10 classes.
+        """Return inputs as float32 [N, 60] with 10 classes and natural clients.
 
-        A client's data depend on the seed and the client's number only, not on the number of clients.
+        Args:
+            seed: seed of all draws. A client's data depend on the seed and the client's number only.
         """
         samples_by_client = [self.draw_client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
         x, y = (np.concatenate(arrays) for arrays in zip(*samples_by_client, strict=True))
@@ -82,7 +83,7 @@ class Synthetic(Dataset):
         return Raw("synthetic", *train_part, *test_part, N_CLASSES, owners[is_train], owners[~is_train])
 
     def draw_client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:
-        """Draw the inputs, float32 [n, 60], and the labels [n] of one client."""
+        """Draw the inputs, float32 [n, 60], and the labels, int64 [n], of one client from the generator `rng`."""
         u, B = rng.normal(0, np.sqrt([self.alpha, self.beta]))
         n = self.min_samples + int(rng.lognormal(4, 2))
         n = n if self.max_samples is None else min(n, self.max_samples)

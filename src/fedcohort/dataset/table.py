@@ -23,7 +23,7 @@ COLUMNS_AT_ONCE, ROWS_AT_ONCE = 4, 4096  # of a table of numbers, which are writ
 
 @dataclass(frozen=True)
 class Frame:
-    """A table, with the names and remedies that its error messages contain.
+    """A table whose error messages name option, file, column and row, and end with a remedy.
 
     Attributes:
         origin: the file, or the split of a dataset on the hub.
@@ -60,26 +60,28 @@ class Frame:
         return [str(name) for name in self.table.column_names]
 
     def check_column(self, name: str) -> None:
-        """Raise `DataError`, with the names of all columns, if the table has no column `name`."""
+        """Raise `DataError` if the table has no column `name`; the message lists the names of all columns."""
         if self.table.schema.get_field_index(name) < 0:
             raise self.column_error(name, f" has no column {name!r}; it has {list_names(self.names)}")
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """Return a column. Raises `DataError` if the table has no such column."""
+        """Return the column `name`, which may be a derived one. Raises `DataError` if the table has no such column."""
         if name in self.derived_columns:
             return self.derived_columns[name]
         self.check_column(name)
         return self.table.column(name)
 
     def read_full_column(self, name: str) -> pa.ChunkedArray:
-        """Return a column without empty cells. Raises `DataError` for an empty cell."""
+        """Return the column `name`. Raises `DataError` if a cell is empty; the message names the row."""
         column = self.column(name)
         is_empty = arrow_columns.find_empty(column)
         self.check_cells(name, is_empty, lambda row: "is empty" + count_more(is_empty), self.remedy)
         return column
 
     def chunks(self, name: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, pa.Array]]:
-        """Yield a column in chunks, each with the number of its first row; a single row group of Parquet is in memory.
+        """Yield a column in arrays of adjacent rows, each with the number of its first row.
+
+        Of a Parquet file a single row group is in memory at a time.
 
         Args:
             name: name of the column.
@@ -99,7 +101,7 @@ class Frame:
             first_row += len(chunk)
 
     def take(self, rows: Ids) -> "Frame":
-        """Return a frame with the given rows only."""
+        """Return a frame with the rows at the positions `rows`, int64 [n], in this order."""
         file_rows = np.arange(self.table.num_rows) if self.rows is None else self.rows
         columns = {name: column.take(pa.array(rows)) for name, column in self.derived_columns.items()}
         return replace(self, table=self.table.take(pa.array(rows)), rows=file_rows[rows], derived_columns=columns)
@@ -118,7 +120,7 @@ class Frame:
 
         Args:
             name: name of the column.
-            row: number of the row in this frame.
+            row: position of the row in this frame.
             problem_text: what is wrong, to follow "row 3".
             remedy: end of the message.
         """
@@ -130,25 +132,25 @@ class Frame:
     def check_cells(
         self, name: str, is_wrong: np.ndarray, describe_row: Callable[[int], str], remedy: str = "", first_row: int = 0
     ) -> None:
-        """Raise `DataError` for the first cell that is wrong.
+        """Raise `DataError` for the first wrong cell of a column; do nothing if no cell is wrong.
 
         Args:
             name: name of the column.
             is_wrong: whether each cell is wrong, bool [rows].
-            describe_row: function that returns what is wrong in a row, to follow "row 3".
-            remedy: end of the message.
-            first_row: row of the first of these cells.
+            describe_row: function from a position in `is_wrong` to what is wrong there, to follow "row 3".
+            remedy: end of the message, what the user can do.
+            first_row: row of the first cell of `is_wrong` in this frame.
         """
         if is_wrong.any():
             row = int(is_wrong.argmax())
             raise self.cell_error(name, first_row + row, describe_row(row), remedy)
 
     def get_type(self, name: str) -> pa.DataType:
-        """Return the type of a column's values."""
+        """Return the type of the values in the column `name`."""
         return find_value_type(self.table.schema.field(name).type)
 
     def is_number(self, name: str) -> bool:
-        """Return whether the column holds numbers, possibly with other texts in less than half of its cells."""
+        """Return whether the column `name` holds numbers, or texts at least half of which, but not all, are numbers."""
         data_type = self.get_type(name)
         if arrow_columns.is_text(data_type):
             return 0.5 <= arrow_columns.share_of_numbers(self.table.column(name)) < 1
@@ -185,7 +187,15 @@ class Frame:
         return values
 
     def read_numbers(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
-        """Return a column of numbers, float64 [rows]; a missing cell is NaN with `allow_missing`, else an error."""
+        """Return a column of numbers, or of texts that are numbers, as float64 [rows].
+
+        Args:
+            name: name of the column.
+            allow_missing: whether a missing cell becomes NaN; otherwise it is an error.
+
+        Raises:
+            DataError: the column holds no numbers, or a cell is missing; the message names its row.
+        """
         column = self.column(name)
         if not arrow_columns.may_be_numbers(column):
             raise self.column_error(name, f": column {name!r} must hold numbers, but holds {column.type}")

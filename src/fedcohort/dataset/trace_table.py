@@ -21,19 +21,19 @@ TABLE_SUFFIXES = (".parquet", ".csv")
 
 
 def check_path(path: object) -> None:
-    """Raise `OptionError` if the option `path` is not the path of a table; the file need not exist."""
+    """Raise `OptionError` if the option `path` is not the path of a CSV or Parquet file; the file need not exist."""
     ranges.text("path", path)
     if Path(str(path)).suffix not in TABLE_SUFFIXES:
         raise ranges.range_error("path", "a file that ends in .parquet or .csv", path)
 
 
 def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Frame":
-    """Read the table of a config group.
+    """Read the table that an option `path` of a config group names.
 
     Args:
-        group: name of the group, for messages.
+        group: name of the config group, such as device, for messages.
         path: path of the file that the user typed.
-        columns: column that each option of the group names.
+        columns: column of the table by the option that names it; None for no column.
 
     Raises:
         DataError: the file is not a table with at least one row.
@@ -53,11 +53,14 @@ def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Fra
 def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, str]]:
     """Sort the rows of a table by the names in a column: integers by value, texts alphabetically.
 
+    Args:
+        frame: the table.
+        column: name of the column.
+
     Returns:
-        The row numbers in this order; rows with the same name keep their order.
-        The number of rows of each name.
-        The number of clients before the first gap in numbers that start at 0 or 1, inf without a gap, and the message
-        for runs that need more clients.
+        The row numbers in this order, int64 [rows]; rows with the same name keep their order. The number of rows of
+        each name, int64 [names]. The number of clients before the first gap in numbers that start at 0 or 1, inf
+        without a gap, and the message for runs that need more clients.
 
     Raises:
         DataError: a cell is neither an integer nor a text; the message shows the first such cell.
@@ -111,7 +114,15 @@ def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Value
 
 
 def read_flags(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
-    """Return whether each cell of a column is 1 or true. Raises `DataError` if one is not 1, 0, -1 or a bool."""
+    """Return whether each cell of a column is 1 or true, bool [rows].
+
+    Args:
+        frame: the table.
+        column: name of the column of flags.
+
+    Raises:
+        DataError: a cell is not 1, 0, -1 or a bool; the message names its row.
+    """
     values, allowed_text = frame.read_numbers(column), "expected 1, 0, or -1 for an unknown state"
     frame.check_cells(column, ~np.isin(values, (-1, 0, 1)), lambda row: f"holds {values[row]:g}: {allowed_text}")
     return np.asarray(values == 1)

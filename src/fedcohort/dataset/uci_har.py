@@ -45,9 +45,13 @@ class UciHar(TableDataset):
     column_names = tuple((column,) for column in (*SIGNALS, "label", "subject"))
 
     def load(self, seed: int) -> Raw:
-        """Return float32 [N, 9, 128], 6 classes, and a natural client per training subject; nothing is drawn.
+        """Return windows as float32 [N, 9, 128] with 6 classes, and a natural client per training subject.
 
-        Raises `DataError`, which names file, column and row.
+        Args:
+            seed: has no effect, as nothing is drawn.
+
+        Raises:
+            DataError: a table is missing or invalid, or both parts have samples of one subject.
         """
         train, test = self.read_frames()
         subjects, subject_ids = read_clients((train, test), [find_column(frame, "subject") for frame in (train, test)])
@@ -73,7 +77,10 @@ class UciHar(TableDataset):
 
 
 def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
-    """Return the nine signals of all windows, float32 [N, 9, 128], in the order of `SIGNALS`."""
+    """Return the windows in the rows of the table `frame`, float32 [N, 9, 128] in the order of `SIGNALS`.
+
+    Raises `DataError` if a column is missing or holds other values.
+    """
     x = np.empty((frame.table.num_rows, len(SIGNALS), WINDOW_LENGTH), dtype=np.float32)
     for channel, signal in enumerate(SIGNALS):
         values = frame.read_arrays(name := find_column(frame, signal))

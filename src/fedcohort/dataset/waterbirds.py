@@ -59,9 +59,13 @@ class Waterbirds(ImageTables):
         ranges.integer("size", self.size, "[8, 1024]")
 
     def load(self, seed: int) -> Raw:
-        """Return images [N, 3, size, size], 2 classes, 2 attributes, no natural clients; nothing is drawn.
+        """Return images [N, 3, size, size] with 2 classes and the background as attribute, without natural clients.
 
-        Raises `DataError`.
+        Args:
+            seed: has no effect, as nothing is drawn.
+
+        Raises:
+            DataError: a table is missing or damaged, or has other columns, images or labels.
         """
         image_format = ImageFormat((3, self.size, self.size), resize=True, margin=round(self.size / 14))
         layout = replace(LAYOUT, image_format=image_format)

@@ -17,9 +17,14 @@ PART_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 
 
 def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
-    """Return the tables to write from CelebA's image folder and lists.
+    """Return the pieces of the tables to write from CelebA's image folder and lists.
 
-    Raises `DataError` for an invalid line of a list, with its number, and for an image that a list lacks.
+    Args:
+        source: folder of the archives' content.
+        image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
+
+    Raises:
+        DataError: a file is missing, a line of a list is invalid, or a list lacks an image; the message names the line.
     """
     images = find_path(source, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
     file = find_path(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
@@ -56,8 +61,12 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
 def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[str, tuple[int, list[str]]]]:
     """Read a list of images with values, separated by spaces.
 
+    Args:
+        file: path of the list.
+        n_headers: number of lines before the first image.
+
     Returns:
-        The fields of the first `n_headers` lines; and the number and the values of the other lines, by image.
+        The texts of each header line; and for each image the number of its line and its values.
 
     Raises:
         DataError: an image is listed twice, or the file is no UTF-8 text.

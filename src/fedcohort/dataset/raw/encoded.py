@@ -17,7 +17,7 @@ ROWS_PER_PIECE = 1000  # rows of a piece
 
 @dataclass(frozen=True)
 class EncodedImage:
-    """A row of a table of images.
+    """A row of a table of images to write: an image file and the values of the columns besides `image`, in their order.
 
     Attributes:
         part: part of the dataset that the row belongs to: "train", "test" or "valid".
@@ -31,12 +31,12 @@ class EncodedImage:
 
 
 def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], source: Path, size: int | None) -> list[Piece]:
-    """Plan the pieces of the tables, part by part.
+    """Return the pieces of the tables to write: the rows of each part, 1,000 at a time.
 
     Args:
         images: the rows of all parts.
         names: names of the columns besides `image`.
-        source: folder that contains the files.
+        source: folder that contains the image files.
         size: width and height in pixels to which images are resized; None to keep the bytes of their files.
     """
     table_pieces = []
@@ -58,10 +58,10 @@ def make_table(
     """Return a `pa.Table` with the column `image` of bytes and paths in `source`, and further columns.
 
     Args:
-        rows: the images.
-        names: names of the columns besides `image`.
-        source: folder that contains the files.
-        read_bytes: function that returns the bytes of an image.
+        rows: the images and the values of the further columns.
+        names: names of the further columns.
+        source: folder that contains the image files.
+        read_bytes: function that returns the bytes to store for an image.
     """
     import pyarrow as pa
 
@@ -72,7 +72,15 @@ def make_table(
 
 
 def _read_bytes(image: EncodedImage, size: int | None) -> bytes:
-    """Return the bytes of an image file, or of a PNG of the given size. Raises `DataError` if decoding fails."""
+    """Return the content of an image file, or of the resized image as a PNG file.
+
+    Args:
+        image: the image file.
+        size: width and height in pixels; None to keep the file's bytes.
+
+    Raises:
+        DataError: the image can't be decoded.
+    """
     from PIL import Image
 
     file_bytes = image.file.read_bytes()

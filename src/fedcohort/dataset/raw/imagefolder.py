@@ -16,13 +16,21 @@ PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "va
 
 
 def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
-    """Return the tables to write from a folder of images. Raises `DataError` if no class has images."""
+    """Return the pieces of the tables to write from a folder of images.
+
+    Args:
+        source: folder with a subfolder for each class, or with parts such as `train` that have one.
+        image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
+
+    Raises:
+        DataError: a part has no images.
+    """
     images = [image for part_images in list_images(source).values() for image in part_images]
     return plan_pieces(images, ("label",), source, image_size)
 
 
 def holds_classes(folder: Path) -> bool:
-    """Return whether a subfolder of the folder, or of its subfolder `train`, contains images."""
+    """Return whether a subfolder of `folder`, or of `folder`/train if that exists, contains images."""
     class_root = folder / "train" if (folder / "train").is_dir() else folder
     classes = [
         class_folder
@@ -33,7 +41,14 @@ def holds_classes(folder: Path) -> bool:
 
 
 def list_images(source: Path) -> dict[str, list[EncodedImage]]:
-    """Return the images of each part with their classes. Raises `DataError` if a part has no classes with images."""
+    """Return the images of each part (train, valid, test) with the names of their classes.
+
+    Args:
+        source: folder with a subfolder for each class, or with parts such as `train` that have one.
+
+    Raises:
+        DataError: a part has no images, or there are several folders of validation data.
+    """
     folders = list_folders(source, source)
     part_folders = [("train", source)]
     if (source / "train").is_dir():

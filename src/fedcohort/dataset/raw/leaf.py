@@ -39,9 +39,14 @@ UNCOUNTED_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that
 
 
 def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
-    """Return the tables to write from LEAF's JSON, with one piece for each file.
+    """Return the pieces of the tables to write from LEAF's JSON, one piece for each file.
 
-    Raises `DataError` if there is no JSON, or if `image_size` is set, as there are no images to resize.
+    Args:
+        source: folder of JSON files, or with the folders `train` and `test` of JSON files.
+        image_size: must be None, as there are no images to resize.
+
+    Raises:
+        DataError: there is no JSON file, or `image_size` is set.
     """
     if image_size is not None:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
@@ -56,7 +61,7 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
 
 
 def _list_json_files(source: Path, folder: Path) -> list[Path]:
-    """Return the JSON files of a folder, by name."""
+    """Return the JSON files in `folder`, a folder inside of `source`, sorted by name; log the number of other files."""
     file_names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != source:
         log_left_out(folder, [name for name in file_names if not name.endswith(".json")])
@@ -64,7 +69,10 @@ def _list_json_files(source: Path, folder: Path) -> list[Path]:
 
 
 def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return the samples of a JSON file as a `pa.Table`, user by user. Raises `DataError`, which names the user."""
+    """Return the samples of a JSON file as a `pa.Table` with the columns client, x and y, user by user.
+
+    Raises `DataError` for an invalid sample; the message names its user.
+    """
     import pyarrow as pa
 
     rows = list(_read_rows(file))
@@ -83,7 +91,7 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
 
 
 def _check_keys(key_value_pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Return a JSON object from its keys and values. Raises `ValueError` for a repeated key."""
+    """Return the JSON object with these pairs of key and value. Raises `ValueError` for a repeated key."""
     key_names = [name for name, _ in key_value_pairs]
     if len(set(key_names)) < len(key_names):
         raise ValueError(f"the key {next(name for name in key_names if key_names.count(name) > 1)!r} occurs twice")
@@ -91,7 +99,10 @@ def _check_keys(key_value_pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
-    """Yield user, input and label of each sample of a JSON file. Raises `DataError`, which names the user."""
+    """Yield user, input and label of each sample of a JSON file.
+
+    Raises `DataError` for invalid JSON or an invalid sample; the message names the user.
+    """
     try:
         json_content = json.loads(file.read_text(encoding="utf-8"), object_pairs_hook=_check_keys)
     except (ValueError, RecursionError) as error:
@@ -127,13 +138,13 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
 
 
 def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_length: int | None) -> int | None:
-    """Check a user's samples; return the number of numbers in an input, or None for texts and tokens.
+    """Check the samples of one user, and return the number of numbers in an input; None for texts and tokens.
 
     Args:
-        user_text: file and user, for messages.
-        x: inputs: lists of numbers, texts, or lists of tokens.
-        y: labels: whole numbers, texts, or lists of tokens.
-        input_length: required number of numbers in an input, from the users before; None for the first user.
+        user_text: file and user, the start of messages.
+        x: inputs of the samples: lists of numbers, texts, or lists of tokens.
+        y: labels of the samples: whole numbers, texts, or lists of tokens.
+        input_length: required number of numbers in an input, from earlier users; None for the first user.
 
     Raises:
         DataError: a sample is invalid; the message names it.
@@ -162,15 +173,15 @@ def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_len
 
 
 def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any]) -> tuple[list[Any], list[Any]]:
-    """Return the sequences of tokens of all comments, and the sequences of their targets.
+    """Return the sequences of tokens of a user's Reddit comments, and the sequences of their targets.
 
     Args:
-        user_text: the file and the user, for messages.
-        comments: the sequences of each comment.
-        comment_infos: the object of each comment, with its targets.
+        user_text: file and user, the start of messages.
+        comments: for each comment a list of sequences of tokens.
+        comment_infos: for each comment the JSON object whose `target_tokens` are the targets.
 
     Raises:
-        DataError: the message names the comment.
+        DataError: comments and targets differ in number or length; the message names the comment.
     """
     if len(comments) != len(comment_infos):
         raise DataError(f"{user_text} has {len(comments)} x and {len(comment_infos)} y")
@@ -192,7 +203,10 @@ def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any
 
 
 def write_vocabulary(destination: Path) -> None:
-    """Write the vocabulary of a prepared folder whose inputs are lists of tokens, unless it exists."""
+    """Write vocabulary.parquet, the counts of the training part's tokens, into the folder of tables `destination`.
+
+    Nothing is written if the file exists, or if inputs are not lists of tokens.
+    """
     import pyarrow as pa
     import pyarrow.compute as pc
 

@@ -43,18 +43,19 @@ class Piece:
 def write_tables(
     pieces: Sequence[Piece], destination: Path, on_piece: Callable[[str, int, int], None], unique_column: str = ""
 ) -> dict[str, int]:
-    """Write the missing tables of a plan; return the number of rows of each part.
+    """Write the planned tables that are missing, and return the number of rows of each part.
 
-    Tables that were deleted are written again.
+    Pieces that an interrupted command has finished are not computed again.
 
     Args:
-        pieces: the plan.
+        pieces: the rows of all tables, in their order.
         destination: folder to write to.
-        on_piece: function that is called with a part, the number of finished pieces and the number of all pieces.
+        on_piece: function that is called after each piece with its part, the number of finished pieces and the number
+            of all pieces.
         unique_column: name of a column whose values may occur in one piece of a part only; empty for no such column.
 
     Raises:
-        DataError: the destination holds other data.
+        DataError: the folder holds other data, or pieces contradict each other.
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
     folder = destination / f"{UNFINISHED_PREFIX}{digest}"
@@ -87,15 +88,20 @@ def write_tables(
 
 
 def file_stamp(file: Path) -> str:
-    """Return size in bytes and modification time in nanoseconds of a file, as text."""
+    """Return the size in bytes and the modification time in nanoseconds of `file`, as text."""
     file_status = file.stat()
     return f"{file_status.st_size} {file_status.st_mtime_ns}"
 
 
 def _read_finished_rows(destination: Path, digest: str) -> dict[str, int] | None:
-    """Return the number of rows of each finished part of this plan; None if `destination` has no finished data.
+    """Return the number of rows of each part that an earlier command wrote; None if it wrote none.
 
-    Raises `DataError` for data of another plan, and for a file that this command did not write.
+    Args:
+        destination: folder of the tables.
+        digest: hash of the plan, which must be that of the earlier command.
+
+    Raises:
+        DataError: the folder holds data of another plan, or a record that can't be read.
     """
     file = destination / RECORD_FILE
     if not os.path.lexists(file):
@@ -114,7 +120,7 @@ def _check_target(destination: Path, table_names: Sequence[str], folder: Path) -
     Args:
         destination: folder to write to.
         table_names: names of the tables to write, without suffix.
-        folder: folder of unfinished pieces of this plan.
+        folder: folder for the unfinished pieces of this plan.
     """
     if os.path.lexists(destination) and not destination.is_dir():
         raise DataError(f"{destination} is not a folder: name another one")
@@ -138,10 +144,10 @@ def _save_table(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no
 
 
 def _join_files(files: Sequence[Path], joined_file: Path, unique_column: str) -> int:
-    """Write the rows of all pieces of a part into one file; return their number.
+    """Write the rows of all pieces of one part into one file, and return their number.
 
     Args:
-        files: files of the pieces.
+        files: Parquet files of the pieces, in order.
         joined_file: file to write.
         unique_column: name of a column whose values may occur in one piece only; empty for no such column.
 

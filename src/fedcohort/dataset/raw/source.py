@@ -53,14 +53,17 @@ def find_path(source: Path, *names: str) -> Path:
 
 
 def list_folders(source: Path, folder: Path) -> list[Path]:
-    """Return the subfolders of a folder, sorted by name, without hidden ones."""
+    """Return the subfolders of `folder`, sorted by name, without hidden ones.
+
+    Raises `DataError` if one is a link that leads out of the folder `source`.
+    """
     return [check_inside(source, path.relative_to(source)) for path in _list_visible_paths(folder) if path.is_dir()]
 
 
 def find_images(source: Path, folder: Path) -> list[Path]:
-    """Return the images in a folder, sorted by name, and log the number of its other files.
+    """Return the image files in `folder`, sorted by name, and log the number of its other files.
 
-    Raises `DataError` for links that lead out of the source, and if the folder has files, but no image.
+    Raises `DataError` if a link leads out of the folder `source`, or if `folder` has files, but no image.
     """
     paths = list(_list_visible_paths(folder))
     images = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]

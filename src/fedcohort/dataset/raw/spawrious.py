@@ -16,7 +16,15 @@ HALF_FOLDERS = ("0", "1")
 
 
 def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
-    """Return the table to write from Spawrious. Raises `DataError` for unknown folders, and if there are no images."""
+    """Return the pieces of the table to write from Spawrious.
+
+    Args:
+        source: folder of the archive's content.
+        image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
+
+    Raises:
+        DataError: there is a folder of an unknown place or breed, or no image.
+    """
     root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
     images, folders = list[EncodedImage](), list_folders(source, root)
     log_left_out(root, [folder.name for folder in folders if folder.name not in HALF_FOLDERS])
@@ -31,6 +39,7 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
 
 
 def _list_known_folders(source: Path, folder: Path, known_names: tuple[str, ...]) -> list[Path]:
+    """Return the subfolders of `folder`, which lies in `source`. Raises `DataError` for one not in `known_names`."""
     folders = list_folders(source, folder)
     unexpected_folder = next((path for path in folders if path.name not in known_names), None)
     if unexpected_folder is not None:

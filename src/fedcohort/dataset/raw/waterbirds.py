@@ -21,7 +21,15 @@ ALLOWED_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0",
 
 
 def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
-    """Return the tables to write from WaterBirds. Raises `DataError`, which names the line of metadata.csv."""
+    """Return the pieces of the tables to write from WaterBirds.
+
+    Args:
+        source: folder of the archive's content.
+        image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
+
+    Raises:
+        DataError: metadata.csv is missing or invalid, or names a missing image; the message names its line.
+    """
     file = check_file(source, "metadata.csv")
     check_encoding(file.open("rb"), str(file))
     try:
@@ -35,7 +43,16 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
 
 
 def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Iterator[EncodedImage]:
-    """Yield the image of each line of metadata.csv. Raises `DataError` by line."""
+    """Yield the image of each line of metadata.csv.
+
+    Args:
+        source: folder that contains the images.
+        file: metadata.csv, for messages.
+        reader: reader of its lines.
+
+    Raises:
+        DataError: a column is missing, or a line is invalid; the message names the line.
+    """
     names = list(reader.fieldnames or [])
     if wrong_name := next((name for name in ("img_filename", *ALLOWED_VALUES) if names.count(name) != 1), None):
         count_text = "two columns called" if wrong_name in names else "no column"

@@ -37,7 +37,12 @@ TEXT_NUMBER_PATTERNS = (  # what a text column holds, how its cells look, and wh
 
 
 def describe_type(frame: Frame, name: str) -> str:
-    """Return the type of a column: number, boolean, text, date, lists, images, row number, empty or other."""
+    """Return the kind of a column: number, boolean, text, date, lists, images, row number, empty or other.
+
+    Args:
+        frame: table that has the column.
+        name: name of the column.
+    """
     data_type = frame.get_type(name)
     if arrow_columns.is_row_number(frame.table, name):
         return "row number"
@@ -51,7 +56,7 @@ def describe_type(frame: Frame, name: str) -> str:
 
 
 def count_levels(frame: Frame, name: str) -> int:
-    """Return the number of different values in a column, without empty cells."""
+    """Return the number of different values in the column `name` of a table; empty cells don't count."""
     column = frame.column(name)
     if not arrow_columns.is_text(column.type):
         return int(pc.count_distinct(column).as_py())
@@ -60,7 +65,7 @@ def count_levels(frame: Frame, name: str) -> int:
 
 
 def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
-    """Recognise texts that stand for numbers, dates or lists, such as `12 %`, in a text column.
+    """Recognise texts that stand for numbers, dates or lists, such as `12 %`, in the text column `name` of a table.
 
     Returns:
         One pair of a description with an example, and a remedy; [] for other texts.
@@ -141,7 +146,12 @@ def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
 
 
 def label_notices(names: Sequence[str], label: str) -> Iterator[str]:
-    """Yield a notice for classes whose names differ only in case; `label` is the name of the column."""
+    """Yield a notice for each group of classes whose names differ only in case.
+
+    Args:
+        names: names of the classes.
+        label: name of the column of labels.
+    """
     names_by_lower_case: dict[str, list[str]] = defaultdict(list)
     for name in names:
         names_by_lower_case[name.casefold()].append(name)
@@ -151,7 +161,12 @@ def label_notices(names: Sequence[str], label: str) -> Iterator[str]:
 
 
 def index_blocks(frame: Frame, names: Sequence[str]) -> Ids:
-    """Return the number of each row's block, from 0; a block ends where one of the named columns changes its value."""
+    """Return the block of each row, int64 [rows] from 0; a block ends where a column changes its value.
+
+    Args:
+        frame: table that has the columns.
+        names: names of the columns.
+    """
     has_changed = np.zeros(frame.table.num_rows, dtype=bool)
     for name in names:
         value_codes = _number_values(frame.column(name))
@@ -160,7 +175,7 @@ def index_blocks(frame: Frame, names: Sequence[str]) -> Ids:
 
 
 def _number_values(column: pa.ChunkedArray) -> Ids:
-    """Return equal numbers for equal cells, int64 [rows]; empty cells are equal."""
+    """Return a number for each cell of `column`, int64 [rows]: equal for equal values, and for empty cells."""
     encoded_column = pa.concat_arrays(column.chunks).dictionary_encode(null_encoding="encode")
     return np.asarray(encoded_column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
@@ -170,6 +185,10 @@ def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
 
     In the column of series, each value fills one block of rows with one label, of `MIN_STEPS` rows or more on average.
     The column of time increases strictly within each block and mostly decreases between blocks.
+
+    Args:
+        frame: table to inspect.
+        label: name of the column of labels.
     """
     if label not in frame.names or frame.table.num_rows < 2 * MIN_STEPS or len(frame.names) > MAX_COLUMNS:
         return None

@@ -21,10 +21,16 @@ PART_NAMES = ("train", "test", "valid")
 
 
 def find_files(path: str) -> dict[str, Path]:
-    """Return the files of `dataset.path` by part: train, test and valid.
+    """Return the files of a user's dataset by part: train, test and valid.
 
     A single table of any name is the training table. A folder of Parquet files is one table. A folder of images is
-    returned as the single part `images`. Raises `DataError` if there is no table.
+    returned as the single part `images`.
+
+    Args:
+        path: value of the option `dataset.path`.
+
+    Raises:
+        DataError: there is no table and no folder of images.
     """
     if os.path.isfile(file := expand_home(path)):
         return {"train": file}
@@ -49,7 +55,7 @@ def find_files(path: str) -> dict[str, Path]:
 
 
 def _is_one_table(folder: Path) -> bool:
-    """Return whether the Parquet files of a folder have the names that Spark, Dask and pyarrow give to one table."""
+    """Return whether the Parquet files in `folder` have the names that Spark, Dask and pyarrow give to one table."""
     files = list_parquet(folder)
     top_level_files = [file for file in files if file.parent == folder]
     return bool(files) and all(file.name.startswith("part") or file.stem.isdecimal() for file in top_level_files)
@@ -104,7 +110,10 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
 
 
 def read_image_frames(folder: Path) -> dict[str, Frame]:
-    """Return a folder of images as tables by part (train, test, valid), with the columns `image` and `label`."""
+    """Return the images in `folder` as tables by part (train, test, valid), with the columns `image` and `label`.
+
+    Raises `OptionError` if the images need more memory than is available.
+    """
     frames = {}
     for part_name, images in imagefolder.list_images(folder).items():
         total_bytes = sum(image.file.stat().st_size for image in images)

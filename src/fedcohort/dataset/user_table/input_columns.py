@@ -94,7 +94,12 @@ def choose_inputs(
 
 
 def _make_no_input_error(frame: Frame, type_by_column: Mapping[str, str]) -> DataError:
-    """Return the error for a table without columns of numbers, with remedies for its other columns."""
+    """Return the error for a table without columns of numbers, with remedies for its other columns.
+
+    Args:
+        frame: the training table.
+        type_by_column: kind of each column that is not a label, client or series, as `describe_type` names it.
+    """
     list_columns = [name for name, kind in type_by_column.items() if kind in ("lists", "images")]
     text_columns = [name for name, kind in type_by_column.items() if kind == "text"]
     remedies = [
@@ -114,9 +119,14 @@ def _make_no_input_error(frame: Frame, type_by_column: Mapping[str, str]) -> Dat
 
 
 def find_levels(train: Frame, inputs: InputColumns) -> dict[str, list[str]]:
-    """Return the sorted levels of each category over the training rows.
+    """Return the sorted levels of each category, the different values in the training rows.
 
-    Raises `DataError` for a category with one level, or with more than `MAX_LEVELS`.
+    Args:
+        train: the training table.
+        inputs: the columns that are inputs, among them the categories.
+
+    Raises:
+        DataError: a category has one level, or more than `MAX_LEVELS`.
     """
     levels = {}
     for name in inputs.categories:
@@ -167,7 +177,10 @@ def encode(
 
 
 def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
-    """Return a column's values as texts without spaces around them; null for empty cells."""
+    """Return the column `name` of a table as texts without spaces around them; null for empty cells.
+
+    Raises `DataError` if the column holds neither texts nor numbers.
+    """
     column = frame.column(name)
     if not (arrow_columns.is_text(column.type) or arrow_columns.is_number(column.type)):
         problem_text = f": column {name!r} must hold texts or numbers as a category, but holds {column.type}"

@@ -65,7 +65,18 @@ def read_inputs(
 def _read_arrays(
     frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], window: int, allow_missing: bool
 ) -> list[np.ndarray]:
-    """Return the inputs of each table as they are stored. Raises `DataError` for the problems of all tables."""
+    """Return the inputs of each table as they are stored, [N, ...], without scaling.
+
+    Args:
+        frames: the tables, the training rows first.
+        columns: columns of numbers; not used if `lists` are the inputs.
+        lists: columns of lists or images.
+        window: number of rows in a sample; 1 for single rows.
+        allow_missing: whether a missing number becomes NaN; otherwise it is an error.
+
+    Raises:
+        DataError: cells are no inputs; problems of several tables are raised together.
+    """
     arrays, problems = list[np.ndarray](), Problems()
     for frame in frames:
         with problems.collect():
@@ -81,7 +92,7 @@ def _read_windows(frame: Frame, columns: Sequence[str], window: int, allow_missi
     """Return columns of numbers, [N, columns], or windows of consecutive rows, [N, columns, window].
 
     Args:
-        frame: the table.
+        frame: table that has the columns.
         columns: names of the columns.
         window: number of rows in a sample; 1 for single rows.
         allow_missing: whether a missing cell becomes NaN; otherwise it is an error.
@@ -94,7 +105,7 @@ def _read_lists(frame: Frame, list_columns: Sequence[str], allow_missing: bool) 
     """Return columns of lists or images, [N, ...]; several columns become channels, [N, columns, ...].
 
     Args:
-        frame: the table.
+        frame: table that has the columns.
         list_columns: names of the columns.
         allow_missing: whether a missing number becomes NaN; otherwise it is an error.
     """
@@ -110,12 +121,12 @@ def _read_lists(frame: Frame, list_columns: Sequence[str], allow_missing: bool) 
 
 
 def fill_gaps(train: Frame, columns: Sequence[str], input_parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
-    """Replace NaN in the inputs by the means of the training rows; return them and a note with the numbers of cells.
+    """Replace NaN in the inputs by the feature's mean over the training rows; return them and a note with the counts.
 
     Args:
         train: the training table, for messages.
         columns: names of the columns of numbers, or of lists.
-        input_parts: inputs of the training part, and of the test and validation parts if they exist.
+        input_parts: inputs [N, ...] of the training part, and of the test and validation parts if they exist.
 
     Raises:
         DataError: a feature has no number in any training row.
@@ -135,12 +146,12 @@ def fill_gaps(train: Frame, columns: Sequence[str], input_parts: Sequence[np.nda
 
 
 def standardise(input_parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
-    """Standardise all parts in place; return each feature's mean and standard deviation over the training rows.
+    """Standardise all parts in place; return each feature's mean and deviation over the training rows, float32 [...].
 
     The training rows include those that the server takes for validation. A feature that never varies has deviation 1.
 
     Args:
-        input_parts: inputs of the training part, and of the test and validation parts if they exist.
+        input_parts: inputs [N, ...] of the training part, and of the test and validation parts if they exist.
     """
     train_x = input_parts[0]
     deviations = np.where(train_x.max(0) > train_x.min(0), train_x.std(0, dtype=np.float64), 1.0).astype(np.float32)

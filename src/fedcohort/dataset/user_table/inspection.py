@@ -33,7 +33,7 @@ class Decision:
     """A decision that a user must take about the data, with a proposal.
 
     Attributes:
-        topic: what is decided, as "label", "client" or "test".
+        topic: what is decided, such as "label", "client" or "test".
         options: the proposed values, by option; empty if the defaults or the values that the user typed are right.
         reason: why these values are proposed, and what else is possible.
     """
@@ -62,14 +62,14 @@ class Inspection:
     window: int = 1
 
     def __post_init__(self) -> None:
-        """Find the kind and the number of different values of each column."""
+        """Find the kind of each column, and the number of different values of columns with one value in each row."""
         self.train = self.frames[0]
         self.kinds = {name: column_kinds.describe_type(self.train, name) for name in self.train.names}
         scalar_columns = [name for name, column_kind in self.kinds.items() if column_kind in SCALAR_KINDS]
         self.levels = {name: column_kinds.count_levels(self.train, name) for name in scalar_columns}
 
     def describe(self, name: str) -> tuple[str, str, str]:
-        """Return the name of a column, its kind, and what the user should know of its values."""
+        """Return the name of a column, its kind such as "text", and details such as empty cells and example values."""
         column, column_kind = self.train.column(name), self.kinds[name]
         details = [self.roles[name]] if name in self.roles else []
         if n_empty := int(arrow_columns.find_empty(column).sum()):
@@ -83,7 +83,10 @@ class Inspection:
         return name, column_kind, "; ".join(details)
 
     def decide_roles(self) -> Iterator[Decision]:
-        """Yield the decisions on the roles of columns, in the order in which they depend on each other."""
+        """Yield the decisions on label, series, row numbers, clients and test part, in the order of their dependence.
+
+        Raises `DataError` if no column can hold labels.
+        """
         yield self._propose_label()
         yield from self._propose_series()
         yield from self._propose_row_ids()
@@ -132,7 +135,7 @@ class Inspection:
         return self.kinds[name] in ("text", "boolean") or pa.types.is_integer(column.type)
 
     def _label_options(self, label: str) -> dict[str, object]:
-        """Return `dataset.label`, and `dataset.n_classes` where the labels are whole numbers with gaps."""
+        """Return `dataset.label` for the column `label`, and `dataset.n_classes` if its whole numbers have gaps."""
         options: dict[str, object] = {} if label == "label" else {"dataset.label": label}
         column = self.train.column(label)
         if self.kinds[label] == "number" and self._may_be_label(label):
@@ -184,7 +187,7 @@ class Inspection:
         yield Decision("client", {**options, "cohort": _propose_cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
-        """Return whether a column of texts or whole numbers can say who owns a row: values repeat twice on average.
+        """Return whether the column `name` can say who owns a row: its values repeat twice on average.
 
         Where the column's name says that it holds clients, one repeated value is enough.
         """
@@ -206,7 +209,7 @@ class Inspection:
 
 
 def _split_column_name(column_name: str) -> list[str]:
-    """Split a column's name into lower-case parts: `userId`, `user_id` and `User ID` are user and id."""
+    """Return the lower-case parts of a column's name: `userId`, `user_id` and `User ID` are user and id."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column_name).casefold().replace("_", " ").split()
 
 
@@ -224,5 +227,5 @@ def _format_range(min_value: int, max_value: int) -> str:
 
 
 def _propose_cohort(n_clients: int) -> int:
-    """Return the proposed size of a cohort: 10, or half of the clients where there are fewer than 20."""
+    """Return the proposed number of clients per round: 10, or half of `n_clients` if there are fewer than 20."""
     return max(1, min(10, n_clients // 2))

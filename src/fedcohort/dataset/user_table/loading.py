@@ -28,7 +28,14 @@ log = logging.getLogger("fedcohort")
 
 
 class TableLoader:
-    """Loads a dataset from a user's files; each step adds notes to the start-up table."""
+    """Loader of a dataset from a user's files.
+
+    Attributes:
+        options, seed: options of the dataset, and the seed from which a test part is drawn.
+        notes: notes on the data for the start-up table, to which each step adds.
+        problems: errors of independent checks, which are raised together.
+        window: rows of a sample.
+    """
 
     def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
@@ -37,7 +44,7 @@ class TableLoader:
         self.window = options.window or 1
 
     def load(self) -> Raw:
-        """Return the dataset. Raises `DataError`."""
+        """Return the dataset. Raises `DataError` with all problems that are found."""
         options = self.options
         frames = self._read_tables()
         columns = self._choose_inputs(frames)
@@ -80,7 +87,17 @@ class TableLoader:
     def _scale_inputs(
         self, train: Frame, names: Sequence[str], chosen_inputs: InputColumns, x: list[np.ndarray]
     ) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
-        """Return the inputs with gaps filled, and the features' mean and deviation if they were standardised."""
+        """Fill gaps and standardise inputs, if the options demand it.
+
+        Args:
+            train: the training table, for messages.
+            names: names of the columns of numbers; empty if inputs are lists.
+            chosen_inputs: the columns that are inputs.
+            x: inputs of each part, [N, ...].
+
+        Returns:
+            The inputs, and each feature's mean and deviation; None if the inputs are not standardised.
+        """
         options, feature_moments = self.options, None
         if options.missing == "mean" and x[0].dtype != np.uint8:
             x, fill_note = inputs.fill_gaps(train, names or chosen_inputs.lists, x)
@@ -93,7 +110,7 @@ class TableLoader:
         return x, feature_moments
 
     def _read_tables(self) -> list[Frame]:
-        """Read the tables, the training rows first, and note how the files are written."""
+        """Read the tables, the training rows first, and note the format of their files. Raises `DataError` for none."""
         options = self.options
         cuts_test_part, reads_valid = options.test_share is not None, options.valid == "server"
         frames = load_tables(options.path, cuts_test_part, reads_valid, options.decimal, self.problems)
@@ -147,7 +164,7 @@ class TableLoader:
         return chosen_inputs
 
     def _select_rows(self, frames: list[Frame], columns: InputColumns) -> list[Frame]:
-        """Return the tables with only the rows of whole windows, and without samples in which a cell is missing."""
+        """Return the tables with the rows of whole windows only, and without rows in which a cell is missing."""
         options = self.options
         selections: list[Callable[[Frame], tuple[Frame, str]]] = []
         if options.window is not None:
@@ -192,7 +209,10 @@ class TableLoader:
         return owners, frames
 
     def _cut_test(self, frames: list[Frame], owners: Owners, y: list[Ids]) -> tuple[list[Frame], Owners, list[Ids]]:
-        """Take the test part from the training samples; return the tables, clients and labels. Raises `DataError`."""
+        """Draw a test part from the training samples, and return tables, clients and labels with it in second place.
+
+        `owners` and `y` are the clients and labels of the samples. Raises `DataError` if no sample can be drawn.
+        """
         train, rng = frames[0], new_generator(self.seed, "test_part")
         test = rows.draw_test_rows(y[0], owners.train, float(self.options.test_share or 0), rng)
         training = np.setdiff1d(np.arange(len(y[0])), test)
@@ -203,11 +223,11 @@ class TableLoader:
         return frames, owners, [y[0][training], y[0][test], *y[1:]]
 
     def _rows_of_samples(self, samples: Ids) -> Ids:
-        """Return the rows of the table that `samples` consist of."""
+        """Return the rows of the training table that make up the samples at the positions `samples`, int64."""
         return (samples[:, None] * self.window + np.arange(self.window)).ravel()
 
     def _choose_divisor(self, chosen_inputs: InputColumns) -> float:
-        """Return the divisor of the inputs: 255 for a folder of images, unless `scale` says otherwise."""
+        """Return the number that divides the inputs: 255 for a folder of images, unless the option `scale` is set."""
         options = self.options
         if chosen_inputs.lists and not options.lists and options.scale == 1 and not options.standardises:
             self.notes.append("pixels divided by 255")
@@ -215,7 +235,10 @@ class TableLoader:
         return options.scale
 
     def _describe_inputs(self, train: Frame, chosen_inputs: InputColumns, shape: Sequence[int]) -> str:
-        """Describe the inputs and list the notes, as in `8: x0 ... x7 (left out: comment); 120 rows dropped`."""
+        """Describe the inputs and list the notes, as in `8: x0 ... x7 (left out: comment); 120 rows dropped`.
+
+        The text begins with `shape`, the shape of a sample. `train` is the training table.
+        """
         unused_columns = [name for name in train.names if name not in {*chosen_inputs.names, self.options.label}]
         shape_text = " x ".join(str(axis_size) for axis_size in shape)
         unused_text = f" (left out: {list_names(unused_columns)})" if unused_columns else ""

@@ -16,12 +16,13 @@ class TableOptions:
         path: the folder, or one table.
         label: name of the column of labels.
         client: name of the column that says which client owns a row; None to divide the rows at random.
-        features: columns of lists or images, several become channels; None to use the columns of single values.
+        features: column or columns of lists or images, where several become channels; None to use the columns of single
+            values.
         categories: columns to encode as one input for each value (one-hot), or "auto" for texts of 2 to 20 values.
         dates: columns to encode as days since 1970, or "auto" for all dates.
         leave_out: columns of numbers that are not inputs.
         decimal: decimal mark of CSV files: "point", "comma", or "auto" for a comma unless commas separate the columns.
-        series: column that says to which time series a row belongs, in a table with one row per time step.
+        series: column that says to which time series a row belongs, in a table with one row per time step; else None.
         window: rows of a sample in such a table; None if each row is a sample.
         n_classes: number of classes; None for the number that the labels show.
         shape: shape of one sample; empty for the shape that the columns give.
@@ -93,7 +94,7 @@ class TableOptions:
 
     @property
     def lists(self) -> tuple[str, ...]:
-        """Columns of lists or images that `features` names."""
+        """Names of the columns of lists or images in `features`."""
         return (self.features,) if isinstance(self.features, str) else tuple(self.features or ())
 
     @property
@@ -102,7 +103,7 @@ class TableOptions:
         return self.standardise in ("train", True)
 
     def _check_columns(self) -> None:
-        """Check the options that name columns. Raises `OptionError`."""
+        """Raise `OptionError` for an invalid option that names columns, or a column with two uses."""
         if self.features is not None:
             ranges.texts("features", self.lists)
             if not self.lists or not all(name.strip() for name in self.lists):

@@ -30,7 +30,7 @@ class Proposal:
 
     @property
     def options(self) -> dict[str, object]:
-        """The proposed values of all options, by option name."""
+        """Proposed values of all options, by option name."""
         return {name: value for decision in self.decisions for name, value in decision.options.items()}
 
 
@@ -58,7 +58,11 @@ def propose_options(path: str, options: Mapping[str, str]) -> Proposal:
 
 
 def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
-    """Propose the columns that are inputs, how they are encoded, and whether they are standardised."""
+    """Yield the decisions on the columns that are inputs, their encoding, and whether they are standardised.
+
+    Args:
+        inspection: the tables, with the roles of labels, clients and series decided.
+    """
     levels = inspection.levels
     columns: dict[str, list[str]] = {}
     for name, column_kind in inspection.kinds.items():
@@ -85,7 +89,11 @@ def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
 
 
 def decide_missing(inspection: Inspection) -> Iterator[Decision]:
-    """Propose what happens to missing cells, if there are any."""
+    """Yield the decision on missing cells, if there are any.
+
+    Args:
+        inspection: the tables, with the roles of their columns decided.
+    """
     roles, missing_counts = inspection.roles, dict[str, int]()
     for name, column_kind in inspection.kinds.items():
         is_encoded = column_kind != "text" or name in roles or 2 <= inspection.levels[name] <= MAX_AUTO_LEVELS

@@ -24,16 +24,16 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
     each class, in a random order, stays in training, and so do the last MIN_TRAINING_ROWS of each client.
 
     Args:
-        labels: int64 [N].
+        labels: label of each row, int64 [N].
         owners: the client of each row, int64 [N]; None if rows have none.
         test_share: share of the rows that are cut, in (0, 1).
-        rng: for the order of the rows.
+        rng: generator that draws the rows.
 
     Returns:
-        Positions of the test rows, sorted.
+        Sorted positions of the test rows, int64.
 
     Raises:
-        DataError: if no row can be cut.
+        DataError: no row can be cut.
     """
     groups = labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
     random_order, sizes = rng.permutation(len(labels)), np.bincount(groups)
@@ -55,13 +55,13 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: InputColumns, 
     """Return the table without the samples in which a cell is missing, and a note on how many these are.
 
     Args:
-        frame: the table.
+        frame: table of samples.
         columns: columns of labels, clients, categories and dates; those that the table lacks are ignored.
         inputs: the columns of numbers, lists or images that are inputs.
-        window: rows of a sample.
+        window: number of rows in a sample.
 
     Raises:
-        DataError: if no sample is complete.
+        DataError: no sample is complete.
     """
     is_missing = np.zeros(frame.table.num_rows, dtype=bool)
     for name in (*(name for name in columns if name in frame.names), *inputs.lists):
@@ -88,15 +88,15 @@ def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> t
     of a series that fill no window are left out. Rows of a series are taken in the order of the file.
 
     Args:
-        frame: the table.
-        window: rows of a sample.
+        frame: table with one row per time step.
+        window: number of rows in a sample.
         constant_columns: the columns of series, labels and clients, which don't change within a window.
 
     Returns:
         The rows of whole windows, one after the other, and a note on how many rows are left out.
 
     Raises:
-        DataError: if no window is full.
+        DataError: no series has enough rows.
     """
     block_of_row = index_blocks(frame, [name for name in constant_columns if name in frame.names])
     block_sizes = np.bincount(block_of_row)
@@ -117,10 +117,10 @@ def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: 
     Args:
         owners: the clients, of which the names are read.
         client_of_sample: the client of each training sample, int64 [N].
-        min_samples: samples of the smallest client that stays.
+        min_samples: smallest number of samples of a client that is kept.
 
     Raises:
-        DataError: if no client has enough.
+        DataError: no client has enough samples.
     """
     sizes = np.bincount(client_of_sample, minlength=len(owners.names))
     is_small = (sizes > 0) & (sizes < min_samples)
@@ -132,17 +132,18 @@ def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: 
 
 
 def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Owners, str]:
-    """Pool clients with few training samples, in the order of their names, until each pool has enough.
+    """Pool clients with few training samples, in the order of their names, until each pool has enough samples.
 
-    The last pool takes the clients that fill none. Test rows go with their client.
+    Clients that are left over join the last pool. Test rows stay with their client. The result is the clients after
+    pooling, and a note.
 
     Args:
         owners: clients of the training and test rows.
         client_of_sample: the client of each training sample, int64 [N], as in `owners`.
-        min_samples: samples of the smallest client, or pool, afterwards.
+        min_samples: smallest number of samples of a client or pool afterwards.
 
     Raises:
-        DataError: if all small clients together don't have enough.
+        DataError: all small clients together have too few samples.
     """
     client_sizes = np.bincount(client_of_sample, minlength=len(owners.names))
     small_clients = np.flatnonzero((client_sizes > 0) & (client_sizes < min_samples))
@@ -171,7 +172,7 @@ def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
 
 
 def renumber_clients(owners: Owners) -> Owners:
-    """Return the clients without those that own no row, numbered from 0 in the same order."""
+    """Return `owners` without the clients that own no row; the others are numbered from 0 in the same order."""
     id_arrays = [client_ids for client_ids in (owners.train, owners.test) if client_ids is not None]
     present_clients, new_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
     train_clients, test_clients = np.split(new_ids.astype(np.int64), [len(id_arrays[0])])
