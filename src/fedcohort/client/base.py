@@ -53,7 +53,7 @@ class Client(Component, Protocol):
 
     @abstractmethod
     def lr_at(self, round: int) -> float:
-        """Return the local learning rate of a round, which counts from 0."""
+        """Return the local learning rate in the round `round`, counted from 0."""
 
     @abstractmethod
     def optimizer(self, flat_parameter: "torch.nn.Parameter", lr: float) -> "torch.optim.Optimizer":

@@ -43,37 +43,55 @@ class Codec(Component, Protocol):
         return frozenset({SMALLER_UPDATE})
 
     def shrinks(self, layout: Layout) -> bool:
-        """Return whether an encoded update has fewer bytes than the update, or whether the codec changes no update."""
+        """Return whether an encoded update has fewer bytes than the update, or whether every update arrives unchanged.
+
+        Args:
+            layout: names and shapes of the network's tensors.
+        """
         return self.identity or self.bytes_up(layout) < BYTES_PER_NUMBER * layout.n_params
 
     @abstractmethod
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes of one encoded update of a network with the given tensors.
+        """Return the bytes of one encoded update.
 
         The number is known before training, so that the device model can compute the time of the upload.
+
+        Args:
+            layout: names and shapes of the network's tensors.
         """
 
     @abstractmethod
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
-        """Return the update as the server decodes it, [P].
+        """Return a client's update as the server decodes it, a vector of P parameters.
 
         Args:
             delta: the update, [P].
-            layout: shapes of the network's tensors.
+            layout: names and shapes of the network's tensors.
             rng: function that returns the generator of (seed, "codec", round, client), as `ctx.rng("codec")` in a hook.
         """
 
 
 class WireCodec(Codec, Protocol):
-    """A codec that sends arrays: `decode` is the inverse of `encode`."""
+    """A codec that sends arrays: `encode` makes them from an update, and `decode` an update from them."""
 
     @abstractmethod
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> SentArrays:
-        """Return the arrays that a client sends for its update delta, float [P]."""
+        """Return the arrays that a client sends for its update.
+
+        Args:
+            delta: the update, float [P].
+            layout: names and shapes of the network's tensors.
+            rng: function that returns the generator of the client and round.
+        """
 
     @abstractmethod
     def decode(self, sent_arrays: SentArrays, layout: Layout) -> Float32Vector:
-        """Return the update that the server decodes from the arrays of `encode`, float32 [P]."""
+        """Return the update that the server decodes from the arrays of `encode`, float32 [P].
+
+        Args:
+            sent_arrays: the arrays.
+            layout: names and shapes of the network's tensors.
+        """
 
     def transmit(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> Vector:
         return to_memory_order(self.decode(self.encode(delta, layout, rng), layout), layout, delta)

@@ -51,7 +51,7 @@ def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[
 
 
 def matrix_rows(block: Block) -> int:
-    """Return the number of rows of a tensor that is viewed as a matrix [outputs, everything else]; 1 for a vector."""
+    """Return the rows of the tensor at `block`, viewed as a matrix [outputs, everything else]; 1 for a vector."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
 
@@ -60,7 +60,7 @@ class _ColumnSpaceCorrection(Correction):
     """The correction that projects one client's gradients onto the columns of each tensor's random matrix A.
 
     Attributes:
-        block_bases: each compressed tensor with its matrix A.
+        block_bases: each compressed tensor with its matrix A [rows, k] of orthonormal columns.
     """
 
     block_bases: Sequence[tuple[Block, Tensor]]
@@ -115,13 +115,23 @@ class LowRank(WireCodec):
         return frozenset({LINEAR_OPTIMIZER, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes of an upload: 4 per number of the factors B and of uncompressed tensors, 8 for the seed."""
+        """Return the bytes of an upload: 4 per number of the factors B and of uncompressed tensors, 8 for the seed.
+
+        Args:
+            layout: names and shapes of the network's tensors.
+        """
         compressed_blocks = [block for block in layout.parameters if self._is_compressed(block)]
         n_saved = sum(block.size - self.k * block.size // matrix_rows(block) for block in compressed_blocks)
         return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (wire.SEED_BYTES if compressed_blocks else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
-        """Return the arrays to send: the seed of the matrices A, and for each tensor its factor B or all numbers."""
+        """Return the arrays to send: the seed of the matrices A, uint64 [1], and each tensor's factor B or its numbers.
+
+        Args:
+            delta: the update, [P].
+            layout: names and shapes of the network's tensors.
+            rng: function that returns the generator from which the seed is drawn.
+        """
         update_numbers, seed = torch.from_numpy(wire.to_logical_order(delta, layout)), wire.draw_seed(rng())
         basis_by_block, sent_arrays = self.draw_column_bases(layout, seed), []
         for block in layout.parameters:
@@ -141,7 +151,12 @@ class LowRank(WireCodec):
         return wire.join_arrays(tensor_arrays)
 
     def draw_column_bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:
-        """Return the random matrix A of each compressed tensor, float64, drawn from the seed that the client sends."""
+        """Return the random matrix A of each compressed tensor, float64 [rows, k].
+
+        Args:
+            layout: names and shapes of the network's tensors.
+            seed: seed that the client sends, uint64 [1].
+        """
         basis_by_block = {}
         for block in (block for block in layout.parameters if self._is_compressed(block)):
             rng, shape = wire.shared_generator(seed, block), (matrix_rows(block), self.k)

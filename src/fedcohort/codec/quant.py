@@ -35,7 +35,7 @@ IGNORE_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update th
 
 
 def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
-    """Quantise numbers stochastically; return their minimum and maximum, and the level of each number, uint16 [n].
+    """Quantise numbers stochastically; return their minimum and maximum, and the level of each, uint16 [n].
 
     If all numbers are equal, all levels are 0.
 
@@ -54,11 +54,11 @@ def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[
 
 @IGNORE_NAN
 def dequantise(value_range: Float32[np.ndarray, "2"], levels: Levels, bits_per_level: int) -> Reals:
-    """Return the numbers that the levels stand for, minimum + step x level; not finite if the range is not.
+    """Return the numbers that the levels stand for, minimum + step x level, [n]; not finite if the range is not.
 
     Args:
         value_range: minimum and maximum of the original numbers.
-        levels: level of each number.
+        levels: level of each number, uint16 [n].
         bits_per_level: bits of a level.
     """
     return float(value_range[0]) + _level_step(value_range, bits_per_level) * levels
@@ -77,7 +77,13 @@ def pack_bits(levels: Levels, bits_per_level: int) -> UInt8[np.ndarray, "_b"]:
 
 
 def unpack_bits(packed_bits: UInt8[np.ndarray, "_b"], bits_per_level: int, n_levels: int) -> Levels:
-    """Return the `n_levels` numbers of `bits_per_level` bits each that `pack_bits` packed into bytes."""
+    """Return the numbers that `pack_bits` packed into bytes, uint16 [n_levels].
+
+    Args:
+        packed_bits: the bytes.
+        bits_per_level: bits of each number.
+        n_levels: number of numbers.
+    """
     unpacked_bits = np.unpackbits(packed_bits, count=n_levels * bits_per_level, bitorder="little")
     bit_table = unpacked_bits.reshape(n_levels, bits_per_level)
     levels = np.zeros(n_levels, dtype=np.uint16)
@@ -108,7 +114,7 @@ class TensorSketch:
         n_numbers: number of entries of the tensor.
         rotated_length: number of entries after the rotation, with padding.
         random_signs: random signs of the rotation, [rotated_length]; None without rotation.
-        sent_positions: positions of the rotated numbers that are sent; None if all are sent.
+        sent_positions: positions of the rotated numbers that are sent, int64; None if all are sent.
     """
 
     n_numbers: int
@@ -152,12 +158,22 @@ class Quant(WireCodec):
         ranges.number("rho", self.rho, "(0, 1]")
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes of an upload: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed."""
+        """Return the bytes of an upload: bits / 8 for each number sent, 8 for each tensor's range, 8 for a seed.
+
+        Args:
+            layout: names and shapes of the network's tensors.
+        """
         bytes_of_levels, bytes_of_range = -(-self._count_sent(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
         return bytes_of_levels + bytes_of_range * len(layout.parameters) + wire.SEED_BYTES * self._uses_seed
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
-        """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits."""
+        """Return the arrays to send: the seed if one is needed, the ranges [tensors, 2], and the levels as bits.
+
+        Args:
+            delta: the update, [P].
+            layout: names and shapes of the network's tensors.
+            rng: function that returns the client's generator, for the seed and the rounding.
+        """
         client_rng = rng()
         update_values, seed = wire.to_logical_order(delta, layout).astype(np.float64), wire.draw_seed(client_rng)
         block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
@@ -201,7 +217,7 @@ class Quant(WireCodec):
         return sum(self._sent_length(block) for block in layout.parameters)
 
     def _sketch_of_block(self, block: Block, sketch_seed: np.ndarray) -> TensorSketch:
-        """Return the rotation and subsample of a tensor, which client and server derive from the same seed."""
+        """Return the rotation and subsample of the tensor at `block`, which follow from a client's seed, uint64 [1]."""
         n_numbers, rotated_length = block.size, self._rotated_length(block)
         if not self._uses_seed:
             return TensorSketch(n_numbers, rotated_length, None, None)

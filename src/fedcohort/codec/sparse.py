@@ -31,18 +31,33 @@ class Sparse(WireCodec):
         ranges.number("rho", self.rho, "(0, 1]")
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes of an upload: 4 for each number sent, and 8 for the seed that gives their positions."""
+        """Return the bytes of an upload: 4 for each number sent, and 8 for the seed of their positions.
+
+        Args:
+            layout: names and shapes of the network's tensors.
+        """
         n_sent = sum(wire.count_sent(self.rho, block.size) for block in layout.parameters)
         return wire.SEED_BYTES + BYTES_PER_NUMBER * n_sent
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
-        """Return the arrays to send: a seed, and the update's numbers at the positions that the seed selects."""
+        """Return the arrays to send: a seed, uint64 [1], and the numbers of the update that the seed selects.
+
+        Args:
+            delta: the update, [P].
+            layout: names and shapes of the network's tensors.
+            rng: function that returns the generator from which the seed is drawn.
+        """
         seed, sent_numbers = wire.draw_seed(rng()), wire.to_logical_order(delta, layout)
         positions_by_block = wire.draw_sent_positions(self.rho, layout, seed)
         return seed, wire.join_arrays([sent_numbers[entry_ids] for entry_ids in positions_by_block])
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
-        """Return the update, with 0 for each number that was not sent, [P]."""
+        """Return the update that the arrays of `encode` stand for, [P], with 0 for each number that was not sent.
+
+        Args:
+            sent_arrays: the arrays.
+            layout: names and shapes of the network's tensors.
+        """
         seed, sent_numbers = sent_arrays
         decoded_update = np.zeros(layout.n_params, dtype=np.float32)
         sent_start = 0

@@ -19,7 +19,12 @@ SentPositions = Int64[np.ndarray, "_m"]
 
 
 def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
-    """Return the update with each tensor in its logical order, not in memory order, as float32 on the CPU, [P]."""
+    """Return an update with the numbers of each tensor in the order of its indices, float32 on the CPU, [P].
+
+    Args:
+        delta: the update, [P], with tensors in memory order, such as channels last.
+        layout: names and shapes of the network's tensors.
+    """
     if any(block.channels_last for block in layout.parameters):
         delta = torch.cat([block.view_of(delta).flatten() for block in layout.parameters])
     return np.asarray(delta.detach().to("cpu", torch.float32).numpy())
@@ -45,27 +50,44 @@ def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout,
 
 
 def draw_seed(rng: np.random.Generator) -> np.ndarray:
-    """Draw the seed that a client sends with its update, uint64 [1]."""
+    """Draw the seed that a client sends with its update from the generator `rng`, uint64 [1]."""
     return rng.integers(2**63, size=1, dtype=np.uint64)
 
 
 def shared_generator(seed: np.ndarray, block: Block) -> np.random.Generator:
-    """Return the generator that client and server share for a tensor; it does not depend on the other tensors."""
+    """Return the generator that client and server share for the tensor at `block`.
+
+    Args:
+        seed: seed that the client sends, uint64 [1].
+        block: position of the tensor; its name makes the generators of tensors independent.
+    """
     return new_generator(int(seed[0]), f"codec {block.name}")
 
 
 def count_sent(rho: float, n_numbers: int) -> int:
-    """Return the number of a tensor's `n_numbers` that are sent: the share rho, rounded, at least one."""
+    """Return how many of a tensor's `n_numbers` numbers are sent: the share `rho`, rounded, at least one."""
     return max(1, round(rho * n_numbers))
 
 
 def draw_tensor_positions(rho: float, n_numbers: int, rng: np.random.Generator) -> SentPositions:
-    """Draw the sorted positions of the numbers of a tensor that are sent, a share rho of `n_numbers`."""
+    """Draw the sorted positions of the numbers of a tensor that are sent.
+
+    Args:
+        rho: share of the numbers that is sent.
+        n_numbers: size of the tensor.
+        rng: generator that draws the positions.
+    """
     return np.sort(rng.choice(n_numbers, count_sent(rho, n_numbers), replace=False, shuffle=False))
 
 
 def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[SentPositions]:
-    """Return the positions of the sent numbers in the flat vector, tensor by tensor."""
+    """Return the positions of the sent numbers in the flat update, sorted, one array for each tensor.
+
+    Args:
+        rho: share of each tensor's numbers that is sent.
+        layout: names and shapes of the network's tensors.
+        seed: seed that the client sends, uint64 [1].
+    """
     blocks = layout.parameters
     return [b.offset + draw_tensor_positions(rho, b.size, shared_generator(seed, b)) for b in blocks]
 

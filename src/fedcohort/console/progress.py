@@ -21,7 +21,7 @@ BRIEF_LINES = 5  # of a run, where the output is no terminal
 
 
 class Progress(Observer):
-    """Show the progress of a run.
+    """An observer that shows the progress of a run on the terminal or in a notebook.
 
     Attributes:
         lines_every: rounds between plain lines, where the output is no terminal.
@@ -38,7 +38,7 @@ class Progress(Observer):
         self._progress_bar: TerminalBar | NotebookBar | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Print the table of facts and open the bar."""
+        """Print the table of facts of a run, given its metadata `info`, and open the progress bar."""
         self._total_rounds, self._first_round, self._began_s = info.rounds, info.start, time.monotonic()
         self._console = make_console()
         if is_brief():
@@ -51,7 +51,7 @@ class Progress(Observer):
             self._progress_bar = TerminalBar(self._console, info.rounds, info.start)
 
     def observe(self, report: RoundReport) -> None:
-        """Show that a round has ended. A metric that this round did not measure keeps its last value."""
+        """Show the round of `report`. A metric that this round did not measure keeps its last value."""
         self._latest_metrics.update({name: report.metrics[name] for name in SHOWN_METRICS if name in report.metrics})
         if SHOWN_METRICS[0] in report.metrics:
             self._evaluated_round = report.step
@@ -64,12 +64,12 @@ class Progress(Observer):
             )
 
     def finish(self, status: str) -> None:
-        """End the progress bar, if there is one."""
+        """End the progress bar, if there is one; `status`, how the run ended, is not shown."""
         if self._progress_bar is not None:
             self._progress_bar.stop()
 
     def _describe_round(self, step: int) -> str:
-        """Format the numbers of the bar in 80 columns: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
+        """Return the text of the bar for the round `step`: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
         elapsed_s = time.monotonic() - self._began_s
         fact_texts = [f"accuracy {self._latest_metrics['test/acc']:.3f}"] if "test/acc" in self._latest_metrics else []
         if "time/virtual_s" in self._latest_metrics:
@@ -92,7 +92,7 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
     """Format a round in one line: `cohort 10 arrived 10  test/acc 0.873  test/loss 0.41  virtual 20 min 34 s`.
 
     Args:
-        report: the round.
+        report: results of a round.
         metrics: the last value of each metric.
         evaluated_round: the round that measured these values; the line names the round if it is an earlier one.
     """
@@ -105,7 +105,12 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
 
 
 def print_start_table(terminal: "Console", info: RunInfo) -> None:
-    """Print the composed choices, the partition, the number of parameters, and the run's folder."""
+    """Print the chosen components, the partition, the number of parameters, and the run's folder as a table.
+
+    Args:
+        terminal: Rich console to print to.
+        info: metadata of the run.
+    """
     label_value_pairs = list_run_facts(info)
     if not terminal.is_terminal:  # no padding, no folding: a log file's lines can be copied
         for label, fact_text in [("", info.name), *label_value_pairs]:
@@ -143,7 +148,7 @@ class TerminalBar:
         self._bar.start()
 
     def update(self, rounds_done: int, progress_text: str) -> None:
-        """Show that `rounds_done` rounds are done."""
+        """Show `progress_text` and that `rounds_done` rounds are done."""
         self._bar.update(self._task_id, completed=rounds_done, facts=progress_text)
 
     def stop(self) -> None:
@@ -162,7 +167,7 @@ class NotebookBar:
         self._display_handle: Any = display(HTML(self._bar_html(rounds_done, "")), display_id=True)
 
     def update(self, rounds_done: int, progress_text: str) -> None:
-        """Show that `rounds_done` rounds are done."""
+        """Show `progress_text` and that `rounds_done` rounds are done."""
         self._display_handle.update(self._html_class(self._bar_html(rounds_done, progress_text)))
 
     def stop(self) -> None:

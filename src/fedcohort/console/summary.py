@@ -21,7 +21,7 @@ FULL_OPTION = "callback.summary.full=true"
 
 
 class Summary(Observer):
-    """Write and print the summary when the run ends, however it ends; it is read from the journal.
+    """An observer that writes and prints the results of a run, read from its journal, when the run ends.
 
     Attributes:
         full: whether the printed table has all rows, or only the most important ones.
@@ -33,15 +33,19 @@ class Summary(Observer):
         self._run_info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Store the description of the run. Raises `IncompatibleConfig` if there is no journal."""
+        """Store the metadata `info` of the run. Raises `IncompatibleConfig` if no journal is written."""
         require_journal(info.folder, "callback.summary")
         self._run_info = info
 
     def observe(self, report: RoundReport) -> None:
-        """Do nothing: the summary is read from the journal."""
+        """Do nothing with `report`: the summary is read from the journal."""
 
     def finish(self, status: str) -> None:
-        """Write `summary.json`, and print the table of a run with rounds."""
+        """Write `summary.json`, and print its table if a round was trained.
+
+        Args:
+            status: how the run ended, such as "finished" or "interrupted".
+        """
         if self._run_info is None or status == "dropped":
             return
         summary = summarise_run(self._run_info, read_history(self._run_info.folder), status)
@@ -55,7 +59,12 @@ class Summary(Observer):
 
 
 def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
-    """Print the summary as a table; is_full: whether to print all rows, or only the most important ones."""
+    """Print the results of a run as a table.
+
+    Args:
+        summary: content of `summary.json`.
+        is_full: whether to print all rows, or only the most important ones.
+    """
     from rich.table import Table
 
     rounds_done, total_rounds = summary["rounds"], summary["rounds_asked"]
@@ -76,7 +85,7 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
 
 
 def _replace_nan(value: object) -> object:
-    """Replace numbers that are not finite by None, since JSON cannot represent them."""
+    """Return a JSON value with the numbers in it that are not finite replaced by None."""
     if isinstance(value, Mapping):
         return {key: _replace_nan(inner_value) for key, inner_value in value.items()}
     if isinstance(value, list):

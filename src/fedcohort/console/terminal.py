@@ -46,7 +46,15 @@ def make_console() -> "Console":
 
 
 def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
-    """Print the result of `describe` for each folder, or its error; return 1 if a folder had an error, else 0."""
+    """Print a text about each folder, or the error of the attempt.
+
+    Args:
+        folders: the folders.
+        describe: function from a folder to its text.
+
+    Returns:
+        1 if a folder had an error, else 0.
+    """
     from rich.console import Console
 
     standard_console, error_console = make_console(), Console(stderr=True, soft_wrap=True, highlight=False)

@@ -24,7 +24,7 @@ class Rows:
 
     Attributes:
         x: inputs, [n, ...].
-        y: labels.
+        y: labels, int64 [n], or [n, positions] for sequences.
         targets: whether a label is one class or one class per position.
     """
 
@@ -42,8 +42,8 @@ class Shard:
 
     Attributes:
         x: inputs, [rows, ...].
-        y: labels that clients see, with label noise.
-        true_y: labels before label noise.
+        y: labels that clients see, with label noise, int64 [rows] or [rows, positions].
+        true_y: labels before label noise, with the shape of `y`.
         offsets: first row of each client, and the number of rows, int64 [K + 1].
         targets: whether a label is one class or one class per position.
     """
@@ -55,7 +55,7 @@ class Shard:
     targets: Targets = ONE_CLASS
 
     def samples_of(self, client: int) -> tuple[Tensor, Tensor]:
-        """Return views of the client's inputs and labels."""
+        """Return views of the inputs [n_k, ...] and the labels [n_k, ...] of the client with the id `client`."""
         rows = slice(int(self.offsets[client]), int(self.offsets[client + 1]))
         return self.x[rows], self.y[rows]
 

@@ -20,7 +20,7 @@ def rank_within_group(groups: Ids, row_order: Ids | None = None) -> Ids:
 
 
 def _stable_order(groups: Ids) -> Ids:
-    """Return np.argsort(groups, kind="stable") of integers in [0, 2^32), whose halves numpy sorts in linear time."""
+    """Return np.argsort(groups, kind="stable") of integers in [0, 2^32), int64 [N], in linear time."""
     order = np.argsort(groups.astype(np.uint16), kind="stable")
     if len(groups) and groups.max() >= 2**16:
         order = order[np.argsort((groups >> 16).astype(np.uint16)[order], kind="stable")]
@@ -28,11 +28,11 @@ def _stable_order(groups: Ids) -> Ids:
 
 
 def keep_first(rows: Ids, groups: Ids, max_rows_by_group: Ids) -> Ids:
-    """Return the first rows of each group, in their order.
+    """Return the first rows of each group, in the order of `rows`, int64.
 
     Args:
-        rows: positions of the rows to choose from.
+        rows: positions of the rows to choose from, int64 [n].
         groups: group of each of all rows, int64 [N].
-        max_rows_by_group: largest number of rows to keep of each group.
+        max_rows_by_group: largest number of rows to keep of each group, int64 [groups].
     """
     return np.asarray(rows[rank_within_group(groups[rows]) < max_rows_by_group[groups[rows]]])

@@ -56,13 +56,13 @@ def estimate_group_counts(
     training_options: EstimateOptions,
     rng: np.random.Generator,
 ) -> Int64[np.ndarray, "classes 2"]:
-    """Return one client's samples by class and estimated attribute.
+    """Return the number of one client's samples by class and estimated attribute.
 
     Args:
         make_network: function that returns a network with the weights w_t.
         x: the client's inputs, [n, ...].
         y: the client's labels, int64 [n].
-        training_options: training options.
+        training_options: exponent, epochs, learning rate and batch size.
         rng: generator for the order of the samples.
     """
     is_correct = find_bias_aligned(make_network, x, y, training_options, rng)
@@ -90,13 +90,13 @@ def find_bias_aligned(
     training_options: EstimateOptions,
     rng: np.random.Generator,
 ) -> np.ndarray:
-    """Train the biased models; return whether they classify each sample correctly, bool [n].
+    """Train biased models on a client's samples; return whether they classify each sample correctly, bool [n].
 
     Args:
         make_network: function that returns a network with the weights w_t.
         x: the client's inputs, [n, ...].
         y: the client's labels, int64 [n].
-        training_options: training options.
+        training_options: exponent, epochs, learning rate and batch size.
         rng: generator for the order of the samples.
     """
 
@@ -129,7 +129,18 @@ def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "clas
 
 
 def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
-    """Replace the last layer of `network` by a head of two outputs, initialised with zeros; return the network."""
+    """Replace the layer of class outputs of a network by a linear layer with two outputs and zero weights.
+
+    Args:
+        network: network to change in place.
+        x: samples [n, ...], whose outputs show the number of classes.
+
+    Returns:
+        The network, or the new layer for a network of one layer.
+
+    Raises:
+        FedcohortError: the network has no linear layer with as many outputs as classes.
+    """
     n_classes = _count_classes(network, x)
     linear_layers = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
     candidate_layers = [(name, layer) for name, layer in linear_layers if layer.out_features == n_classes]
@@ -164,7 +175,7 @@ def train_network(
         network: network to train.
         x: inputs, [n, ...].
         labels: labels, [n].
-        loss_function: function of logits and labels of a batch that returns the loss.
+        loss_function: function of logits [B, outputs] and labels [B] of a batch that returns the mean loss.
         training_options: epochs, learning rate and batch size.
         rng: generator for the order of the samples.
     """
@@ -181,9 +192,14 @@ def train_network(
 
 
 def batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield the positions of the samples of each mini-batch, for one pass in a random order.
+    """Yield the positions of the samples of each mini-batch, for one epoch in a random order, int64 [batch].
 
     A last batch of one sample joins the batch before it, as batch norm needs two samples.
+
+    Args:
+        n: number of samples.
+        batch_size: samples of a mini-batch.
+        rng: generator that draws the order.
     """
     sample_order = rng.permutation(n)
     batch_starts = [batch_start for batch_start in range(batch_size, n, batch_size) if n - batch_start > 1]
@@ -192,7 +208,7 @@ def batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.nd
 
 @torch.no_grad()
 def predict(network: nn.Module, x: Tensor) -> Tensor:
-    """Return the class of each sample, int64 [n], in eval mode."""
+    """Return the class that `network`, set to eval mode, predicts for each sample in `x` [n, ...], int64 [n]."""
     network.eval()
     return torch.cat([network(batch).argmax(1) for batch in torch.split(x, FORWARD_BATCH)])
 

@@ -33,7 +33,7 @@ class PixelScale:
     sd: tuple[float, ...]
 
     def convert(self, pixels: UInt8[np.ndarray, "n c h w"]) -> Float32[np.ndarray, "n c h w"]:
-        """Return the standardised pixels as a new NumPy array."""
+        """Return uint8 pixels standardised, as a new NumPy array."""
         x = pixels.astype(np.float32)
         x /= np.float32(255)
         x -= np.array(self.mean, np.float32)[:, None, None]
@@ -41,23 +41,33 @@ class PixelScale:
         return x
 
     def numbers(self, pixels: "UInt8[Tensor, 'n c h w']") -> "Float32[Tensor, 'n c h w']":
-        """Return the standardised pixels as a new tensor."""
+        """Return uint8 pixels standardised, as a new tensor on their device."""
         max_pixel, mean, sd = channels_of(self, pixels.device)
         return pixels.float().div(max_pixel).sub(mean).div(sd)
 
     def attach(self, network: "nn.Module") -> None:
-        """Register a hook that standardises byte inputs of the network; float inputs are left unchanged."""
+        """Register a hook on `network` that standardises its uint8 inputs; float inputs are left unchanged."""
         network.register_forward_pre_hook(self)  # which has no tensors, so that copies of the network can share it
 
     def __call__(self, network: "nn.Module", inputs: "tuple[Tensor, ...]") -> "tuple[Tensor, ...] | None":
-        """Return the inputs of a network with standardised pixels in the place of bytes; None for float inputs."""
+        """Return the arguments of the network's forward pass with the uint8 pixels standardised; None for float inputs.
+
+        Args:
+            network: the network, whose hook this is; not used.
+            inputs: arguments of the forward pass, the pixels [B, channels, height, width] first.
+        """
         x, *more_inputs = inputs
         return None if x.dtype.is_floating_point else (self.numbers(x), *more_inputs)
 
 
 @lru_cache(maxsize=8)
 def channels_of(scale: PixelScale, device: "torch.device") -> "Tensor":
-    """Return 255, the channels' means and their standard deviations as one tensor, [3, channels, 1, 1]."""
+    """Return 255, the channels' means and their standard deviations as one tensor, [3, channels, 1, 1].
+
+    Args:
+        scale: normalisation of the pixels.
+        device: device of the tensor.
+    """
     import torch  # noqa: PLC0415 - datasets are made before torch is imported
 
     rows = [[255.0] * len(scale.sd), [*scale.mean], [*scale.sd]]

@@ -22,7 +22,7 @@ class Ragged:
 
     @classmethod
     def from_parts(cls, rows_by_client: Sequence[Ids]) -> "Ragged":
-        """Concatenate one array of positions per client."""
+        """Return the positions of all clients from an array of positions for each client, int64 [n_k]."""
         rows = np.concatenate(rows_by_client) if len(rows_by_client) else np.empty(0)
         return cls.from_sizes(
             rows.astype(np.int64, copy=False), np.fromiter(map(len, rows_by_client), np.int64, len(rows_by_client))
@@ -30,7 +30,12 @@ class Ragged:
 
     @classmethod
     def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":
-        """Combine positions, client by client, with the number of positions of each client."""
+        """Return the positions of all clients from their concatenation.
+
+        Args:
+            rows: positions of samples, client by client, int64 [N].
+            sizes: number of positions of each client, int64 [K].
+        """
         return cls(rows, np.concatenate([[0], np.cumsum(sizes)]))
 
     def __len__(self) -> int:
@@ -38,7 +43,7 @@ class Ragged:
         return len(self.offsets) - 1
 
     def __getitem__(self, client: int) -> Ids:
-        """Return a view of the client's positions."""
+        """Return a view of the positions of the client with the number `client`, int64 [n_k]."""
         return self.rows[self.offsets[client] : self.offsets[client + 1]]
 
     @property
@@ -48,11 +53,14 @@ class Ragged:
 
     @property
     def owner(self) -> Ids:
-        """The client that holds each of the N positions, int64 [N]."""
+        """Number of the client that holds each of the N positions, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
     def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
-        """Cut each client's positions into two parts, the first of them with `sizes` positions, int64 [K].
+        """Cut each client's positions into two parts.
+
+        Args:
+            sizes: number of positions of each client in the first part, int64 [K].
 
         Returns:
             Whether each position is in the first part, bool [N]; the first parts; the second parts.

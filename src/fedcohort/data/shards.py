@@ -10,10 +10,10 @@ Counts = Int64[np.ndarray, "clients classes"]
 
 
 def natural_owners(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
-    """Return the owner of each client's samples, [K]; None if clients and owners do not correspond one to one.
+    """Return the owner in the data of each client's samples, int64 [K]; None if they do not correspond one to one.
 
     Args:
-        owner_of_sample: owner of each sample, [N].
+        owner_of_sample: number of the owner of each sample, int64 [N].
         client_samples: positions of each client's samples.
     """
     if (client_samples.sizes == 0).any():
@@ -30,8 +30,8 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
     """Return the sorted positions of each owner's test samples.
 
     Args:
-        test_owner: owner of each test sample, [N].
-        owners: owners in the order of the clients, [K].
+        test_owner: number of the owner of each test sample, int64 [N].
+        owners: number of the owner that each client is, int64 [K].
     """
     row_order = np.argsort(test_owner, kind="stable")
     starts, owner_stops = (np.searchsorted(test_owner[row_order], owners, side) for side in ("left", "right"))
@@ -67,8 +67,8 @@ def class_quotas(counts: Counts, test_class_sizes: Ids, rng: np.random.Generator
     are broken at random. Test rows of a class that no client holds are not distributed.
 
     Args:
-        counts: training samples of each client by class, [K, C].
-        test_class_sizes: test rows of each class, [C].
+        counts: training samples of each client by class, int64 [K, C].
+        test_class_sizes: test rows of each class, int64 [C]; pool_c in the formula.
         rng: generator that breaks ties.
     """
     quotas = np.zeros_like(counts)
@@ -84,7 +84,12 @@ def class_quotas(counts: Counts, test_class_sizes: Ids, rng: np.random.Generator
 
 
 def nearest_integers(targets: np.ndarray, target_sum: int) -> Ids:
-    """Return integers of at least 0 that sum to `target_sum`, as near to `targets` [n] as possible."""
+    """Return integers of at least 0 with a given sum that are as near as possible to given numbers, int64 [n].
+
+    Args:
+        targets: the numbers, [n].
+        target_sum: sum of the integers.
+    """
     rounded_counts: Ids = np.maximum(np.floor(targets), 0).astype(np.int64)
     while (n_missing := target_sum - int(rounded_counts.sum())) != 0:
         correction = int(np.sign(n_missing))

@@ -17,15 +17,16 @@ MIN_ENTROPY = 1e-12  # nats; smaller values are rounding errors of 0
 
 
 def entropy(p: Float64[np.ndarray, "*_k _n"]) -> Float64[np.ndarray, "*_k"]:
-    """Return the entropy in nats of probabilities along the last axis; NaN if a probability is NaN."""
+    """Return the entropy in nats of the probabilities `p` along the last axis; NaN if a probability is NaN."""
     log_p = np.log(p, out=np.zeros_like(p), where=p > 0)
     return np.asarray(-(p * log_p).sum(-1))
 
 
 def triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float64[np.ndarray, "clients 3"]:
-    """Return class imbalance, attribute imbalance and spurious correlation of each client, [K, 3].
+    """Return class imbalance, attribute imbalance and spurious correlation of each client, in [0, 1], [K, 3].
 
-    The counts are samples by client, class and attribute; a client without samples gets NaN.
+    Args:
+        counts: samples by client, class and attribute; a client without samples gets NaN.
     """
     n_samples = counts.sum((1, 2), keepdims=True).astype(np.float64)
     P = counts / np.where(n_samples > 0, n_samples, np.nan)
@@ -39,12 +40,20 @@ def triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float6
 
 
 def triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:
-    """Return class imbalance, attribute imbalance and spurious correlation of samples N by class and attribute, [3]."""
+    """Return class imbalance, attribute imbalance and spurious correlation of one dataset, in [0, 1], [3].
+
+    Args:
+        N: samples by class and attribute.
+    """
     return np.asarray(triplets(N[None])[0])
 
 
 def class_imbalance(counts: Shaped[np.ndarray, "classes"]) -> float:
-    """Return the class imbalance of one dataset, in [0, 1]; NaN without samples."""
+    """Return 1 - entropy / ln(classes) of the class shares of one dataset, in [0, 1]; NaN without samples.
+
+    Args:
+        counts: samples of each class.
+    """
     return float(triplet(counts[:, None])[0])
 
 
@@ -54,10 +63,10 @@ def _imbalance(entropy: Float64[np.ndarray, "clients"], n_categories: int) -> Fl
 
 
 def metrics(counts: Shaped[np.ndarray, "clients classes attributes"]) -> dict[str, float]:
-    """Return the skew metrics of a federation by name, from samples by client, class and attribute.
+    """Return the skew metrics of a federation by name, from the samples `counts` by client, class and attribute.
 
-    `global_ci`, `global_ai` and `global_sc` (Eq. 5-7) are of the pooled data. `client_ci`, `client_ai` and `client_sc`
-    (Eq. 8-10) are means over the clients with samples.
+    `global_ci`, `global_ai` and `global_sc` (Eq. 5-7) are class imbalance, attribute imbalance and spurious correlation
+    of the pooled data. `client_ci`, `client_ai` and `client_sc` (Eq. 8-10) are means over the clients with samples.
     """
     client_triplets = triplets(counts[counts.sum((1, 2)) > 0])
     triplets_by_level = {

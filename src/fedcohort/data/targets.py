@@ -46,28 +46,40 @@ class Targets(Protocol):
 
     @abstractmethod
     def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
-        """Return whether each target's class has the highest score, that is, whether it is predicted correctly, bool.
+        """Return whether each target's class has the highest score, a correct prediction, bool with the shape of `y`.
 
         Args:
             scores: logits or probabilities, [B, C], or [B, C, positions].
-            y: labels.
+            y: labels, [B], or [B, positions].
         """
 
     @abstractmethod
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        """Return the cross-entropy of each sample, in nats, [B]."""
+        """Return the cross-entropy of each sample, in nats, [B]; over a sample's positions it is the mean.
+
+        Args:
+            logits: outputs of the network, [B, C], or [B, C, positions].
+            y: labels, [B], or [B, positions].
+        """
 
     def loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        """Return the mean of the samples' cross-entropies, in nats."""
+        """Return the mean over samples of `losses` in nats, for the same logits and labels `y`."""
         return self.losses(logits, y).mean()
 
     def total(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        """Return the sum of the samples' cross-entropies, in nats."""
+        """Return the sum over samples of `losses` in nats, for the same logits and labels `y`."""
         return self.losses(logits, y).sum()
 
     @abstractmethod
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
-        """Return the class of each sample, and the number of classes; class 0 of 1 if samples have several targets."""
+        """Return the class of each sample, and the number of classes, by which samples are grouped.
+
+        Samples with several targets are one group: class 0 of 1.
+
+        Args:
+            y: labels, [n], or [n, positions].
+            n_classes: number of classes of a target.
+        """
 
 
 @dataclass(frozen=True)
@@ -113,7 +125,7 @@ class Positions(Targets):
         return lambda log_probs, y: self.mean(function(log_probs.flatten(0, 1), self.flat(y)), y)
 
     def flat(self, y: "Tensor") -> "Tensor":
-        """Return the labels of all positions, [B * T]; unlabelled positions get class 0."""
+        """Return the labels `y` [B, T] of all positions as a vector, [B * T]; unlabelled positions get class 0."""
         return y.flatten().clamp(min=0)
 
     def mean(self, values: "Tensor", y: "Tensor") -> "Tensor":

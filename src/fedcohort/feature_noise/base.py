@@ -22,7 +22,11 @@ class FeatureNoise(Component, Protocol):
 
     @abstractmethod
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw the level of each client's noise, [n_clients], once per run; 0 leaves a client's inputs unchanged."""
+        """Draw the level of each client's noise, [n_clients], once per run; 0 leaves a client's inputs unchanged.
+
+        Args:
+            draws: number of clients, and generators of random numbers.
+        """
 
     def check(self, shape: tuple[int, ...]) -> None:
         """Raise `IncompatibleConfig` if this noise does not apply to inputs of `shape`."""
@@ -44,7 +48,7 @@ class InputDisturbance:
     """The noise that was added to the clients' inputs before a run.
 
     Attributes:
-        noise_levels: level of each client's noise.
+        noise_levels: level of each client's noise, in the unit of the feature noise.
         clean_row_hashes: hashes (`data.row_hashes`) that the disturbed inputs had before the noise.
     """
 

@@ -20,14 +20,20 @@ class Blur(DrawnLevels, FeatureNoise):
     """Gaussian blur of clients' images, a feature noise; the level is its standard deviation in pixels."""
 
     def check(self, shape: tuple[int, ...]) -> None:
-        """Raise `IncompatibleConfig` if inputs are not images."""
+        """Raise `IncompatibleConfig` if `shape`, the shape of a sample, is not [channels, height, width]."""
         if len(shape) != 3:
             raise IncompatibleConfig(
                 f"feature_noise=blur needs images [channels, height, width], but inputs have the shape {list(shape)}"
             )
 
     def disturb(self, x: InputArray, noise_level: float, rng: np.random.Generator) -> InputArray:
-        """Return the blurred images; `rng` is not used."""
+        """Return the images blurred by a Gaussian filter, of the same shape and type.
+
+        Args:
+            x: images of a client, [n, channels, height, width].
+            noise_level: standard deviation of the filter, in pixels.
+            rng: not used, as nothing is drawn.
+        """
         from scipy.ndimage import gaussian_filter1d
 
         blurred_images: InputArray = gaussian_filter1d(gaussian_filter1d(x, noise_level, axis=-1), noise_level, axis=-2)

@@ -21,7 +21,13 @@ class Gaussian(DrawnLevels, FeatureNoise):
     """Gaussian noise added to clients' inputs, a feature noise; the level is its standard deviation."""
 
     def disturb(self, x: InputArray, noise_level: float, rng: np.random.Generator) -> InputArray:
-        """Return the client's inputs plus normal noise of standard deviation `noise_level`."""
+        """Return the inputs of a client plus normal noise, of the same shape and type.
+
+        Args:
+            x: inputs of a client, [n, ...].
+            noise_level: standard deviation of the noise.
+            rng: generator of this client.
+        """
         noisy_inputs = rng.standard_normal(x.shape, dtype=np.float32)
         noisy_inputs *= np.float32(noise_level)
         noisy_inputs += x

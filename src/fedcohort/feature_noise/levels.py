@@ -34,7 +34,11 @@ class DrawnLevels:
         ranges.number("share", self.share, "[0, 1]")
 
     def levels(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw the level of each client's feature noise, [n_clients], once per run."""
+        """Draw the level of each client's feature noise, [n_clients], once per run.
+
+        Args:
+            draws: number of clients, and generators of random numbers.
+        """
         if self.law == "uniform":
             return self.sigma * draws.draws_of_run().uniform("feature_noise")
         client_order = draws.draws_of_run().generator("feature_noise").permutation(draws.n_clients)

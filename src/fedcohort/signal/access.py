@@ -40,25 +40,25 @@ class SignalAccess(Protocol):
     def sum_over_samples(
         self, clients: Ids, per_sample: "Callable[[Tensor, Tensor], Tensor]", n_values: int
     ) -> Float64[np.ndarray, "_n _width"]:
-        """Return the sums of a function over the training samples of each client, float64 [len(clients), width].
+        """Return the sums of a function over the training samples of each client, float64 [len(clients), n_values].
 
         Args:
             clients: ids of the clients.
-            per_sample: function of log-probabilities [B, C] and labels [B] that returns [B, width].
-            n_values: number of columns.
+            per_sample: function of log-probabilities [B, C] and labels [B] that returns [B, n_values].
+            n_values: number of values that the function returns for a sample.
         """
         ...
 
     def per_sample_losses(self, client: int) -> Values:
-        """Return the cross-entropy of w_t on each training sample of a client, in nats, [n_k]."""
+        """Return the cross-entropy of w_t on each training sample of the client `client`, in nats, [n_k]."""
         ...
 
     def samples(self, client: int) -> "tuple[Tensor, Tensor]":
-        """Return the inputs and labels of a client's training set, n_k samples."""
+        """Return the inputs [n_k, ...] and labels [n_k] of the training set of the client `client`."""
         ...
 
     def loss(self, network: "nn.Module", x: "Tensor", y: "Tensor") -> "Tensor":
-        """Return the mean cross-entropy of a network on samples, in nats."""
+        """Return the mean cross-entropy of `network` on inputs `x` [n, ...] with labels `y` [n], in nats."""
         ...
 
     def copy(self) -> "nn.Module":
@@ -66,7 +66,7 @@ class SignalAccess(Protocol):
         ...
 
     def gradient(self, client: int) -> "Tensor":
-        """Return the gradient at w_t of a client's mean cross-entropy over its training set, [P]."""
+        """Return the gradient at w_t of the mean cross-entropy over the training set of the client `client`, [P]."""
         ...
 
     def train(self, round: int, client: int) -> ClientUpdate:
@@ -78,7 +78,7 @@ class SignalAccess(Protocol):
         ...
 
     def losses_after(self, update: "Tensor", clients: Ids) -> Values:
-        """Return the mean cross-entropy of w_t + update on each client's training set, in nats, [len(clients)]."""
+        """Return each client's mean cross-entropy of w_t + `update` [P] on its training set, nats, [len(clients)]."""
         ...
 
     def server_loss(self) -> float:
@@ -86,12 +86,12 @@ class SignalAccess(Protocol):
         ...
 
     def server_loss_after(self, update: "Tensor") -> float:
-        """Return the mean cross-entropy of w_t + update on the server's validation set, in nats."""
+        """Return the mean cross-entropy of w_t + `update` [P] on the server's validation set, in nats."""
         ...
 
     def server_accuracy_after(self, update: "Tensor") -> tuple[float, float]:
-        """Return accuracy, from 0 to 1, and mean cross-entropy in nats of w_t + update on the server's validation set.
+        """Return accuracy, from 0 to 1, and mean cross-entropy in nats of w_t + `update` [P] on the server's data.
 
-        The loss is that of `server_loss_after`.
+        The server's data are its validation set; the loss is that of `server_loss_after`.
         """
         ...

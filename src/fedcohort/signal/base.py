@@ -73,7 +73,7 @@ class Measured:
     passes: float = 1.0
 
     def measure(self, access: "SignalAccess", clients: Ids, options: Mapping[str, float]) -> Values:
-        """Return the mean of the signal over each queried client's samples, float64 [len(clients)]."""
+        """Return the mean over each client's samples, float64 [len(clients)], for the values `options` of a query."""
 
         def per_sample(logp: "Tensor", labels: "Tensor") -> "Tensor":
             sample_values = self.per_sample(logp, labels, options)
@@ -148,9 +148,7 @@ class RawUpdate:
 
 @dataclass(frozen=True)
 class Derived:
-    """A signal that the server computes from the updates and its own data, once a round.
-
-    No client is queried, and all updates of a round are kept.
+    """A signal that the server computes from the updates and its own data, once a round; all updates are kept.
 
     Attributes:
         make: function of a `SignalAccess` and the updates [arrived, P] that returns float64 numbers, [arrived] or
@@ -223,7 +221,7 @@ def find_signal(signal_name: str) -> Signal:
 
 @cache
 def _check_fields(signal_name: str, signal: Signal) -> Signal:
-    """Return the signal after checking its fields; raise `ComponentError` for a field of the wrong type or value."""
+    """Return `signal` if its fields are valid. Raises `ComponentError`, with `signal_name`, for an invalid field."""
     message_start = f"the signal {signal_name!r}: "
     check_integer(f"{message_start}bytes_up", signal.bytes_up, 0)
     if not callable(passes := getattr(signal, "passes", 0.0)):
@@ -246,5 +244,5 @@ def _module_exists(module_name: str) -> bool:
 
 
 def unknowable_signals(signal_names: Iterable[str]) -> list[str]:
-    """Return those of the named signals that no server could receive in practice, sorted."""
+    """Return those of the signals `signal_names` that no server could receive in practice, sorted."""
     return sorted(name for name in signal_names if not getattr(find_signal(name), "knowable", True))

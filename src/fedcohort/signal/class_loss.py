@@ -29,6 +29,10 @@ def describe_samples(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
     """Return the addend of each sample in its client's row of statistics, [B, 3C + 1].
 
     The columns are one-hot class, loss and squared loss by class, and the mean loss of the other classes, in nats.
+
+    Args:
+        log_probs: log-probabilities of w_t, [B, C].
+        labels: class of each sample, [B].
     """
     import torch  # noqa: PLC0415 - signals are listed before torch is imported
 

@@ -11,7 +11,14 @@ from fedcohort.types import Ids, Values
 
 
 def gradient_norms(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the gradient norm of each client, in nats per unit of a parameter, [len(clients)]."""
+    """Return the norm of each queried client's gradient at w_t, in nats per unit of a parameter, [len(clients)].
+
+    Args:
+        access: access to w_t and the clients' data.
+        round: number of the round; not used.
+        clients: ids of the queried clients.
+        options: not used; the signal has no options.
+    """
     return np.array([float(access.gradient(int(client)).double().norm()) for client in clients], dtype=np.float64)
 
 

@@ -49,7 +49,14 @@ def measure_gradients(
 
 
 def gradient_deviations(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the standard deviation of each client's mini-batch gradients, [len(clients)], as `measure_gradients`."""
+    """Return the standard deviation of each queried client's mini-batch gradients, [len(clients)].
+
+    Args:
+        access: access to w_t and the clients' data.
+        round: number of the round.
+        clients: ids of the queried clients.
+        options: `batch`, the number of samples of a mini-batch, and `key`, the seed of the mini-batches.
+    """
     return np.array([std for _, std in measure_gradients(access, round, clients, options)], dtype=np.float64)
 
 

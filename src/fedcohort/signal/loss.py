@@ -11,7 +11,13 @@ from fedcohort.signal.base import Measured
 def cross_entropy(
     log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
 ) -> Float[Tensor, "b"]:
-    """Return the cross-entropy -ln p_y of each sample, in nats, [b]; the signal has no options."""
+    """Return the cross-entropy -ln p_y of each sample, in nats, [b].
+
+    Args:
+        log_probs: log-probabilities of w_t.
+        labels: class of each sample.
+        options: not used; the signal has no options.
+    """
     return -log_probs.gather(1, labels[:, None])[:, 0]
 
 

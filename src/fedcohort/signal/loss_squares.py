@@ -11,7 +11,7 @@ from fedcohort.types import ClientUpdate
 
 
 def sum_squared_losses(update: ClientUpdate) -> float:
-    """Return the sum of a client's squared sample losses, in nats^2; 0 without a sample."""
+    """Return the sum of the squared sample losses of a client's `update`, in nats^2; 0 without a sample."""
     losses = update.sample_loss[~np.isnan(update.sample_loss)]
     return update.loss_report.get("loss_squares", float(losses @ losses))
 

@@ -10,7 +10,7 @@ from fedcohort.types import ClientUpdate
 
 
 def sum_losses(update: ClientUpdate) -> float:
-    """Return the sum of a client's sample losses in nats; 0 without a sample."""
+    """Return the sum of the sample losses of a client's `update`, in nats; 0 without a sample."""
     return update.loss_report.get("loss_sum", float(np.nansum(update.sample_loss)))
 
 

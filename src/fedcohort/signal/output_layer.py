@@ -20,6 +20,10 @@ def slice_output_layer(access: SignalAccess, updates: "Tensor") -> Float64[np.nd
     """Return the weights and biases of the output layer in each update, float64 [arrived, C F + C].
 
     The layer maps F features to C classes.
+
+    Args:
+        access: access to the network, for the size of its output layer.
+        updates: updates of the clients that arrived, [arrived, P].
     """
     weight, bias = [parameter for parameter in access.copy().parameters() if parameter.requires_grad][-2:]
     layer_updates: Float64[np.ndarray, "_n d"] = updates[:, -(weight.numel() + bias.numel()) :].double().cpu().numpy()
@@ -27,7 +31,11 @@ def slice_output_layer(access: SignalAccess, updates: "Tensor") -> Float64[np.nd
 
 
 def has_output_layer(facts: Facts) -> bool | None:
-    """Return whether the network ends with a matrix and a bias for each class; None before it is built."""
+    """Return whether the network ends with a matrix and a bias for each class; None before the network is built.
+
+    Args:
+        facts: properties of the composed run, among them the network's tensors.
+    """
     if facts.layout is None or facts.federation is None:
         return None
     shapes = [block.shape for block in facts.layout.parameters[-2:]]

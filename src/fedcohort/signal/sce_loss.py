@@ -20,7 +20,13 @@ CE_WEIGHT, RCE_WEIGHT, LOG_OF_ZERO = 0.1, 1.0, math.log(1e-4)
 def symmetric_loss(
     log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
 ) -> Float[Tensor, "b"]:
-    """Return the symmetric cross-entropy of each sample with RHFL's constants, in nats, [b]; there are no options."""
+    """Return the symmetric cross-entropy of each sample with RHFL's constants, in nats, [b].
+
+    Args:
+        log_probs: log-probabilities of w_t.
+        labels: class of each sample.
+        options: not used; the signal has no options.
+    """
     return symmetric_ce(log_probs, labels, CE_WEIGHT, RCE_WEIGHT, LOG_OF_ZERO)
 
 

@@ -19,7 +19,14 @@ if TYPE_CHECKING:
 
 
 def make_server_accuracy(access: SignalAccess, updates: "Tensor") -> Callable[[Values], tuple[float, float]]:
-    """Return a function of weights [arrived] that returns accuracy and loss of w_t + weighted updates."""
+    """Return a function of weights [arrived] that returns the server's accuracy and loss after a weighted aggregation.
+
+    The accuracy, in [0, 1], and the mean cross-entropy in nats are those of w_t plus the weighted sum of the updates.
+
+    Args:
+        access: access to w_t and the server's validation set.
+        updates: updates of the clients that arrived, [arrived, P].
+    """
     return lambda weights: access.server_accuracy_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 

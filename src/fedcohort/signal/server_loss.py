@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 
 
 def make_server_loss(access: SignalAccess, updates: "Tensor") -> Callable[[Values], float]:
-    """Return a function of weights [arrived] that returns the server's loss of w_t + weighted updates, in nats."""
+    """Return a function of weights [arrived] that returns the server's loss of w_t plus the weighted updates, in nats.
+
+    Args:
+        access: access to w_t and the server's validation set.
+        updates: updates of the clients that arrived, [arrived, P].
+    """
     return lambda weights: access.server_loss_after(updates.new_tensor(np.asarray(weights)) @ updates)
 
 

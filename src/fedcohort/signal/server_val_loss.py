@@ -8,7 +8,11 @@ from fedcohort.signal.base import ServerMeasured
 
 
 def measure_server_loss(access: SignalAccess) -> float:
-    """Return the server's validation loss of w_t in nats; forward passes on the server's own data are not charged."""
+    """Return the mean cross-entropy of w_t on the server's validation set, in nats, without a charge.
+
+    Args:
+        access: access to w_t and the server's data.
+    """
     return access.server_loss()
 
 

@@ -24,7 +24,15 @@ if TYPE_CHECKING:
 
 
 def make_step_projection(access: SignalAccess, updates: "Tensor") -> Callable[[Values], Values]:
-    """Return a function of weights [arrived] that returns the mean projection of each update on their step."""
+    """Return a function of weights [arrived] that returns the mean projection of each update on the aggregated step.
+
+    The step is the weighted sum of the updates. The mean is over the parameters of the network, such as a layer's
+    weight, and the projection of an update on a step of length 0 is left out. Each result is float64 [arrived].
+
+    Args:
+        access: access to the network, for the sizes of its parameters.
+        updates: updates of the clients that arrived, [arrived, P].
+    """
     layer_sizes = [parameter.numel() for parameter in access.copy().parameters() if parameter.requires_grad]
 
     def project(weights: Values) -> Values:

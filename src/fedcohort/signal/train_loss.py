@@ -11,7 +11,10 @@ from fedcohort.types import ClientUpdate
 
 
 def mean_batch_loss(update: ClientUpdate) -> float:
-    """Return the mean loss of a client's mini-batches, weighted by their sizes, in nats; NaN without a local step."""
+    """Return the mean loss of the mini-batches of a client's `update`, weighted by their sizes, in nats.
+
+    The mean is NaN without a local step.
+    """
     return float(update.batch_loss @ update.batch_size / update.batch_size.sum()) if update.steps else float("nan")
 
 

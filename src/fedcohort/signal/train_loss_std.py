@@ -7,7 +7,10 @@ from fedcohort.types import ClientUpdate
 
 
 def batch_loss_std(update: ClientUpdate) -> float:
-    """Return the standard deviation of a client's mini-batch losses in nats; 0 after a single step, NaN without one."""
+    """Return the standard deviation of the mini-batch losses of a client's `update`, in nats.
+
+    It is 0 after a single step, and NaN without a step.
+    """
     return float(np.std(update.batch_loss)) if update.steps else float("nan")
 
 

@@ -17,7 +17,14 @@ from fedcohort.types import Ids, Values
 
 
 def trained_norms(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
-    """Return the norm of the update that each queried client trains, [len(clients)]."""
+    """Return the Euclidean norm of the update that each queried client trains, [len(clients)].
+
+    Args:
+        access: access to w_t and the clients' data.
+        round: number of the round.
+        clients: ids of the queried clients.
+        options: not used; the signal has no options.
+    """
     norms = [float(access.train(round, int(client)).delta.double().norm()) for client in clients]
     return np.array(norms, dtype=np.float64)
 

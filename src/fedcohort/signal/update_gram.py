@@ -19,9 +19,13 @@ COLUMNS_PER_SLICE = 8192  # columns of U in a slice: fifty updates of it fit in 
 
 
 def inner_products(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarray, "m m"]:
-    """Return the inner products of all pairs of arrived updates, float64 [arrived, arrived], computed slice by slice.
+    """Return the inner products of all pairs of updates, float64 [arrived, arrived], computed slice by slice.
 
     The same updates give the same bits on the same number of threads.
+
+    Args:
+        access: not used.
+        updates: updates of the clients that arrived, [arrived, P].
     """
     products_sum = updates.new_zeros((len(updates), len(updates))).double()
     for first_column in range(0, updates.shape[1], COLUMNS_PER_SLICE):

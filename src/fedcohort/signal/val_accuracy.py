@@ -11,7 +11,13 @@ from fedcohort.signal.base import Measured
 def is_correct(
     log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], options: Mapping[str, float]
 ) -> Float[Tensor, "b"]:
-    """Return 1 for each sample whose most probable class is its label, and 0 for the others, [b]."""
+    """Return 1 for each sample whose most probable class is its label, and 0 for the others, [b].
+
+    Args:
+        log_probs: log-probabilities of w_t.
+        labels: class of each sample.
+        options: not used; the signal has no options.
+    """
     return (log_probs.argmax(1) == labels).to(log_probs.dtype)
 
 
