@@ -1,6 +1,7 @@
 """Messages and rejections about the processes that train."""
 
 import os
+from typing import Any
 
 import pytest
 import torch
@@ -80,7 +81,7 @@ def test_only_tf32_rounds_float32_products_on_a_gpu(
     monkeypatch: pytest.MonkeyPatch, precision: str, is_tf32: bool
 ) -> None:
     monkeypatch.setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    backends = (torch.backends.cudnn, torch.backends.cuda.matmul)
+    backends: tuple[Any, ...] = (torch.backends.cudnn, torch.backends.cuda.matmul)
     default_values = [backend.allow_tf32 for backend in backends]
     try:
         make_repeatable("gpu", precision)
