@@ -1,0 +1,76 @@
+"""The numbers on convolutional networks in docs/diagnose.md follow from the results of studies/auto_networks.
+
+`PYTHONPATH=src:tests python -m whole.test_auto_networks_claims` prints the rows of the table and the sentences.
+"""
+
+import pandas as pd
+
+from whole import claims
+
+STUDY = "auto_networks"
+DOCS = claims.ROOT / "docs" / "diagnose.md"
+METHODS = ("low_ratio", "fedcbs", "flash", "random_robust", "oracle_clean")
+HORIZONS = (40, 120, 240)
+NO_CELL = "–"
+
+
+def differences_at(horizon: int, cell: str, method: str) -> list[float]:
+    """Return differences to random selection by seed, in points: means of the last sixth of the first `horizon` rounds."""
+    curves = pd.read_parquet(claims.ROOT / "studies" / STUDY / "curves.parquet")
+    is_late = (curves["step"] > horizon * 5 / 6) & (curves["step"] <= horizon)
+    late = 100 * curves[is_late & (curves["cell"] == cell)].groupby(["selector", "seed"])["value"].mean().unstack()
+    return list((late.loc[method] - late.loc["random"]).dropna()) if method in late.index else []
+
+
+def table_rows() -> list[str]:
+    """Return a row for each setting: random's accuracy, auto at three horizons, and other methods at the last."""
+    rows = []
+    for cell, setting in claims.read_study(STUDY)["cells"].items():
+        cells = [f"{claims.average(claims.read_runs(STUDY, cell)['random'].values()):.1f}"]
+        cells += [claims.format_interval(differences_at(horizon, cell, "auto")) for horizon in HORIZONS]
+        by_method = [differences_at(HORIZONS[-1], cell, method) for method in METHODS]
+        cells += [claims.format_interval(values) if values else NO_CELL for values in by_method]
+        rows.append(f"| {setting['label']} | {' | '.join(cells)} |")
+    return rows
+
+
+def mean_over_settings(method: str) -> list[float]:
+    """Return a method's difference to random selection by seed, averaged over the settings, in points."""
+    by_cell = [differences_at(HORIZONS[-1], cell, method) for cell in claims.read_study(STUDY)["cells"]]
+    return [claims.average(values) for values in zip(*by_cell, strict=True)]
+
+
+def sentences() -> list[str]:
+    """Return the sentences on tests, on means over the settings, and on cost."""
+    cells = list(claims.read_study(STUDY)["cells"])
+    methods = [method for method in claims.list_methods(STUDY) if method != "random"]
+    tests = [(cell, method) for cell in cells for method in methods if method in claims.read_runs(STUDY, cell)]
+    values = [list(claims.paired_differences(STUDY, *test).values()) for test in tests]
+    adjusted = claims.adjust_by_holm([claims.t_test_p(test_values) for test_values in values])
+    better = sum(p < claims.ALPHA and claims.average(v) > 0 for p, v in zip(adjusted, values, strict=True))
+    bytes_by_method = claims.read_results(STUDY).groupby("selector")["bytes"].mean()
+    low_ratio, auto = (bytes_by_method[method] / bytes_by_method["random"] for method in ("low_ratio", "auto"))
+    means = {method: claims.format_interval(mean_over_settings(method)) for method in ("auto", *METHODS[:3])}
+    return [
+        f"Holm over all {len(tests)} tests of the study leaves {better} significant gains",
+        f"Over the five settings `auto` gains {means['auto']} points, `low_ratio` {means['low_ratio']}, `flash` "
+        f"{means['flash']} and `fedcbs` {means['fedcbs']}",
+        f"`auto` spends {auto:.2f} times the bytes of random selection, `low_ratio` {low_ratio:.2f} times",
+    ]
+
+
+def test_the_page_has_the_results_of_the_study() -> None:
+    page = " ".join(DOCS.read_text().split())
+    assert [text for text in [*table_rows(), *sentences()] if text not in page] == []
+    readme = " ".join((claims.ROOT / "README.md").read_text().split())
+    assert f"it gains {claims.format_interval(mean_over_settings('auto'))} points over five settings" in readme
+    assert "(3 seeds; significant in none of them, Holm over 23 tests)" in readme and "leaves 0" in sentences()[0]
+
+
+def test_every_method_has_three_seeds_in_every_setting() -> None:
+    for cell in claims.read_study(STUDY)["cells"]:
+        assert {len(by_seed) for by_seed in claims.read_runs(STUDY, cell).values()} == {3}
+
+
+if __name__ == "__main__":
+    print(*table_rows(), *sentences(), sep="\n")
