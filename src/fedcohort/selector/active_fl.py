@@ -52,7 +52,7 @@ class State:
     """State of Active FL that is kept between rounds.
 
     Attributes:
-        loss: mean loss of each client in nats when it last trained, NaN before it, [K].
+        loss: mean loss of each client in nats when it last trained, NaN before it, [n_clients].
     """
 
     loss: Values
@@ -60,15 +60,16 @@ class State:
 
 @dataclass(frozen=True)
 class ActiveFl(Selector[State]):
-    """Active FL, a client selector.
+    """Active FL, a client selector: clients are drawn by the loss of their data, some of them uniformly.
 
     Attributes:
-        alpha1: share of the available clients that is excluded from the draw by value.
-        alpha2: factor of the values in the exponent of the draw weights.
+        alpha1: share of the available clients that cannot be drawn by value: those with the lowest values.
+        alpha2: factor of a client's value in the exponent of its draw weight, exp(alpha2 value).
         alpha3: share of the cohort that is drawn uniformly.
         loss: loss of a client: "train", the mean over its local steps, "first_epoch", the mean when samples are first
-            trained on, or "start", the loss of w_t, which costs a query.
-        value: "sum" for sqrt(n_k) times the mean loss, "mean" for the mean loss over sqrt(n_k).
+            trained on, or "start", the loss of the round's global model, which costs a query.
+        value: a client's value: "sum" for sqrt(samples) times its mean loss, "mean" for its mean loss over
+            sqrt(samples).
         tie: clients that are excluded first among equal values: "random", or the lowest ids with "id".
     """
 
@@ -105,16 +106,16 @@ class ActiveFl(Selector[State]):
         return None if run.cohort is None else self.alpha3 == 1 or self.count_by_value(run.cohort) > 0
 
     def count_by_value(self, cohort: int) -> int:
-        """Return the number of clients that are drawn by their values."""
+        """Return the number of clients that are drawn by their values, out of a cohort of `cohort` clients."""
         return math.floor((1 - self.alpha3) * cohort + 1e-9)
 
     def init(self, population: Population) -> State:
         return State(np.full(population.n_clients, np.nan))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the query of loss=start: to the clients that will be selected, concurrent with training.
+        """Return the query of loss=start, sent to the clients that `select` will choose; () for other options.
 
-        The selection is foreseen with a copy of the generator.
+        The choice is made in advance with a copy of the round's random generator. Clients answer during their training.
         """
         if self.loss != "start":
             return ()
@@ -138,7 +139,7 @@ class ActiveFl(Selector[State]):
         return None, State(mean_losses)
 
     def _choose_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
-        """Return the cohort, the value of each client, and the probability that a client is drawn first, [K] each."""
+        """Return the cohort, and the value and the probability of the first draw of each client, [n_clients] each."""
         available_ids, equal_weights = ctx.available, np.ones(ctx.n_clients)
         root_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
         client_values = state.loss * root_n_train if self.value == "sum" else state.loss / root_n_train

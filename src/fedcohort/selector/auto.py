@@ -49,18 +49,20 @@ class State:
     """State of the selector that is kept between rounds.
 
     Attributes:
-        n_classes: number of labels, C.
-        interval: rounds between probes, R.
-        counts: samples by client and class as last reported, [K, C]; 0 before.
-        rate: excess rate of wrong labels of each client, [K]; NaN if not known.
-        n_selections, last_round: number of each client's selections, and round of the last, [K]; -1 before.
-        in_pool, is_fast: whether cohorts may be drawn from each client, by its labels and by its speed, [K].
+        n_classes: number of classes.
+        interval: rounds between two probes of the clients' losses by class.
+        counts: samples by client and class as last reported, [n_clients, n_classes]; 0 before.
+        rate: excess rate of wrong labels of each client, [n_clients]; NaN if not known.
+        n_selections, last_round: number of each client's selections, and round of the last, [n_clients] each; -1
+            before.
+        in_pool, is_fast: whether cohorts may be drawn from each client, by its labels and by its speed, [n_clients]
+            each.
         durations: number, mean and variance of the seconds of each client's jobs.
         watch: evidence of label noise from the probes so far.
         is_undecided: whether a probe was answered after the last decision on balance.
-        is_balanced: whether cohorts are balanced.
+        is_balanced: whether cohorts are balanced over classes.
         needs_counts: whether cohorts should be balanced, but too few clients have reported their label counts.
-        owed_places: fraction of a place that probation still gives to excluded clients, in [0, 1).
+        owed_places: fraction of a place that is still due to excluded clients from earlier rounds, in [0, 1).
     """
 
     n_classes: int
@@ -81,17 +83,17 @@ class State:
 
 @dataclass(frozen=True)
 class Auto(Selector[State]):
-    """Selection by diagnosis, a client selector.
+    """Selection by diagnosis, a client selector: it leaves out noisy or slow clients if two probes agree.
 
     Attributes:
         act: whether the diagnosis changes the selection; otherwise clients are probed, but selected at random.
         noise, speed: whether clients with more label noise, and slow clients, are left out.
-        balance: whether cohorts are balanced where random ones hold few classes.
+        balance: whether cohorts are balanced over classes where random ones hold few classes.
         first, probes: round of the first probe, or later, until clients have had 1.2 jobs on average; number of probes.
         sample: number of clients of the first probe in larger federations.
-        gap: least difference of the groups' rates of wrong labels for which clients are left out.
-        persistence: least ratio of the gap to that of the previous probe for which clients are left out.
-        cover: least ratio of the pool's share of a class to that of all clients.
+        gap: least difference in the rate of wrong labels between two groups of clients for which clients are left out.
+        persistence: least ratio of this difference to that of the previous probe for which they are left out.
+        cover: least ratio of a class's share among remaining clients to its share among all clients.
         probation: share of all places that stays with the clients left out.
         even: cohorts are balanced if random ones hold fewer effective classes than this share of the pool's.
         speed_bound: lower 95 % bound of the persistent share of the variance of speeds from which clients are left out.
@@ -184,7 +186,7 @@ class Auto(Selector[State]):
         return None, state
 
     def _count_probation_places(self, state: State, ctx: RoundContext) -> tuple[int, float]:
-        """Return the number of places for excluded clients in this round, and the remaining fraction of a place."""
+        """Return the number of places for excluded clients in round `ctx`, and the fraction of a place left over."""
         if not state.watch.is_acting:
             return 0, 0.0
         owed_places = state.owed_places + self.probation * ctx.cohort
@@ -192,7 +194,7 @@ class Auto(Selector[State]):
         return min(int(owed_places), n_excluded, ctx.cohort), owed_places - int(owed_places)
 
     def _decide_balance(self, state: State, pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
-        """Return the state with the decision whether cohorts are balanced, taken once after each probe."""
+        """Return the state with the decision, once per probe, whether cohorts from `pool` are class-balanced."""
         if not (self.balance and state.is_undecided):
             return state
         is_known = pool & (state.counts.sum(1) > 0)
@@ -210,7 +212,7 @@ class Auto(Selector[State]):
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
     def _update_noise_rates(self, state: State, class_losses: ProbeResult, round: int) -> State:
-        """Return the state with the label noise that a probe shows, and the new pool if the noise persists."""
+        """Return the state with label noise by the probe `class_losses` of `round`, and a new pool if it persists."""
         is_usable = np.isfinite(class_losses.values).all(1) & (class_losses.values >= 0).all(1)
         clients, losses = class_losses.clients[is_usable], ClassLosses.from_rows(class_losses.values[is_usable])
         if not losses.n_samples.any():
@@ -236,7 +238,7 @@ class Auto(Selector[State]):
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state with `is_fast` updated: if speeds persist, the slowest clients are left out."""
+        """Return the state after the round `outcome`, without the slowest clients in `is_fast` if speeds persist."""
         is_known = state.in_pool & (state.counts.sum(1) > 0)
         speeds = estimate_speeds(state.durations, state.counts.sum(1))
         if not speeds.low > self.speed_bound or not is_known.any():

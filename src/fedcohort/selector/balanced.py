@@ -24,7 +24,8 @@ class BalancedCohort(StatelessSelector):
     """A selector that balances the cohort's samples per class or group; a client's score is its negative imbalance.
 
     Attributes:
-        counts: name of the signal with each client's number of samples per class or group, [n_clients, C].
+        counts: name of the signal with each client's number of samples per class or group, [n_clients, n_classes or
+            groups].
     """
 
     counts: ClassVar[str]

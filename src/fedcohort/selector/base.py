@@ -49,17 +49,19 @@ class Selector(Component, Protocol[S]):
 
     Attributes:
         backs_off: whether the run withholds clients that failed repeatedly (`round/backoff.py`).
-        needs: names of the signals (`fedcohort/signal/`) that it reads, whether static, queried or reported. A
-            ClassVar, or a property where options decide: a run is not charged for signals that its options leave
-            unread.
-        advises: whether `observe` may return an AggregationOverride; all updates are then kept for the aggregation.
-        weighs: whether its overrides contain weights; otherwise they only exclude clients. Aggregators that use such
-            weights only in part print a notice.
-        absolute: whether its weights are used without normalisation, which some aggregators reject.
-        uncapped: whether it selects all available clients in every round.
         may_choose_fewer: whether the method determines the size of a cohort, from one client to `ctx.cohort`. All other
             selectors fill their cohorts.
-        robust_loss: the weights alpha, beta and A of the robust loss that it queries; empty if it queries none.
+        needs: names of the signals (`fedcohort/signal/`) that the selector reads, whether static, queried or reported.
+            A ClassVar, or a property where options decide: a run is not charged for signals that its options leave
+            unread.
+        advises: whether `observe` may return an AggregationOverride; all updates are then kept for the aggregation.
+        weighs: whether its AggregationOverrides contain weights; otherwise they only exclude clients. Aggregators that
+            use such weights only in part print a notice.
+        absolute: whether the weights of its AggregationOverrides are used without normalisation, which some aggregators
+            reject.
+        uncapped: whether the selector chooses all available clients in every round, whatever the cohort.
+        robust_loss: the weights alpha, beta and A of the robust loss that the selector queries; empty if it queries
+            none.
     """
 
     backs_off: ClassVar[bool] = False
@@ -97,20 +99,20 @@ class Selector(Component, Protocol[S]):
         return cohort
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return a lower bound of the memory of a round, in bytes; 0 if it is linear in the number of clients.
+        """Return a lower bound of the memory of a round, in bytes; 0 if memory is linear in the number of clients.
 
         Args:
-            n_clients: number of clients, K.
-            n_params: number of trainable parameters, P.
+            n_clients: number of clients.
+            n_params: number of trainable parameters.
         """
         return 0
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """Return the selector's state before round 0."""
+        """Return the selector's state before round 0, from the numbers and static signals of `population`."""
 
     def plan(self, state: S, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the queries about w_t, addressed to clients of `ctx.ready`; most selectors have none."""
+        """Return the queries about the round's global model, to clients of `ctx.ready`; () by default."""
         return ()
 
     @abstractmethod
@@ -121,15 +123,15 @@ class Selector(Component, Protocol[S]):
 
         Args:
             state: the state before this round's selection.
-            ctx: what the server knows before the round, with the static signals and the generator.
-            probes: answers to the blocking queries, by signal.
+            ctx: what the server knows before the round, with the static signals and the random generator.
+            probes: answers to the queries that clients answered before the selection, by signal name.
 
         Returns:
             The selection, and the state after it.
         """
 
     def observe(self, state: S, outcome: RoundOutcome) -> tuple[AggregationOverride | None, S]:
-        """Update the state with the arrivals and failures of a round, before the aggregation; draw nothing.
+        """Return the aggregation override (None by default) and the state after the round `outcome`; draw nothing.
 
         `outcome.signals[name]` holds a number or a row for each client of `outcome.clients`, in their order. Values may
         be NaN or infinite, for example the loss of a client that diverged. Such a value must not affect what is known
@@ -141,7 +143,7 @@ class Selector(Component, Protocol[S]):
         return None, state
 
     def trace(self, state: S) -> Mapping[str, tuple[float, float]]:
-        """Return named (mean, standard deviation) pairs of the estimates to plot; {} if there are none."""
+        """Return (mean, standard deviation) of each of the state's estimates to plot, by name; {} if there are none."""
         return {}
 
 
@@ -163,7 +165,7 @@ def describe_full_first_round(choice: str) -> str:
 
 
 def find_answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
-    """Return the answers to a query; an empty result if the query was not sent."""
+    """Return the answers to the query of `signal` among all answers by signal; an empty result without such a query."""
     return probes.get(signal, ProbeResult(np.empty(0, np.int64), np.empty(0)))
 
 
@@ -171,7 +173,7 @@ TIE_TOLERANCE = 1e-9
 
 
 def rank_nan_last(scores: Values) -> Values:
-    """Return the scores with NaN replaced by -inf, so that they rank last."""
+    """Return the scores, [n_clients], with NaN replaced by -inf, so that clients without a score rank last."""
     return np.where(np.isnan(scores), -np.inf, scores)
 
 
@@ -179,13 +181,14 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
     """Return the `n_chosen` available clients with the highest scores, sorted by id; all where fewer are available.
 
     Args:
-        scores: float64 [n_clients]. Two scores are tied when |a - b| <= 1e-9 max(1, |a|, |b|): dot products that are
-            mathematically equal differ in the last bit, and argmax would then always prefer the same client.
-        available_ids: sorted ids.
+        scores: score of each client, float64 [n_clients]. Two scores are tied when |a - b| <= 1e-9 max(1, |a|, |b|):
+            dot products that are mathematically equal differ in the last bit, and argmax would then always prefer the
+            same client.
+        available_ids: sorted ids of the clients to choose from, [a].
         n_chosen: number of clients to choose.
-        rng: generator that breaks ties.
-        tie_rule: "random" draws among the clients tied at the cut, "id" takes the lowest ids. One vector is drawn
-            either way.
+        rng: random generator that breaks ties.
+        tie_rule: "random" draws among the clients tied at the last place, "id" takes the lowest ids. Both draw one
+            vector.
     """
     log = start_draw(rng)
     tie_noise = rng.random(len(scores))[available_ids]
@@ -212,7 +215,10 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
 
 
 def draw(weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
-    """Draw `n_chosen` distinct available clients successively in proportion to `weights`; return their ids, sorted."""
+    """Draw `n_chosen` distinct ids of `available_ids` with `rng`, in proportion to `weights`; return them sorted.
+
+    `weights` has an entry for each client, [n_clients]; `draw_successively` explains the draw.
+    """
     return np.sort(draw_successively(weights, available_ids, n_chosen, rng))
 
 
@@ -224,10 +230,10 @@ def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: n
     and indexed by client. Clients of weight zero are drawn, uniformly, only where too few others are available.
 
     Args:
-        weights: float64 [n_clients], not negative.
-        available_ids: sorted ids.
-        n_chosen: number of clients to draw.
-        rng: generator of the keys.
+        weights: weight of each client, float64 [n_clients], not negative.
+        available_ids: sorted ids of the clients to draw from, [a].
+        n_chosen: number of clients to draw; all available ones if there are fewer.
+        rng: random generator of the draw.
     """
     log = start_draw(rng)
     draw_noise, client_weights = rng.standard_exponential(len(weights)), weights

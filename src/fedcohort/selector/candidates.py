@@ -17,8 +17,8 @@ class CandidateOptions:
     """Options of power of choice: the number of candidate clients, and the weights with which they are drawn.
 
     Attributes:
-        candidates: d, the number of candidates; None for twice the cohort.
-        candidate: weights of the draw: "size" (number of training samples) or "uniform".
+        candidates: number of candidates; None for twice the cohort.
+        candidate: weights of the draw of candidates: "size" (number of training samples) or "uniform".
     """
 
     candidates: int | None
@@ -29,29 +29,29 @@ class CandidateOptions:
         ranges.choice("candidate", self.candidate, "size", "uniform")
 
     def check_candidates(self, population: Population) -> None:
-        """Raise `OptionError` if d is below the cohort m or above the number of clients K."""
+        """Raise `OptionError` if `candidates` is below the cohort or above the number of clients of `population`."""
         cohort, n_clients = population.cohort, population.n_clients
         if self.candidates is not None and not cohort <= self.candidates <= n_clients:
             allowed_text = f"an integer in [{cohort}, {n_clients}], from the cohort to all clients, or null"
             raise ranges.range_error("candidates", allowed_text, self.candidates)
 
     def signals_to_read(self, signal: str) -> frozenset[str]:
-        """Return the names of the signals to read: `signal`, and n_train if candidates are drawn by data set size."""
+        """Return the names of the signals to read: `signal`, a loss, and n_train if candidates are drawn by size."""
         return frozenset({signal, "n_train"} if self.candidate == "size" else {signal})
 
     def candidate_weights(self, ctx: RoundContext) -> Values:
-        """Return the weights with which candidate clients are drawn, float64 [n_clients]."""
+        """Return each client's weight in the draw of candidates of round `ctx`, float64 [n_clients]."""
         return ctx.signals["n_train"].astype(float) if self.candidate == "size" else np.ones(ctx.n_clients)
 
     def draw_candidates(self, ctx: RoundContext) -> Ids:
-        """Draw `candidates` available clients successively without replacement; all of them if there are fewer."""
+        """Draw candidates out of the available clients of round `ctx`, all if there are too few; return sorted ids."""
         n_candidates = max(ctx.cohort, 2 * ctx.cohort if self.candidates is None else self.candidates)
         return draw(self.candidate_weights(ctx), ctx.available, n_candidates, ctx.rng)
 
 
 @dataclass(frozen=True)
 class PowerOfChoice(CandidateOptions, Selector[Stateless]):
-    """A power-of-choice selector, which queries random candidates for their loss of the global model w_t.
+    """A power-of-choice selector, which queries random candidates for their loss of the round's global model.
 
     Attributes:
         signal: name of the loss signal.
@@ -66,7 +66,7 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
         return self.signals_to_read(self.signal)
 
     def query_options(self, ctx: RoundContext) -> Mapping[str, Any]:
-        """Return the options with which the loss signal is queried; {} by default."""
+        """Return the options of the query of the loss signal in round `ctx`; {} by default."""
         return {}
 
     def init(self, population: Population) -> Stateless:
@@ -80,7 +80,10 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        """Choose the m clients with the largest finite losses; fill up at random where fewer clients answered."""
+        """Choose the queried clients with the largest finite losses; fill the cohort up at random if too few answered.
+
+        `probes` holds the answers by signal name. The scores are the losses, NaN for clients that were not queried.
+        """
         answers = find_answers(probes, self.signal)
         losses = answers.dense(ctx.n_clients)
         scores = np.where(np.isfinite(losses), losses, -np.inf)

@@ -53,10 +53,11 @@ class State:
     """State of clustered sampling that is kept between rounds.
 
     Attributes:
-        draws: number of draws of each client of the cohort, [K]; zeros where all available clients train.
-        updates: each client's last update, zeros before it, [K, P]; [K, 0] before the first round or with
+        draws: number of draws of each client for the current cohort, [n_clients]; zeros if all available clients train.
+        updates: each client's last update, zeros before it, [n_clients, n_params]; [n_clients, 0] before the first
+            round or with criterion=size.
+        angles: angles between the clients' last updates in radians, [n_clients, n_clients], or [0, 0] with
             criterion=size.
-        angles: angles between the clients' last updates in radians, [K, K], or [0, 0] with criterion=size.
     """
 
     draws: Ids
@@ -66,14 +67,14 @@ class State:
 
 @dataclass(frozen=True)
 class Clustered(Selector[State]):
-    """Clustered sampling, a client selector.
+    """Clustered sampling, a client selector: each place is drawn from another distribution over clients.
 
     Attributes:
         criterion: "size" for Algorithm 1, by numbers of samples, or "similarity" for Algorithm 2, by last updates.
-        tree: points of Ward's tree with criterion=similarity: the "rows" of the matrix of angles, as in the code, or
-            "condensed", which takes the angles as distances.
+        tree: points of Ward's tree with criterion=similarity: the "rows" of the matrix of angles between updates, as in
+            the authors' code, or "condensed", which takes the angles as distances.
         limit: largest number of clients with criterion=similarity.
-        tie: order of clients with equal sizes, masses or angles: "random" in each round, or by "id".
+        tie: order of clients with equal numbers of samples or angles: "random" in each round, or by "id".
     """
 
     criterion: str
@@ -96,16 +97,16 @@ class Clustered(Selector[State]):
         return frozenset({"n_train"} if self.criterion == "size" else {"n_train", "update"})
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the memory in bytes of stored updates and angles, a copy of each, and the updates in float64.
+        """Return the memory in bytes of updates and angles in float32 and float64, with a copy; 0 with criterion=size.
 
         Args:
-            n_clients: number of clients, K.
-            n_params: number of trainable parameters, P.
+            n_clients: number of clients.
+            n_params: number of trainable parameters.
         """
         return 0.0 if self.criterion == "size" else 16.0 * n_clients * n_params + 16.0 * n_clients**2
 
     def init(self, population: Population) -> State:
-        """Return the state before round 0.
+        """Return the state before round 0, for the clients of `population`.
 
         Raises:
             OptionError: the population exceeds `limit` with criterion=similarity.
@@ -150,11 +151,15 @@ class Clustered(Selector[State]):
 
 
 def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
-    """Return the sampling distributions of Algorithm 1, which fills them with clients by decreasing size.
+    """Return the sampling distributions (urns) of Algorithm 1, which fills them with clients by decreasing size.
 
     Args:
-        n_train: number of samples of each client, [a]; equal sizes keep their order.
+        n_train: number of training samples of each client, [n]; equal sizes keep their order.
         n_urns: number of distributions.
+
+    Returns:
+        For each pair of a client and an urn that holds samples of it: the client's position, the urn's number from 0,
+        and the client's mass in the urn, int64 [entries] each.
     """
     client_order = np.argsort(-n_train, kind="stable")
     client_row, urn_of_entry, masses = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
@@ -162,12 +167,16 @@ def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
 
 
 def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "merges 4"]) -> Urns:
-    """Return the sampling distributions of Algorithm 2, which group clients with similar updates.
+    """Return the sampling distributions (urns) of Algorithm 2, which group clients with similar updates.
 
     Args:
-        n_train: samples of each client, [a].
+        n_train: number of training samples of each client, [n].
         n_urns: number of distributions.
-        tree: tree of the clients, as from `ward_tree`.
+        tree: Ward's tree of the clients as from `ward_tree`, a row for each merge, [n - 1, 4].
+
+    Returns:
+        For each pair of a client and an urn that holds samples of it: the client's position, the urn's number from 0,
+        and the client's mass in the urn, int64 [entries] each.
     """
     capacity = int(n_train.sum())
     n_own_urns, mass_left = np.divmod(n_urns * n_train, capacity)  # distributions of one client, and the mass left over
@@ -198,12 +207,12 @@ def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "mer
 
 
 def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
-    """Return the state with new updates of `clients` and with the angles between these and all stored updates.
+    """Return the state with new updates of `clients` and the angles of these updates to all stored updates.
 
     Args:
-        state: the state before.
+        state: the selector's state before.
         clients: ids of the clients that arrived, [n].
-        new_updates: their updates; one that does not fit float32 is left out.
+        new_updates: update of each of `clients`, [n, n_params]; an update that does not fit float32 is left out.
     """
     is_valid = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
     clients, new_updates = clients[is_valid], new_updates[is_valid]

@@ -19,10 +19,10 @@ MIN_VARIANCE = 1e-9  # of the largest variance: a direction that varies less is 
 
 @dataclass(frozen=True)
 class FeatureScale:
-    """The scale of a feature: the mean absolute value of the observations so far, 1 before the first.
+    """The scale of a feature: the mean absolute value of its non-zero observations so far, 1 before the first.
 
     Attributes:
-        total: sum of the absolute values.
+        total: sum of the absolute values of the observations.
         count: number of observations.
     """
 
@@ -30,14 +30,14 @@ class FeatureScale:
     count: int = 0
 
     def value(self) -> float:
-        """Return the mean absolute value of the observations so far; 1 before the first observation."""
+        """Return the mean absolute value of the feature's observations so far; 1 before the first observation."""
         return self.total / self.count if self.count else 1.0
 
     def with_values(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
         """Return the scale of a feature after more observations; observations of zero are left out.
 
         Args:
-            absolute_values: absolute values.
+            absolute_values: absolute values of the new observations, [n].
             scale_rule: observations that set the scale: those of all rounds ("running"), only the first
                 ("first_round"), or none ("none"), which leaves the scale at 1.
         """
@@ -55,18 +55,18 @@ class LossRatios:
     """Each client's latest loss as a ratio to its first one.
 
     Attributes:
-        first: each client's first finite loss in nats, NaN before it.
-        ratio: each client's latest loss divided by its first one, 1 before it.
+        first: each client's first finite loss in nats, NaN before it, [n_clients].
+        ratio: each client's latest loss divided by its first one, 1 before it, [n_clients].
     """
 
     first: Values
     ratio: Values
 
     def with_answers(self, answers: ProbeResult) -> "LossRatios":
-        """Return the loss ratios after new answers.
+        """Return the loss ratios after new answers of some clients.
 
         Args:
-            answers: losses in nats. A client's first finite loss becomes the divisor of its later losses.
+            answers: losses in nats of the clients that answered. A client's first finite loss divides its later losses.
         """
         first_losses, loss_ratios = self.first.copy(), self.ratio.copy()
         ids, losses = answers.clients, answers.values
@@ -77,15 +77,15 @@ class LossRatios:
 
 @dataclass(frozen=True)
 class Measurements:
-    """The measurements of each client from which FLASH's contexts are made, [n_clients] each.
+    """The measurements of each client from which FLASH's contexts (feature vectors) are made.
 
     Attributes:
-        train: ratio of the training loss.
-        val: ratio of the validation loss.
-        tau: latest duration in seconds, NaN before the first.
-        r: latest reward credited, 0 before the first.
-        tau_unit: divisor of tau in the context, in seconds.
-        r_unit: divisor of r in the context.
+        train: first training losses, and ratios of the latest ones to them.
+        val: first validation losses, and ratios of the latest ones to them.
+        tau: latest duration of each client's job in seconds, NaN before the first, [n_clients].
+        r: latest reward credited to each client, 0 before the first, [n_clients].
+        tau_unit: scale that divides `tau` in the context, in seconds.
+        r_unit: scale that divides `r` in the context.
     """
 
     train: LossRatios
@@ -97,7 +97,7 @@ class Measurements:
 
     @classmethod
     def initial(cls, n_clients: int) -> "Measurements":
-        """Return the clients' measurements before round 0: loss ratios of 1, and no durations or rewards."""
+        """Return the measurements of `n_clients` clients before round 0: loss ratios 1, no durations, rewards 0."""
         unknown_values = np.full(n_clients, np.nan)
         initial_ratios = LossRatios(unknown_values, np.ones(n_clients))
         return cls(initial_ratios, initial_ratios, unknown_values, np.zeros(n_clients))
@@ -107,7 +107,8 @@ class Measurements:
 
         Args:
             clients: ids of the clients, [n].
-            seconds: their durations, [n]; NaN leaves a client's duration unchanged.
+            seconds: duration of the latest job of each of `clients` in seconds, [n]; NaN leaves the stored one
+                unchanged.
             scale_rule: observations that set the unit of durations: those of all rounds ("running"), only the first
                 ("first_round"), or none ("none"), with a unit of one second.
         """
@@ -120,7 +121,7 @@ class Measurements:
 
         Args:
             clients: ids of the clients that are rewarded, [n].
-            new_rewards: their rewards, [n].
+            new_rewards: reward of each of `clients`, finite, [n].
             scale_rule: observations that set the unit of rewards: those of all rounds ("running"), only the first
                 ("first_round"), or none ("none"), with a unit of 1.
         """
@@ -142,12 +143,12 @@ class Measurements:
 
 
 def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form: str) -> ContextMatrix:
-    """Return the context columns of the named features, in this order.
+    """Return the columns of the named features, [n, d], in the order of `feature_names`; d + 1 columns if whitened.
 
     Args:
-        X: contexts with all features, in the order of `FEATURE_NAMES`.
+        X: contexts with all features in the order of `FEATURE_NAMES`, [n, 4].
         feature_names: features to keep.
-        feature_form: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them.
+        feature_form: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them and adds a 1.
     """
     feature_columns = np.ascontiguousarray(
         X[:, [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]]
@@ -156,7 +157,7 @@ def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form
 
 
 def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
-    """Return contexts with mean 0 and covariance I over the clients that have one, and an intercept, [n, d + 1].
+    """Return contexts X [n, d] with mean 0, covariance I over the finite rows, and an intercept of 1, [n, d + 1].
 
         Z = (X - mean) C^-1/2
 
@@ -182,11 +183,11 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
 
 @dataclass(frozen=True)
 class PendingRewards:
-    """Contexts that chose a cohort and whose rewards are not known yet.
+    """Contexts (feature vectors) that chose a cohort and whose rewards are not known yet.
 
     Attributes:
-        clients: ids of the clients, in the order of the rows of X.
-        X: the contexts of `clients`.
+        clients: ids of the clients, [n].
+        X: the context of each of `clients`, [n, d].
         is_first_round: whether `clients` are the cohort of round 0.
     """
 
@@ -200,16 +201,16 @@ class State:
     """State of FLASH that is kept between rounds.
 
     Attributes:
-        posterior: the bandit's belief about rewards.
+        posterior: the bandit's belief about the reward of a context.
         measurements: the measurements that contexts are made of.
-        loss: each client's robust loss of the last measured model, in nats, [n_clients]; NaN if unknown.
-        latest_rewards: each client's reward at that measurement, [n_clients].
-        X: contexts of the next selection, [n_clients, d].
+        loss: each client's robust loss of the last model it reported on, in nats, [n_clients]; NaN if unknown.
+        latest_rewards: each client's reward computed from `loss`, [n_clients].
+        X: context of each client for the next selection, [n_clients, d].
         sent_X: context of each client when it was last selected, [n_clients, d].
         p: weight of each client in the mean loss (equal unless reward=global), [n_clients].
         round_tau: duration of the last round in seconds.
-        server_loss: the server's validation loss of the last model, NaN unless reward=progress.
-        pending: rows whose rewards are not known yet.
+        server_loss: the server's validation loss of the last model in nats, NaN unless reward=progress.
+        pending: contexts whose rewards are not known yet; None if there are none.
     """
 
     posterior: BanditBelief
@@ -225,7 +226,7 @@ class State:
 
 
 def replace_rows(matrix: ContextMatrix, new_matrix: ContextMatrix, clients: Ids) -> ContextMatrix:
-    """Return `matrix` with the rows of `clients` from `new_matrix`; both have a row for each client."""
+    """Return a copy of `matrix` in which the rows of `clients` are those of `new_matrix`; both are [n_clients, d]."""
     matrix_copy = matrix.copy()
     matrix_copy[clients] = new_matrix[clients]
     return matrix_copy

@@ -26,7 +26,7 @@ class CPowD(PowerOfChoice):
     """cpow-d, a client selector: the clients with the largest mini-batch loss among random candidates.
 
     Attributes:
-        batch: number of samples in the mini-batch, b.
+        batch: number of samples in the mini-batch whose loss a candidate reports.
     """
 
     batch: int

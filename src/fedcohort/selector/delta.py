@@ -59,8 +59,8 @@ class State:
     """State of DELTA that is kept between rounds.
 
     Attributes:
-        probability: P of each client, sums to 1, [K].
-        weights: aggregation weight of each client of the cohort, [K]; zeros for the aggregator's weights.
+        probability: selection probability of each client, sums to 1, [n_clients].
+        weights: aggregation weight of each client of the cohort, [n_clients]; all 0 to keep the aggregator's weights.
     """
 
     probability: Values
@@ -69,19 +69,19 @@ class State:
 
 @dataclass(frozen=True)
 class Delta(Selector[State]):
-    """DELTA, a client selector.
+    """DELTA, a client selector: it draws clients by the diversity and the variance of their gradients.
 
     Attributes:
-        diversity: weight of zeta^2, the squared distance of a client's gradient from the mean gradient.
-        variance: weight of sigma^2, the variance of a client's mini-batch gradients.
-        score: "formula" is the root of the weighted sum of squares, "released" the score of the authors' code, which
-            reads losses instead of sigma.
-        beta: weight of zeta with score=released.
-        gradient: g_i is the gradient at w_t, for which clients are queried ("query"), or the update, without a query
-            ("update").
-        ideal: whether all ready clients are measured in each round.
-        batch: samples of the mini-batches of sigma.
-        least: least probability of a client, times K.
+        diversity: weight of the squared distance of a client's gradient from the mean gradient (zeta^2 in the paper).
+        variance: weight of the variance of a client's mini-batch gradients (sigma^2 in the paper).
+        score: a client's score: "formula", the root of the weighted sum of both squares, or "released", the score of
+            the authors' code, which reads losses instead of variances.
+        beta: weight of the distance from the mean gradient with score=released, in [0, 1].
+        gradient: a client's gradient: "query" asks for the gradient of the round's global model, "update" takes the
+            client's update.
+        ideal: whether all ready clients are queried before each selection.
+        batch: number of samples of each mini-batch whose gradients are compared.
+        least: least probability of a client, times the number of clients.
     """
 
     diversity: float
@@ -115,7 +115,7 @@ class Delta(Selector[State]):
 
     @property
     def query_signal(self) -> str | None:
-        """The signal that clients are queried for; None if the method reads only their updates and losses."""
+        """Name of the signal that clients are queried for; None if the method reads only their updates and losses."""
         if self.gradient == "query":
             return "gradient_moments"
         return "gradient_std" if self.score == "formula" else None
@@ -176,7 +176,10 @@ class Delta(Selector[State]):
         return advice, replace(state, probability=self.apply_lower_bound(probability))
 
     def _measure_clients(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
-        """Return each arrived client's gradient, with a last column of sigma or the loss; NaN without an answer."""
+        """Return each arrived client's gradient and its deviation or loss, [n, P + 1]; NaN without an answer.
+
+        `outcome` is the round's outcome, `n_clients` the number of all clients, and P the length of a gradient.
+        """
         n_arrived = len(outcome.clients)
         answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
         queried_values = answers[outcome.clients].reshape(n_arrived, -1)
@@ -185,11 +188,12 @@ class Delta(Selector[State]):
         return np.column_stack([gradients, latest_losses])
 
     def scores(self, gradients: Float64[np.ndarray, "_n P"], latest_losses: Values) -> Values:
-        """Return the score of each measured client, [n].
+        """Return the score of each measured client, [n]; P is the length of a gradient.
 
         Args:
-            gradients: g of each client.
-            latest_losses: sigma of each client with score=formula, its loss in nats with score=released.
+            gradients: gradient of each client, [n, P].
+            latest_losses: standard deviation of each client's mini-batch gradients with score=formula, its loss in nats
+                with score=released, [n].
         """
         zeta = np.linalg.norm(gradients - gradients.mean(axis=0), axis=1)
         if self.score == "formula":
@@ -199,7 +203,7 @@ class Delta(Selector[State]):
         return np.asarray(self.beta * loss_shares * zeta + (1 - self.beta) * np.sqrt(loss_shares))
 
     def apply_lower_bound(self, probability: Values) -> Values:
-        """Return the probabilities of all clients, at least `least` / K before they are normalised, [K]."""
+        """Return `probability` [n_clients] with shares of at least `least` / n_clients, scaled to the sum 1."""
         probability_sum = float(probability.sum())
         normalised_shares = (
             probability / probability_sum if probability_sum > 0 else np.full(len(probability), 1 / len(probability))
@@ -209,9 +213,11 @@ class Delta(Selector[State]):
 
 
 def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, Values]:
-    """Return the number of draws of each client, [K], and the probabilities of the available clients, [a].
+    """Draw the cohort of round `ctx` with replacement, in proportion to `probability` [n_clients] of available clients.
 
     Where at most `ctx.cohort` clients are available, each is drawn once.
+
+    Returns the number of draws of each client, [n_clients], and the probability of each available client, [a].
     """
     client_ids = ctx.available
     p = probability[client_ids] / probability[client_ids].sum() if len(client_ids) else np.empty(0)
@@ -225,6 +231,11 @@ def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, V
 
 
 def keep_finite(clients: Ids, measurements: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
-    """Return the clients whose measurements are finite and small enough to be squared, and their measurements."""
+    """Return the ids [n'] and rows [n', d] of the clients whose `measurements` are all at most 1e100 in size.
+
+    Args:
+        clients: ids of the clients, [n].
+        measurements: numbers of each client, [n, d].
+    """
     is_valid = (np.abs(measurements) <= MAX_GRADIENT_ENTRY).all(axis=1)
     return clients[is_valid], measurements[is_valid]

@@ -39,11 +39,12 @@ class State:
     """State of DivFL that is kept between rounds.
 
     Attributes:
-        updates: each client's last update, zeros before it, [K, P]; [K, 0] before the first round.
-        distances: Euclidean distances between the clients' last updates, [K, K].
-        has_trained: whether a client has sent an update, [K].
-        cluster_sizes: number of clients that are nearest to each client of the cohort, [K]; zeros if the cohort has
-            clients that never trained.
+        updates: each client's last update, zeros before it, [n_clients, n_params]; [n_clients, 0] before the first
+            round.
+        distances: Euclidean distances between the clients' last updates, [n_clients, n_clients].
+        has_trained: whether a client has sent an update, [n_clients].
+        cluster_sizes: for each client of the current cohort, the number of available clients that are nearest to it,
+            [n_clients]; zeros if the cohort has clients that never trained.
     """
 
     updates: Float32[np.ndarray, "K P"]
@@ -54,12 +55,12 @@ class State:
 
 @dataclass(frozen=True)
 class DivFL(Selector[State]):
-    """DivFL, a client selector.
+    """DivFL, a client selector: a cohort whose updates represent those of all clients.
 
     Attributes:
-        aggregation: weights of the updates: "own" leaves the aggregator's, "cluster" takes the share of the clients
-            that are nearest to each client of the cohort.
-        limit: largest number of clients; all pairs of updates are compared.
+        aggregation: weights of the updates: "own" keeps the aggregator's, "cluster" gives a client the number of
+            clients whose updates are nearest to its own.
+        limit: largest number of clients that the method accepts, since all pairs of updates are compared.
         tie: which of equally good clients is chosen: a "random" one, or the lowest "id".
     """
 
@@ -80,16 +81,16 @@ class DivFL(Selector[State]):
         return self.aggregation == "cluster"
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the memory in bytes of updates, distances, copies of both and differences in float64.
+        """Return the memory in bytes of updates, distances, copies of both and differences between updates.
 
         Args:
-            n_clients: number of clients, K.
-            n_params: number of trainable parameters, P.
+            n_clients: number of clients.
+            n_params: number of trainable parameters.
         """
         return 16.0 * n_clients * n_params + 24.0 * n_clients**2
 
     def init(self, population: Population) -> State:
-        """Return the state before round 0.
+        """Return the state before round 0, for the clients of `population`.
 
         Raises:
             OptionError: the population exceeds `limit`.
@@ -137,7 +138,7 @@ class DivFL(Selector[State]):
 
 
 def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) -> tuple[Ids, Ids]:
-    """Return the rows that the greedy rule chooses, in order, and the number of rows that are nearest to each of them.
+    """Return the rows that greedy facility location chooses, in order, and how many rows are nearest to each, [f].
 
     Args:
         distances: distances between clients; of equal objectives the first row wins.

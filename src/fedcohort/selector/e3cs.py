@@ -41,9 +41,9 @@ class State:
     """State of E3CS that is kept between rounds.
 
     Attributes:
-        log_weights: ln w_k less its largest value, [K].
-        log_weight_gain: increase of ln w_k if client k arrives, as fixed at its latest selection, [K]; 0 where the
-            probability p_k was capped at 1.
+        log_weights: logarithm of each client's weight, less the largest one, [n_clients].
+        log_weight_gain: increase of a client's log weight if it arrives, as fixed at its latest selection, [n_clients];
+            0 where its selection probability was capped at 1.
     """
 
     log_weights: Values
@@ -52,13 +52,14 @@ class State:
 
 @dataclass(frozen=True)
 class E3cs(Selector[State]):
-    """E3CS, a client selector.
+    """E3CS, a client selector: an exponential-weight bandit that prefers clients which arrive.
 
     Attributes:
         eta: learning rate of the weights.
-        quota: least probability of a client in multiples of cohort / clients.
-        uniform_from: round from which the quota is 1, or None.
-        draw: "exact" selects each client with probability p_k; "multinomial" draws successively in proportion to p_k.
+        quota: least selection probability of a client in multiples of cohort / available clients.
+        uniform_from: round from which the quota is 1, so that draws are uniform; None for never.
+        draw: "exact" selects each client with its selection probability; "multinomial" draws successively in
+            proportion.
     """
 
     eta: float
@@ -102,13 +103,13 @@ class E3cs(Selector[State]):
 
 
 def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[np.ndarray, "_n"]]:
-    """Return the selection probabilities, which sum to m, and whether each is capped at 1, [n] each.
+    """Return the selection probability of each client, which sum to m, and whether it is capped at 1, [n] each.
 
-    The c largest are capped. The others share m - c - (n - c) sigma in proportion to w. c is the smallest number for
-    which no probability exceeds 1.
+    The c clients with the largest weights are capped. The others share m - c - (n - c) sigma in proportion to `w`,
+    above sigma each. c is the smallest number for which no probability exceeds 1.
 
     Args:
-        w: weights, positive, [n].
+        w: weight of each client, positive, [n].
         m: number of draws, at most n.
         sigma: least probability, at most m / n.
     """
@@ -127,15 +128,14 @@ def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[
 
 
 def draw_systematically(p: Values, m: int, first_point: float) -> Ids:
-    """Return the positions of m clients that a systematic draw selects, each with probability p.
+    """Return the positions of m clients that a systematic draw selects, each with probability p, ascending int64 [m].
 
     The clients are laid on a line with lengths p; the points first_point, first_point + 1, .. select m of them.
 
-
     Args:
-        p: length of each client, at most 1, with the sum m.
-        m: number of clients.
-        first_point: first point, in (0, 1].
+        p: probability of each client, at most 1, with the sum m, [n].
+        m: number of clients to select.
+        first_point: first point on the line, in (0, 1].
     """
     segment_ends = np.cumsum(p)
     drawn_positions = np.searchsorted(segment_ends * (m / segment_ends[-1]), first_point + np.arange(m))

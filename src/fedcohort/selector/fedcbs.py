@@ -37,7 +37,7 @@ class State:
     """State of Fed-CBS that is kept between rounds.
 
     Attributes:
-        selection_rounds: T_k, one more than the number of rounds for which each client was selected, [K].
+        selection_rounds: one more than the number of rounds for which each client was selected, [n_clients].
     """
 
     selection_rounds: Ids
@@ -48,8 +48,8 @@ class FedCbs(Selector[State]):
     """Fed-CBS, a client selector: it draws clients one by one so that the cohort's classes are balanced.
 
     Attributes:
-        lam: lambda, weight of the exploration in the first draw.
-        beta: the exponent of the class imbalance in the j-th draw is beta j.
+        lam: weight of the exploration bonus in the first draw (lambda in the paper).
+        beta: factor of the exponent of the class imbalance: -beta j in the j-th draw.
         eps: lower bound of the class imbalance.
     """
 
@@ -93,9 +93,14 @@ class FedCbs(Selector[State]):
         return None, State(selection_rounds)
 
     def draw_probabilities(self, class_counts: ClassCounts, chosen_ids: Ids, remaining_ids: Ids) -> Values:
-        """Return each client's probability to be drawn next, out of `remaining_ids` and after `chosen_ids`, [K].
+        """Return each client's probability to be drawn next, [n_clients]; 0 outside `remaining_ids`.
 
-        It is computed in logarithms, since eps^-beta_j overflows.
+        The logarithms of the weights are normalised, since the weights themselves overflow.
+
+        Args:
+            class_counts: number of samples by client and class, [n_clients, n_classes].
+            chosen_ids: ids of the clients drawn before.
+            remaining_ids: ids of the clients that can be drawn.
         """
         imbalances = class_imbalances(class_counts, class_counts[chosen_ids].sum(0))[remaining_ids]
         log_weights = -self.beta * (len(chosen_ids) + 1) * np.log(np.maximum(imbalances, self.eps))

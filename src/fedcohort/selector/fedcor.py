@@ -54,15 +54,15 @@ class State:
     """State of FedCor that is kept between rounds.
 
     Attributes:
-        X: features of the clients, from which the covariance of their losses follows, [dim, K]; None before the first
-            fit.
+        X: feature vectors of the clients, which determine the covariance of their losses, [dim, n_clients]; None before
+            the first fit.
         f: scale of the covariance with kernel=se.
-        p: share of all training samples that each client has, [K].
-        mu: mean loss change of each client, in nats, [K].
-        alpha: discount factor of each client's score, [K].
-        loss_changes: change of each client's loss in nats, by round, [K] each; NaN if unknown.
-        loss: loss of the last model that all clients were queried about, in nats, [K].
-        last_query_round: the round in which clients were last queried about their loss, -1 before the first.
+        p: share of all training samples that each client has, [n_clients].
+        mu: mean of each client's loss changes, in nats, [n_clients].
+        alpha: discount factor of each client's score, [n_clients].
+        loss_changes: change of each client's loss in nats by round, [n_clients] each; NaN if unknown.
+        loss: loss of the last model that all clients were queried about, in nats, [n_clients].
+        last_query_round: last round in which clients were queried for their loss, -1 before the first.
     """
 
     X: Float64[np.ndarray, "d k"] | None
@@ -77,18 +77,18 @@ class State:
 
 @dataclass(frozen=True)
 class FedCor(Selector[State]):
-    """FedCor, a client selector.
+    """FedCor, a client selector: a Gaussian process models how the clients' loss changes correlate.
 
     Attributes:
-        warmup: W; rounds 0 to W are random, and all clients are queried for their loss.
-        interval: rounds between shadow rounds after the warm-up.
-        beta: factor of a client's score each time that it is selected.
-        gamma: weight of a loss change per round of age.
+        warmup: last round (counted from 0) with a random cohort; all clients are queried for their loss until then.
+        interval: rounds between two fits after the warm-up; each trains a random cohort on a model that is discarded.
+        beta: factor of a client's score after each selection, in (0, 1].
+        gamma: factor of a loss change's weight in the fit per round of age.
         memory: number of rounds after which a loss change is forgotten.
         dim: length of a client's feature vector.
-        update_mean: whether the mean of the loss changes is fitted; 0 otherwise.
+        update_mean: whether the mean of the loss changes is fitted; otherwise it is 0.
         first_steps: steps of Adam in the fit at the end of the warm-up.
-        steps: steps of Adam in the fit after a shadow round.
+        steps: steps of Adam in each later fit.
         tie: which of equal scores wins: a "random" one, or the lowest "id".
         kernel: kernel of the Gaussian process, "linear" or "se" (squared exponential).
         length: scale of squared distances between features with kernel=se.
@@ -125,7 +125,7 @@ class FedCor(Selector[State]):
         ranges.number("length", self.length, "(0, inf)")
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the bytes of the covariance of all clients' losses and of one copy, float64 [K, K] each."""
+        """Return the bytes of two covariance matrices of the losses of `n_clients` clients, whatever `n_params`."""
         return 16 * n_clients**2
 
     def init(self, population: Population) -> State:
@@ -158,13 +158,13 @@ class FedCor(Selector[State]):
         return None, replace(state, alpha=alpha)
 
     def trains_all_clients(self, round: int) -> bool:
-        """Return whether this selection follows a shadow round, in which clients train a model that is discarded."""
+        """Return whether clients report in `round` on a model that is trained only for the fit and discarded."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
     def _store_losses(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
-        """Return the state with the losses of the global model and of the shadow model that clients answered.
+        """Return the state with the losses of both models that clients answered in `probes` (by signal) in `round`.
 
-        The losses of w_t complete the loss changes of the previous round.
+        The losses of the round's global model complete the loss changes of the previous round.
         """
         if "loss" not in probes:
             return state
@@ -178,10 +178,7 @@ class FedCor(Selector[State]):
         return replace(state, loss_changes=loss_changes, alpha=alpha, loss=current_losses, last_query_round=round)
 
     def _fit_features(self, state: State, ctx: RoundContext) -> State:
-        """Return the state after the Gaussian process is fitted to the clients' loss changes.
-
-        New values have the features X, and the scale f and the mean mu where options fit them.
-        """
+        """Return the state after the Gaussian process is fitted to the clients' loss changes in round `ctx`."""
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         is_first_fit = state.X is None
@@ -203,7 +200,7 @@ class FedCor(Selector[State]):
         return gaussian.SquaredExponentialKernel(NOISE_STD, self.length)
 
     def _choose_cohort(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the selection; its score terms are each client's discount and position in the order of choice."""
+        """Return the cohort of round `ctx`; its score terms are each client's discount and position in the order."""
         if state.X is None:
             raise ValueError("FedCor has not fitted its kernel yet: it chooses by scores only after the warm-up")
         cohort_order, all_scores = self.order_cohort(
@@ -217,12 +214,12 @@ class FedCor(Selector[State]):
     def order_cohort(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
-        """Return the cohort in the order of choice, and the scores at each choice; -inf for a variance below 1e-10.
+        """Return ids in the order of choice, and all clients' scores at each choice; -inf for a variance below 1e-10.
 
         Args:
-            sigma: covariance of the loss changes, [K, K].
-            p: weights of the clients, [K].
-            alpha: discount factors, [K].
+            sigma: covariance of the clients' loss changes, [n_clients, n_clients].
+            p: share of the training samples of each client, [n_clients].
+            alpha: discount factor of each client's score, [n_clients].
             ctx: the round's context.
         """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
@@ -241,6 +238,6 @@ class FedCor(Selector[State]):
 
 
 def dense_losses(answers: ProbeResult, n_clients: int) -> Values:
-    """Return the loss that each client answered, in nats, [n_clients]; NaN for no answer or one of 1e12 or more."""
+    """Return each client's loss in `answers`, in nats, [n_clients]; NaN without an answer, or from 1e12 on."""
     losses = answers.dense(n_clients)
     return np.where(np.abs(losses) < MAX_LOSS, losses, np.nan)

@@ -39,10 +39,10 @@ from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
 
 @dataclass(frozen=True)
 class FedCs(StatelessSelector):
-    """FedCS, a client selector.
+    """FedCS, a client selector: as many clients as finish within a time limit, planned one after the other.
 
     Attributes:
-        limit: time within which the selected clients are planned to finish (T_round).
+        limit: time within which the selected clients are planned to finish, in the unit `limit_in`.
         limit_in: unit of `limit`: "jobs", the mean expected duration of a whole job over all clients, or "seconds".
         candidates: number of clients that the cohort is planned from; None for the number to select.
     """
@@ -82,7 +82,7 @@ def plan_round(down_s: Values, compute_s: Values, up_s: Values, round_s: float) 
     Args:
         down_s: seconds of each candidate's download, [n].
         compute_s: seconds of each candidate's local training, [n].
-        up_s: seconds of each candidate's upload, [n].
+        up_s: seconds of each candidate's upload, [n]; uploads follow one after the other.
         round_s: seconds from the broadcast within which all uploads end.
     """
     upload_order, broadcast_s, uploads_end_s, remaining_rows = list[int](), 0.0, 0.0, np.arange(len(down_s))

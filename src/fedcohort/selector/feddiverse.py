@@ -64,11 +64,11 @@ class State:
     """State of FedDiverse that is kept between rounds.
 
     Attributes:
-        delta: each client's heterogeneity triplet (class imbalance, attribute imbalance, spurious correlation), [K, 3];
-            NaN if unknown.
-        is_queried: whether each client was queried, [K].
+        delta: each client's heterogeneity triplet (class imbalance, attribute imbalance, spurious correlation),
+            [n_clients, 3]; NaN if unknown.
+        is_queried: whether each client was queried, [n_clients].
         n_triples: number of groups of three clients chosen so far, over all rounds.
-        draw_weights: weights of the draw with source=known_matrix, otherwise zeros, [K].
+        draw_weights: weights of the draw with source=known_matrix, otherwise zeros, [n_clients].
     """
 
     delta: Triplets
@@ -83,12 +83,13 @@ class FedDiverse(Selector[State]):
 
     Attributes:
         pretrain: rounds of random cohorts before the triplets are queried.
-        cross: choice of the third client by the "signed" cross product, or by its absolute value ("abs").
-        persist_rotation: whether the rotation of triplet components continues from round to round.
+        cross: score of the third client: the "signed" product with the cross product of the first two, or its absolute
+            value ("abs").
+        persist_rotation: whether the triplet component that draws the first client rotates on from round to round.
         tie: which of equal scores wins: a "random" one, or the lowest "id".
         source: origin of the triplets: "estimated" by the clients, true ones ("known_dht"), or weights from the true
             counts of classes and attributes ("known_matrix").
-        q: exponent of the GCE loss of the models with which clients estimate their triplets.
+        q: exponent of the generalised cross-entropy of the models with which clients estimate their triplets.
         epochs, lr, batch: epochs, learning rate and mini-batch size of these models.
     """
 
@@ -169,10 +170,10 @@ class FedDiverse(Selector[State]):
     def order_cohort(
         self, delta: Triplets, is_known: Bool[np.ndarray, "_n"], ctx: RoundContext, n_triples: int
     ) -> list[int]:
-        """Return the cohort in the order of choice, three clients by three: k_p drawn, k_c and k_r by scores.
+        """Return the cohort's ids in the order of choice: the first of each three is drawn, the others have top scores.
 
-        Unknown rows of `delta`, [n_clients, 3], are zero. `n_triples`, the number of groups of three chosen before,
-        gives the component of the first draw, modulo 3.
+        `delta`, [n_clients, 3], is 0 where `is_known` is false. `n_triples`, the number of groups of three chosen
+        before, gives the triplet component of the first draw, modulo 3.
         """
         D = normalise_triplets(delta)
         chosen_ids: list[int] = []
@@ -202,12 +203,12 @@ class FedDiverse(Selector[State]):
 
 
 def is_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
-    """Return whether each triplet holds no information on attributes (AI = 1, SC = 0), bool [n]."""
+    """Return whether each triplet of `delta` [n, 3] has attribute imbalance 1, spurious correlation 0, bool [n]."""
     return (delta[:, 1] > 1 - MIN_COMPONENT) & (delta[:, 2] < MIN_COMPONENT)
 
 
 def _warn_if_uninformative(delta: Triplets) -> None:
-    """Log a warning if more than half of the clients' triplets hold no information on attributes."""
+    """Log a warning if over half of the known triplets `delta` [n_clients, 3] hold no information on attributes."""
     known_triplets = delta[np.isfinite(delta).all(1)]
     n_uninformative = int(is_uninformative(known_triplets).sum())
     if 2 * n_uninformative > len(known_triplets):
@@ -220,15 +221,16 @@ def _warn_if_uninformative(delta: Triplets) -> None:
 
 
 def normalise_triplets(delta: Triplets) -> Triplets:
-    """Return each client's triplet divided by its own sum, [n, 3]; thirds where the sum is zero."""
+    """Return each client's triplet in `delta` [n, 3] divided by its sum, [n, 3]; thirds where the sum is 0."""
     triplet_sums = delta.sum(1, keepdims=True)
     return np.where(triplet_sums > MIN_SUM, delta / np.where(triplet_sums > MIN_SUM, triplet_sums, 1.0), 1 / 3)
 
 
 def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], remaining_ids: Ids) -> Values:
-    """Return each client's probability to be drawn out of `remaining_ids` in proportion to `weights`, [K].
+    """Return each client's probability to be drawn out of `remaining_ids` in proportion to `weights`, [n_clients].
 
-    If all weights are zero, clients with a known triplet have equal probabilities, or all if none is known.
+    If all weights are 0, clients with `is_known` (a known triplet, [n_clients]) have equal probabilities, or all
+    clients if none is known.
     """
     remaining_weights = weights[remaining_ids]
     if remaining_weights.sum() < MIN_SUM:
@@ -240,7 +242,7 @@ def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], remain
 
 
 def draw_one_client(probability: Values, uniform_draw: float) -> int:
-    """Return the client at which the running sum of `probability` [K] exceeds `uniform_draw`, which is in [0, 1)."""
+    """Return the id of the client that is drawn with `probability` [n_clients]; `uniform_draw` is in [0, 1)."""
     cumulative_probability = np.cumsum(probability)
     last_client = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
     drawn_client = np.searchsorted(cumulative_probability, uniform_draw * cumulative_probability[-1], side="right")

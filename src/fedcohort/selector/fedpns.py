@@ -67,9 +67,9 @@ class State:
     """State of FedPNS that is kept between rounds.
 
     Attributes:
-        probability: probability of each client, sums to 1, [K].
-        rounds_arrived: number of rounds in which each client arrived, [K].
-        rounds_labelled: number of rounds in which each client was labelled as opposing the cohort, [K].
+        probability: selection probability of each client, sums to 1, [n_clients].
+        rounds_arrived: number of rounds in which each client arrived, [n_clients].
+        rounds_labelled: number of rounds in which each client was labelled as opposing the cohort, [n_clients].
     """
 
     probability: Values
@@ -82,8 +82,8 @@ class FedPns(Selector[State]):
     """FedPNS, a client selector: clients whose gradients oppose the cohort's are drawn less often.
 
     Attributes:
-        alpha: exponent of the share of its probability that a labelled client loses.
-        beta: offset of the share of rounds labelled, before the exponent.
+        alpha: exponent in the share of its probability that a labelled client loses, (ratio of rounds + beta)^alpha.
+        beta: offset of the ratio of rounds, those labelled to those arrived.
         keep: share of the arrivals that is always aggregated.
         loss_check: whether a removal must lower the server's loss.
     """
@@ -112,11 +112,11 @@ class FedPns(Selector[State]):
         return frozenset({Requirement(self._can_exclude, NEVER_EXCLUDES)})
 
     def _can_exclude(self, run: Facts) -> bool | None:
-        """Return whether any client can be left out of a round in which all selected clients arrive."""
+        """Return whether `run` can leave out a client if all selected ones arrive; None if not known yet."""
         return None if run.max_arrivals is None else self._min_aggregated(run.max_arrivals) < run.max_arrivals
 
     def _min_aggregated(self, n_arrived: int) -> int:
-        """Return the least number of updates that are aggregated out of `n_arrived`: keep x arrived, rounded up."""
+        """Return the least number of updates to aggregate out of `n_arrived`: `keep` times this number, rounded up."""
         return math.ceil(self.keep * n_arrived - 1e-9)
 
     def init(self, population: Population) -> State:
@@ -151,10 +151,7 @@ class FedPns(Selector[State]):
         return (AggregationOverride(keep=is_aggregated) if len(excluded_rows) else None), next_state
 
     def _compare_losses(self, outcome: RoundOutcome, arrived_rows: Ids) -> Callable[[Ids, Ids], bool]:
-        """Return whether a second group of updates has a mean of higher server loss than a first, as a function.
-
-        `arrived_rows` are those in `outcome.clients` that the groups refer to.
-        """
+        """Return a function of two groups of positions in `arrived_rows`: whether the second has the higher loss."""
         server_loss = outcome.signals["server_loss"]
 
         def loss(rows_of_group: Ids) -> float:
@@ -166,9 +163,10 @@ class FedPns(Selector[State]):
         return lambda member_rows, remaining_rows: loss(member_rows) < loss(remaining_rows)
 
     def update_probabilities(self, probability: Values, labelled_ids: Ids, label_ratios: Values) -> Values:
-        """Return the selection probability of each client after a round in which `labelled_ids` were labelled, [K].
+        """Return each client's selection probability [n_clients] after a part of that of `labelled_ids` is shared out.
 
-        `label_ratios` are the rounds labelled divided by the rounds arrived, for each of these clients.
+        `probability` [n_clients] is the previous one, `label_ratios` the labelled over the arrived rounds of
+        `labelled_ids`.
         """
         gains_probability = np.ones(len(probability), bool)
         gains_probability[labelled_ids] = False
@@ -188,7 +186,7 @@ def products_per_step(products: Gram, steps_of_clients: Values) -> Gram:
     A client that reports no local steps counts with one step.
 
     Args:
-        products: inner products of the updates, [m, m].
+        products: inner products of the clients' updates, [m, m].
         steps_of_clients: local steps of each client, [m].
     """
     step_divisors = np.where(np.isfinite(steps_of_clients) & (steps_of_clients > 1), steps_of_clients, 1.0)
@@ -197,7 +195,7 @@ def products_per_step(products: Gram, steps_of_clients: Values) -> Gram:
 
 
 def divide_by_largest(H: Gram) -> Gram:
-    """Return the inner products divided by the largest one, so that no sum of them overflows, [m, m]."""
+    """Return the matrix H of inner products [m, m] divided by its largest diagonal entry, so that no sum overflows."""
     max_norm = float(np.diag(H).max(initial=0.0))
     return H / max_norm if max_norm > 0 else H
 
@@ -207,13 +205,13 @@ def gradient_agreement(H: Gram, member_rows: Ids) -> float:
 
     Args:
         H: inner products of all gradients, [m, m].
-        member_rows: rows of H that belong to A.
+        member_rows: rows of H that belong to A, [a].
     """
     return float(H[np.ix_(member_rows, member_rows)].sum() / max(len(member_rows), 1))
 
 
 def agreements_after_removal(H: Gram, member_rows: Ids) -> Values:
-    """Return the agreement E(A - k) after each single removal of a gradient k from a group A, [len(members)].
+    """Return the agreement E(A - k) after removing each single gradient k from a group A, [len(member_rows)].
 
     Args:
         H: inner products of all gradients, [m, m].
@@ -230,7 +228,8 @@ def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], b
     Args:
         H: inner products of the gradients, [m, m].
         min_kept: least number of rows to keep; one row is kept in any case.
-        is_loss_higher: whether the loss is higher without row k, which is then labelled but kept, and the search ends.
+        is_loss_higher: function of a group's rows and the rows without a client, whether the loss is higher without
+            this client. If so, the client is labelled but kept, and the search ends.
     """
     member_rows, removed_rows = np.arange(len(H)), list[int]()
     while len(member_rows) > max(min_kept, 1):

@@ -61,8 +61,8 @@ class State:
     """State of FEEL that is kept between rounds.
 
     Attributes:
-        update_norms: norm of each client's last update, NaN before it, [K].
-        weights: Des Raj weights of the current cohort, 0 for other clients, [K].
+        update_norms: norm of each client's last update, NaN before it, [n_clients].
+        weights: Des Raj estimation weights of the current cohort, 0 for other clients, [n_clients].
     """
 
     update_norms: Values
@@ -74,11 +74,11 @@ class Feel(Selector[State]):
     """FEEL scheduling, a client selector: it draws by gradient norm and latency.
 
     Attributes:
-        rho: weight of latency against importance, in [0, 1).
+        rho: weight of the job duration against the importance, in [0, 1).
         importance: "grad" queries the norm of the full-batch gradient, "update_lag" takes that of the last update.
         redraw: probabilities of the other clients after each draw: "renormalise" divides them by their sum, "resolve"
-            solves the problem again.
-        agg: weights of the updates: "fedavg" leaves the aggregator's, "unbiased" takes Des Raj's.
+            computes them again from importance and duration.
+        agg: weights of the updates: "fedavg" keeps the aggregator's, "unbiased" takes those of Des Raj's estimator.
     """
 
     rho: float
@@ -143,7 +143,8 @@ class Feel(Selector[State]):
     def _draw_cohort(self, a: Values, T: Values, q: Values, ctx: RoundContext) -> tuple[Ids, Values]:
         """Draw the cohort; return its ids in the order of drawing, and the probability of each at its draw, [m] both.
 
-        `a` is the importance of each client, `T` its relative duration and `q` its probability at the first draw, [K].
+        `a` is the importance of each client, `T` its relative duration and `q` its probability at the first draw,
+        [n_clients].
         """
         m = min(ctx.cohort, len(ctx.available))
         if self.redraw == "renormalise":
@@ -164,7 +165,7 @@ class Feel(Selector[State]):
 
 
 def fill_missing_norms(norms: Values) -> Values:
-    """Return the norms, [K]; clients without a finite norm get the mean of all, or 1 if no client has one."""
+    """Return `norms` [n_clients], with the mean of all for clients without a finite norm; all 1 if there is none."""
     is_finite = np.isfinite(norms)
     largest_norm = norms[is_finite].max(initial=0.0)
     if not largest_norm > 0:
@@ -174,7 +175,7 @@ def fill_missing_norms(norms: Values) -> Values:
 
 
 def normalise_importance(importances: Values) -> Values:
-    """Return the importances divided by their sum, each at least 1e-12 of the largest, [n].
+    """Return `importances` [n] divided by their sum, each at least 1e-12 of the largest, [n].
 
     All results are equal if no importance is positive and finite.
     """
@@ -186,7 +187,7 @@ def normalise_importance(importances: Values) -> Values:
 
 
 def relative_durations(seconds: Values) -> Values:
-    """Return each duration in seconds divided by the mean duration, [n]."""
+    """Return each duration of `seconds` [n] divided by the mean duration, [n]."""
     return seconds / max(seconds.mean(), 1e-300) if len(seconds) else seconds
 
 
@@ -206,7 +207,7 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
 
 
 def _solve_multiplier(a: Values, T: Values, rho: float) -> float:
-    """Return s = lambda + rho min T, with which the probabilities sum to 1, by bisection.
+    """Return s = lambda + rho min T with which the probabilities of a, T [n] (`sampling_probabilities`) sum to 1.
 
     lower bound:  (1 - rho) a_j^2 with j the fastest client, whose probability alone would be 1 there
     upper bound:  (1 - rho) (sum a)^2, the value of s where all T are equal
@@ -223,13 +224,13 @@ def _solve_multiplier(a: Values, T: Values, rho: float) -> float:
 
 
 def _latency_costs(T: Values, rho: float) -> Values:
-    """Return rho (T - min T), the term that a client's latency T adds to the denominator of its probability, [n]."""
+    """Return rho (T - min T), the term that each job duration of T [n] adds to its probability's denominator, [n]."""
     latency_costs: Values = rho * (T - T.min())
     return latency_costs
 
 
 def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s: float) -> Values:
-    """Return the probability of each client before normalisation, a sqrt((1 - rho) / (latency_costs + s)), [n]."""
+    """Return a sqrt((1 - rho) / (latency_costs + s)), probabilities before normalisation; a, latency_costs are [n]."""
     q = latency_costs + s
     np.divide(1 - rho, q, out=q)
     np.sqrt(q, out=q)
@@ -238,11 +239,11 @@ def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s:
 
 
 def des_raj_coefficients(w: Values, draw_probabilities: Values) -> Values:
-    """Return the coefficient of each gradient in Des Raj's estimate, w_i ((m - i) + 1 / q^(i)) / m with i from 1, [m].
+    """Return each gradient's coefficient in Des Raj's estimate, w_i ((m - i) + 1 / q_i) / m with i from 1, [m].
 
     Args:
-        w: weights of the clients in the order of drawing, [m].
-        draw_probabilities: probability q^(i) of each client at the draw that selected it, [m].
+        w: data weights of the clients in the order of drawing, [m].
+        draw_probabilities: probability q_i of each client at the draw that selected it, [m].
     """
     m = len(w)
     return w * (np.arange(m - 1, -1, -1) + 1.0 / draw_probabilities) / max(m, 1)

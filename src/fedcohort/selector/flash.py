@@ -49,27 +49,27 @@ from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundO
 
 @dataclass(frozen=True)
 class Flash(Selector[State]):
-    """FLASH, a client selector. `configs/selector/flash.yaml` explains each choice of an option.
+    """FLASH, a contextual-bandit client selector. `configs/selector/flash.yaml` explains each choice of an option.
 
     Attributes:
         context: when clients are queried: in the previous round ("lagged"), or before the selection ("fresh").
-        credit: clients that are credited with a change of loss: its cohort ("causal"), the next one ("literal"), or all
-            that answered ("answered").
+        credit: clients that are credited with a change of loss: the cohort that caused it ("causal"), the next cohort
+            ("literal"), or all that answered ("answered").
         reward: loss that the reward is computed from: each client's, the mean over clients ("global"), or the server's
             ("progress").
         change: whether an increase of the loss counts like a decrease ("abs"), or against the client ("signed").
         reward_tau: duration that a change of loss is divided by, of the "round" or of the "client".
         scale: rounds whose means divide durations and rewards: all so far ("running"), the "first_round", or "none".
         skip_first_update: whether the equal contexts of round 0 are left out of the regression.
-        gamma_scale: factor of the exploration width gamma_t.
-        delta: confidence in gamma_t.
-        lam: ridge of the regression.
+        gamma_scale: factor of the exploration width.
+        delta: confidence parameter of the exploration width, in (0, 1).
+        lam: ridge penalty of the regression.
         alpha, beta, A: weights of the pseudo-labels and of the reverse cross-entropy, and value of log 0, in the robust
             loss.
-        features: features of the context.
+        features: names of the context's features.
         form: contexts unchanged ("raw"), or centred, decorrelated and scaled, with an intercept ("whitened").
-        gamma_dim: dimension in gamma_t: the number of features ("kept"), or 4 ("fixed4").
-        bandit: estimator of the reward.
+        gamma_dim: dimension in the exploration width: the number of features ("kept"), or 4 ("fixed4").
+        bandit: name of the estimator of the reward.
         pairs: pairs of hidden units of bandit=neural.
         fit_steps, fit_lr: steps of Adam per round and learning rate of bandit=neural.
         states: hidden states of bandit=restless.
@@ -207,7 +207,7 @@ class Flash(Selector[State]):
         return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.used_features, means, deviations, strict=False)}
 
     def _store_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
-        """Return the state with the losses of w_t that clients answered, and with new rewards and contexts."""
+        """Return the state with the losses that clients answered in `probes`, and with new rewards and contexts."""
         robust_answers, val_answers = find_answers(probes, "robust_loss"), find_answers(probes, "val_loss")
         losses = robust_answers.dense(len(state.loss))
         losses[~np.isfinite(losses)] = np.nan
@@ -220,14 +220,14 @@ class Flash(Selector[State]):
         return self._renew_contexts(state if self.reward == "progress" else self._reward_pending(state, decrease))
 
     def _reward_pending(self, state: State, decrease: Values) -> State:
-        """Return the state with rewards of the pending contexts; `decrease` of each client's loss, in nats, or NaN."""
+        """Return the state after rewarding `decrease`, each client's loss decrease in nats [n_clients], or NaN."""
         seconds = state.measurements.tau if self.reward_tau == "client" else np.full_like(decrease, state.round_tau)
         latest_rewards = rewards.reward_per_second(decrease, seconds, self.change)
         state, rows = replace(state, latest_rewards=latest_rewards, pending=None), state.pending
         return state if rows is None else self._store_rewards(state, rows, latest_rewards[rows.clients])
 
     def _store_rewards(self, state: State, pending: PendingRewards, latest_rewards: Values) -> State:
-        """Return the state with new rewards, and the bandit's belief updated by the clients' contexts and rewards."""
+        """Return the state with `latest_rewards` [n] of the n contexts in `pending`, from which the bandit learns."""
         is_finite = np.isfinite(latest_rewards)
         clients, latest_rewards = pending.clients[is_finite], latest_rewards[is_finite]
         measurements, posterior = state.measurements.with_rewards(clients, latest_rewards, self.scale), state.posterior
@@ -237,7 +237,7 @@ class Flash(Selector[State]):
         return replace(state, posterior=posterior, measurements=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state with the durations of the arrived clients; the round's duration is that of the slowest."""
+        """Return the state with the job durations of round `outcome`; the slowest client's is the round's."""
         seconds = outcome.signals["duration"]
         round_s = float(max(seconds[np.isfinite(seconds)], default=np.nan))
         measurements = state.measurements.with_durations(outcome.clients, seconds, self.scale)

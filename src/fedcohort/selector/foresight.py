@@ -21,7 +21,7 @@ class SimulatingSelector(Selector[Stateless]):
 
     Attributes:
         limit: largest population for which all clients are trained in every round.
-        direction: "down" to lower the server's loss with each client that is added, "up" to raise it.
+        direction: "down" to lower the server's loss with each client that is added to the cohort, "up" to raise it.
     """
 
     limit: int
@@ -34,7 +34,7 @@ class SimulatingSelector(Selector[Stateless]):
         ranges.integer("limit", self.limit, "[1, inf)")
 
     def init(self, population: Population) -> Stateless:
-        """Return the state before round 0.
+        """Return the empty state, for the clients of `population`.
 
         Raises:
             OptionError: the population exceeds `limit`.
@@ -46,7 +46,7 @@ class SimulatingSelector(Selector[Stateless]):
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the query of each available client's gain in a simulated round; () if all clients can be selected."""
+        """Return the query of each available client's loss change in a simulated round; () if all can be selected."""
         if len(ctx.available) <= ctx.cohort:
             return ()
         return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)
@@ -54,7 +54,7 @@ class SimulatingSelector(Selector[Stateless]):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        """Choose the clients that the simulated training added to the cohort first."""
+        """Choose the clients that the simulated training added to the cohort first; `probes` holds the answers."""
         scores = find_answers(probes, "greedy_gain").dense(ctx.n_clients)
         scores[ctx.available] = np.where(np.isfinite(scores[ctx.available]), scores[ctx.available], -np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng), scores), state

@@ -15,7 +15,7 @@ from fedcohort.types import ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class Full(StatelessSelector):
-    """Full participation as a client selector; it has no options."""
+    """A selector of all available clients (full participation); it has no options."""
 
     uncapped: ClassVar[bool] = True
 

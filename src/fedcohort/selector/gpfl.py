@@ -52,10 +52,10 @@ class State:
     """State of GPFL that is kept between rounds.
 
     Attributes:
-        reward_sums: sum of each client's rewards, [K].
-        reward_counts: number of each client's rewards, [K].
-        times_selected: number of rounds in which each client was selected, N, [K].
-        n_train: training samples of each client, [K].
+        reward_sums: sum of each client's rewards, [n_clients].
+        reward_counts: number of each client's rewards, [n_clients].
+        times_selected: number of rounds in which each client was selected, [n_clients].
+        n_train: training samples of each client, [n_clients].
     """
 
     reward_sums: Values
@@ -66,11 +66,12 @@ class State:
 
 @dataclass(frozen=True)
 class Gpfl(Selector[State]):
-    """GPFL, a client selector.
+    """GPFL, a client selector: a bandit rewards clients whose gradients point along the server's step.
 
     Attributes:
-        schedule: alpha(t): "peak" rises to 1 in round 100 and falls again, "linear" is t / 800, "constant" is 1.
-        exploration: factor of alpha(t).
+        schedule: factor of the exploration bonus in round t: "peak" rises to 1 in round 100 and falls again, "linear"
+            is t / 800, "constant" is 1.
+        exploration: additional factor of the exploration bonus.
         tie: which of equally good clients is selected: a "random" one, or the lowest "id".
     """
 
@@ -112,7 +113,10 @@ class Gpfl(Selector[State]):
         return None, State(reward_sums, reward_counts, times_selected, state.n_train)
 
     def _rewards(self, outcome: RoundOutcome, n_train: Ids) -> Values:
-        """Return the rewards of a round, [arrived], NaN for none; n_train: samples of its arrived clients."""
+        """Return the reward of each client that arrived in `outcome`, [n], NaN for an invalid gradient.
+
+        `n_train` is the number of training samples of each of these clients, [n].
+        """
         weights = np.maximum(n_train, 0) if n_train.max() > 0 else np.ones(len(n_train))
         weights = weights / weights.sum()
         evaluate = outcome.signals["server_accuracy"]
@@ -125,14 +129,14 @@ class Gpfl(Selector[State]):
 
 
 def rate_improvement(before: tuple[float, float], after: tuple[float, float]) -> float:
-    """Return v, the sign of a change in accuracy, or half the sign of a decrease in loss if accuracies are equal.
+    """Return the sign of a change in accuracy, or half the sign of a decrease in loss if the accuracies are equal.
 
     Args:
-        before: the server's accuracy and loss before a step.
-        after: both after it.
+        before: the server's accuracy in [0, 1] and loss in nats before an aggregation step.
+        after: accuracy and loss after the step.
 
     Returns:
-        One of 1, .5, 0, -.5 and -1, or NaN if one of the numbers is not finite.
+        One of 1, 0.5, 0, -0.5 and -1, or NaN if an accuracy or loss is not finite.
     """
     if not np.isfinite([*before, *after]).all():
         return math.nan

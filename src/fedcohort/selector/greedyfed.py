@@ -53,10 +53,10 @@ class State:
     """State of GreedyFed that is kept between rounds.
 
     Attributes:
-        value_estimates: running estimate SV_i of each client's Shapley value, [K].
-        participation_rounds: number of rounds in which each client took part, [K].
-        n_train: training samples of each client, [K].
-        permutation_key: integer from which the permutations of this round follow.
+        value_estimates: running estimate of each client's Shapley value, [n_clients].
+        participation_rounds: number of rounds in which each client took part, [n_clients].
+        n_train: training samples of each client, [n_clients].
+        permutation_key: seed of the random permutations of this round.
     """
 
     value_estimates: Values
@@ -67,17 +67,16 @@ class State:
 
 @dataclass(frozen=True)
 class GreedyFed(Selector[State]):
-    """GreedyFed, a client selector.
+    """GreedyFed, a client selector: clients with the largest Shapley values of the server's loss.
 
     Attributes:
-        choice: "greedy" for the largest values, or "softmax" for a draw in proportion to exp(SV_i).
-        memory: "mean" over a client's rounds, or "exp" for an exponential mean.
-        alpha: weight of the past with memory=exp.
-        exploration: factor of sqrt(ln(t + 1) / N_i), which choice=greedy adds to the value of a client that took part
-            in N_i rounds.
+        choice: "greedy" for the largest values, or "softmax" for a draw in proportion to exp(value).
+        memory: running estimate: "mean" over a client's rounds, or "exp" for an exponential mean.
+        alpha: weight of the previous estimate with memory=exp, in [0, 1).
+        exploration: factor of the bonus sqrt(ln(round + 1) / rounds in which the client took part), with choice=greedy.
         tolerance: loss difference in nats below which two losses count as equal.
-        exact: largest cohort with exact Shapley values.
-        permutations: most permutations per client of a larger cohort.
+        exact: largest cohort whose Shapley values are computed exactly.
+        permutations: largest number of permutations per client of a larger cohort.
         tie: which of equal values wins: a "random" one, or the lowest "id".
     """
 

@@ -74,9 +74,9 @@ class State:
     """State of HCSFed that is kept between rounds.
 
     Attributes:
-        X: compressed gradient (sketch) of each client, [K, d'], NaN if unknown; no columns before the first one.
-        is_queried: whether each client was queried, or sent an update, in the current period of `recluster`, [K].
-        stratum_of_client: stratum of each client, -1 if unknown, [K].
+        X: compressed gradient (sketch) of each client, [n_clients, d'], NaN if unknown; no columns before the first.
+        is_queried: whether each client sent a sketch or an update in the current period of `recluster`, [n_clients].
+        stratum_of_client: stratum of each client, -1 if unknown, [n_clients].
         needs_clustering: whether a sketch is newer than the strata, so that they must be formed again.
     """
 
@@ -88,15 +88,15 @@ class State:
 
 @dataclass(frozen=True)
 class HcsFed(Selector[State]):
-    """HCSFed, a client selector.
+    """HCSFed, a client selector: it samples from strata of clients with similar gradients.
 
     Attributes:
-        variant: "paper" queries sketches of gradients at w_0 once; "feddiverse_paper" takes the updates of round 0.
+        variant: "paper" queries sketches of the first gradients once; "feddiverse_paper" takes the updates of round 0.
         strata: number of strata; None for the variant's default, at most the cohort.
         rate: length of a sketch relative to the gradient.
         compress: kind of sketch (`maths/sketch.py`).
-        agg: weights of the updates: "fedavg" leaves the aggregator's, "stratified" takes those of the strata.
-        recluster: rounds between queries of all clients, None for a single one.
+        agg: weights of the updates: "fedavg" keeps the aggregator's, "stratified" takes those of the strata.
+        recluster: rounds between queries of all clients, None for a single query.
     """
 
     variant: str
@@ -118,7 +118,7 @@ class HcsFed(Selector[State]):
 
     @property
     def queries_sketches(self) -> bool:
-        """Return whether sketches are queried, and not computed from updates."""
+        """Return whether clients are queried for sketches; otherwise sketches are computed from their updates."""
         return self.variant == "paper"
 
     @property
@@ -135,11 +135,11 @@ class HcsFed(Selector[State]):
         )
 
     def _has_no_more_strata_than_cohort(self, run: Facts) -> bool | None:
-        """Return whether every stratum has a place in a cohort; None if the cohort is not known yet."""
+        """Return whether `run` has a place for every stratum in a cohort; None if its cohort is not known yet."""
         return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
 
     def _has_long_sketch(self, run: Facts) -> bool | None:
-        """Return whether a sketch is longer than two numbers; None if the network is not known yet."""
+        """Return whether sketches of `run` are longer than two numbers; None if the network is not known yet."""
         return run.layout and sketch.sketch_length(run.layout.n_params, self.rate) > sketch.sketch_length(1, self.rate)
 
     @property
@@ -187,11 +187,11 @@ class HcsFed(Selector[State]):
         return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
     def is_reclustering_due(self, round: int) -> bool:
-        """Return whether all clients' gradient sketches are computed again in this round (option `recluster`)."""
+        """Return whether all clients' sketches are computed again in `round`, by the option `recluster`."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
 
     def _cluster_clients(self, state: State, ctx: RoundContext) -> Ids:
-        """Return each client's stratum by k-means of the gradient sketches, [K]; -1 for a client without a sketch."""
+        """Return each client's stratum by k-means of the stored sketches, [n_clients]; -1 for a client without one."""
         sketched_ids = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum_of_client = np.full(len(state.X), NO_STRATUM)
         H = min(DEFAULT_STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
@@ -202,7 +202,7 @@ class HcsFed(Selector[State]):
         return stratum_of_client
 
     def _draw_cohort(self, state: State, ctx: RoundContext) -> Selection:
-        """Return the cohort, drawn stratum by stratum with the numbers of draws of `draws_per_stratum`."""
+        """Draw the cohort of round `ctx` stratum by stratum, with the numbers of `count_stratum_draws`."""
         available_ids, stratum_of_client = ctx.available, state.stratum_of_client
         m, H = min(ctx.cohort, len(available_ids)), int(stratum_of_client.max(initial=NO_STRATUM)) + 1
         unclustered_ids = available_ids[stratum_of_client[available_ids] == NO_STRATUM]
@@ -224,13 +224,13 @@ class HcsFed(Selector[State]):
         return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norms}, probability)
 
     def _count_unclustered_draws(self, unclustered_ids: Ids, m: int, ctx: RoundContext) -> int:
-        """Return how many of m draws are among the available clients without a stratum, on average their share."""
+        """Return how many of m draws are among `unclustered_ids`, the available clients without a stratum."""
         if self.queries_sketches or not len(unclustered_ids):
             return 0
         return min(len(unclustered_ids), int(m * len(unclustered_ids) / len(ctx.available) + ctx.rng.random()))
 
     def count_stratum_draws(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
-        """Return how many of m draws are from each of H strata, at most its number of available members, [H]."""
+        """Return how many of m draws each of H strata gets, at most its `available_members` [H], int64 [H]."""
         stratum_sizes = np.bincount(state.stratum_of_client[state.stratum_of_client != NO_STRATUM], minlength=H)
         if not self.queries_sketches:
             return strata.equal_allocation(stratum_sizes, available_members, m)
@@ -240,7 +240,7 @@ class HcsFed(Selector[State]):
 
 
 def store_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:
-    """Return the state with new gradient sketches; `sketches` holds a row for each of `clients`, [len(clients), d']."""
+    """Return the state with new sketches [n, d'] of the n `clients`, by their ids; values from 1e12 on are skipped."""
     is_queried = state.is_queried.copy()
     is_queried[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(is_queried), sketches.shape[1]), np.nan)

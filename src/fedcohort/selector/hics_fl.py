@@ -54,10 +54,10 @@ class State:
     """State of HiCS-FL that is kept between rounds.
 
     Attributes:
-        entropy: estimated entropy of each client's classes in nats, ln C before its first update, [K].
-        vectors: the part of each client's last update whose angles are compared, scaled to length 1, [K, d]; zeros
-            before its first update, [K, 0] before the first round.
-        has_trained: whether a client has sent an update, [K].
+        entropy: estimated entropy of each client's classes in nats, ln C before its first update, [n_clients].
+        vectors: the part of each client's last update whose angles are compared, scaled to length 1, [n_clients, d];
+            zeros before its first update, [n_clients, 0] before the first round.
+        has_trained: whether a client has sent an update, [n_clients].
         n_classes: number of classes, C.
     """
 
@@ -69,17 +69,17 @@ class State:
 
 @dataclass(frozen=True)
 class HicsFl(Selector[State]):
-    """HiCS-FL, a client selector.
+    """HiCS-FL, a client selector: it clusters clients by the output layer of their updates.
 
     Attributes:
         source: numbers that are read of an update: "bias", the biases of the output layer, or "layer", its weights and
             biases.
         temperature: divisor of the updates in the softmax.
-        scale: lambda, weight of the difference of two entropies in radians per nat.
-        gamma: weight of the mean entropy of a cluster, per nat.
+        scale: weight of the difference of two clients' entropies in their distance, in radians per nat.
+        gamma: weight of a cluster's mean entropy in the exponent of its probability, per nat.
         clusters: number of clusters; None for the cohort's size.
-        horizon: T, the round at which all clusters are equally probable.
-        limit: largest population.
+        horizon: round from which all clusters are equally probable.
+        limit: largest number of clients that the method accepts, since all pairs are compared.
     """
 
     source: str
@@ -103,16 +103,16 @@ class HicsFl(Selector[State]):
         ranges.integer("limit", self.limit, "[1, inf)")
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the bytes of the distances between all pairs of clients, and between the rows of their matrix.
+        """Return the bytes of three float64 numbers for each pair of clients, the distances that clustering needs.
 
         Args:
-            n_clients: number of clients, K.
-            n_params: number of trainable parameters, P.
+            n_clients: number of clients.
+            n_params: number of trainable parameters.
         """
         return 24.0 * n_clients**2
 
     def init(self, population: Population) -> State:
-        """Return the state before round 0.
+        """Return the state before round 0, for the clients of `population`.
 
         Raises:
             OptionError: the population exceeds `limit`.
@@ -158,7 +158,13 @@ class HicsFl(Selector[State]):
         return None, replace(state, entropy=entropy, vectors=stored_vectors, has_trained=has_trained)
 
     def cluster_clients(self, state: State, clients: Ids, n_clusters: int) -> Ids:
-        """Return the cluster number of each client, from 0, [len(clients)]."""
+        """Return the number of each client's cluster, from 0, int64 [n].
+
+        Args:
+            state: the selector's state, with vectors and entropies.
+            clients: ids of the clients to cluster, [n].
+            n_clusters: largest number of clusters.
+        """
         from scipy.cluster.hierarchy import fcluster, linkage
         from scipy.spatial.distance import pdist
 
@@ -170,7 +176,7 @@ class HicsFl(Selector[State]):
 
 
 def softmax_entropy(logits: Float64[np.ndarray, "_n C"]) -> Values:
-    """Return the entropy of the softmax of each row in nats, [n]."""
+    """Return the entropy of the softmax of each row of `logits` [n, n_classes], in nats, [n]."""
     shifted_logits = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
     weights = np.exp(shifted_logits)
     probabilities = weights / weights.sum(axis=1, keepdims=True)
@@ -181,9 +187,9 @@ def client_distances(vectors: Float64[np.ndarray, "a d"], entropy: Values, scale
     """Return the distance arccos(cos(v_i, v_j)) + scale |H_i - H_j| of all pairs of clients, [a, a].
 
     Args:
-        vectors: a vector of length 1 or 0 for each client; a vector of length 0 has an angle of 0 to all clients.
-        entropy: H of each client in nats, [a].
-        scale: weight of the difference of two entropies.
+        vectors: a vector of length 1 or 0 for each client, [a, d]; one of length 0 has an angle of 0 to all clients.
+        entropy: label entropy H of each client in nats, [a].
+        scale: weight of the difference of two entropies, in radians per nat.
     """
     has_length = vectors.any(axis=1)
     cosines = np.where(np.outer(has_length, has_length), np.clip(vectors @ vectors.T, -1.0, 1.0), 1.0)
@@ -192,20 +198,27 @@ def client_distances(vectors: Float64[np.ndarray, "a d"], entropy: Values, scale
 
 
 def cluster_probabilities(mean_entropy: Values, gamma: float, round: int, n_rounds: int) -> Values:
-    """Return the probability of each cluster in round t of T, in proportion to exp(gamma (1 - t / T) entropy)."""
+    """Return the probability of each cluster, in proportion to exp(gamma (1 - round / n_rounds) entropy), [c].
+
+    Args:
+        mean_entropy: mean label entropy of each cluster's clients in nats, [c].
+        gamma: weight of the entropy, per nat.
+        round: number of the round, from 0.
+        n_rounds: round from which all clusters are equally probable.
+    """
     cluster_exponents = gamma * max(1 - round / n_rounds, 0.0) * mean_entropy
     weights = np.exp(cluster_exponents - cluster_exponents.max())
     return np.asarray(weights / weights.sum())
 
 
 def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, rng: np.random.Generator) -> Ids:
-    """Draw clients without replacement, each by drawing a cluster and then a client of it; return their rows, sorted.
+    """Draw clients without replacement, each by drawing a cluster and then one of its clients; return sorted positions.
 
     Args:
-        probability: probability of each cluster.
-        cluster_of_client: cluster of each client, [a].
+        probability: probability of each cluster, [c]; an empty cluster is not drawn.
+        cluster_of_client: cluster of each client, from 0, [a].
         n_drawn: number of clients to draw, at most a.
-        rng: generator of the draws.
+        rng: random generator of the draws.
     """
     remaining_rows = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(probability))]
     rows = []

@@ -29,7 +29,7 @@ class State:
     """State of the low-ratio selector that is kept between rounds.
 
     Attributes:
-        train: first loss of each client, and ratio of its latest loss to it.
+        train: first loss of each client, and ratio of its latest loss to its first.
     """
 
     train: LossRatios
@@ -37,10 +37,11 @@ class State:
 
 @dataclass(frozen=True)
 class LowRatio(Selector[State]):
-    """The low-ratio rule, a client selector; a client's score is its negative ratio.
+    """A selector of clients whose loss has fallen most since their first report; the score is minus the loss ratio.
 
     Attributes:
-        share: share of the available clients, those with the lowest ratios, that cohorts are drawn from.
+        share: share of the available clients, those with the lowest ratios of latest to first loss, that cohorts are
+            drawn from.
     """
 
     share: float

@@ -57,7 +57,8 @@ class State:
     """State of OCS between the selection and the aggregation of a round.
 
     Attributes:
-        weights: aggregation weight of each client of the cohort, w_i / p_i, [K].
+        weights: aggregation weight of each client of the cohort, its data share over its selection probability,
+            [n_clients].
     """
 
     weights: Values
@@ -65,11 +66,11 @@ class State:
 
 @dataclass(frozen=True)
 class Ocs(Selector[State]):
-    """OCS, a client selector.
+    """OCS, a client selector: clients take part with probabilities that minimise the variance of the mean update.
 
     Attributes:
-        form: "exact" (OCS) minimises the variance; "approximate" (AOCS) needs sums over clients only.
-        iterations: largest number of corrections with form=approximate, j_max in the paper.
+        form: "exact" (OCS) minimises the variance; "approximate" (AOCS) needs only sums over clients.
+        iterations: largest number of corrections with form=approximate.
     """
 
     form: str
@@ -121,14 +122,14 @@ class Ocs(Selector[State]):
 
 
 def optimal_probabilities(u: Values, m: int) -> Values:
-    """Return the upload probabilities min(1, c u_i) with the sum m, [n]; 1 for all clients where n <= m.
+    """Return the participation probabilities min(1, c u_i), which sum to m, [n]; all 1 if n <= m.
 
     If l clients have a probability below 1, c = (m + l - n) / (sum of the l smallest u). The largest l is taken with
     which c times the l-th smallest u is at most 1.
 
     Args:
-        u: weighted norms of the updates, at least 0, [n].
-        m: expected number of clients.
+        u: norm of each client's update times its data share, at least 0, [n].
+        m: expected number of participating clients.
     """
     n = len(u)
     if n <= m:
@@ -150,12 +151,12 @@ def optimal_probabilities(u: Values, m: int) -> Values:
 
 
 def approximate_probabilities(u: Values, m: int, iterations: int) -> Values:
-    """Return the upload probabilities of AOCS, [n]; their sum is at most m, and m after enough iterations.
+    """Return the participation probabilities of AOCS, [n]; their sum is at most m, and m after enough iterations.
 
     Args:
-        u: weighted norms of the updates, at least 0, [n].
-        m: expected number of clients.
-        iterations: largest number of corrections.
+        u: norm of each client's update times its data share, at least 0, [n].
+        m: expected number of participating clients.
+        iterations: largest number of rescaling steps.
     """
     n = len(u)
     if n <= m:

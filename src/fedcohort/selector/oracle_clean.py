@@ -22,7 +22,7 @@ from fedcohort.types import RoundContext, Values
 
 @dataclass(frozen=True)
 class OracleClean(PoolSelector):
-    """The clean oracle, a client selector; a client's score is 1 - noise_rate.
+    """A selector of the clients with the fewest wrong labels, which no server can know (an oracle).
 
     Attributes:
         share: share of the available clients, the cleanest ones, that cohorts are drawn from.
@@ -31,5 +31,5 @@ class OracleClean(PoolSelector):
     needs: ClassVar[frozenset[str]] = frozenset({"noise_rate"})
 
     def score(self, ctx: RoundContext) -> Values:
-        """Return each client's score, 1 minus its rate of wrong labels, [n_clients]."""
+        """Return each client's score, 1 minus its share of wrong labels, from the signals of `ctx`, [n_clients]."""
         return np.asarray(1.0 - ctx.signals["noise_rate"], dtype=np.float64)

@@ -20,7 +20,7 @@ from fedcohort.types import RoundContext, Values
 
 @dataclass(frozen=True)
 class OracleFast(PoolSelector):
-    """The fast oracle, a client selector; a client's score is its negative expected duration in seconds.
+    """A selector of the clients with the shortest expected jobs; the score is minus the duration in seconds.
 
     Attributes:
         share: share of the available clients, the fastest ones, that cohorts are drawn from.
@@ -29,5 +29,5 @@ class OracleFast(PoolSelector):
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s"})
 
     def score(self, ctx: RoundContext) -> Values:
-        """Return each client's score, its negative expected duration in seconds, [n_clients]."""
+        """Return each client's score, minus its expected seconds per job, from the signals of `ctx`, [n_clients]."""
         return np.asarray(np.negative(ctx.signals["expected_s"]), dtype=np.float64)

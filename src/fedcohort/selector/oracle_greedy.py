@@ -18,7 +18,7 @@ from fedcohort.selector.foresight import SimulatingSelector
 
 @dataclass(frozen=True)
 class OracleGreedy(SimulatingSelector):
-    """The greedy oracle, a client selector: it adds the clients whose updates lower the server's loss most.
+    """A selector that adds the clients whose simulated updates lower the server's loss most (an oracle).
 
     Attributes:
         limit: largest population for which all clients are trained in every round.

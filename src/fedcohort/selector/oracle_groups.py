@@ -18,7 +18,10 @@ from fedcohort.selector.balanced import BalancedCohort
 
 @dataclass(frozen=True)
 class OracleGroups(BalancedCohort):
-    """The group oracle, a client selector; its score is a client's negative imbalance of class and attribute pairs."""
+    """A selector that balances cohorts over the true (class, attribute) groups, which no server can know (an oracle).
+
+    A client's logged score is the negative imbalance of its samples over these groups.
+    """
 
     counts: ClassVar[str] = "group_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"group_counts"})

@@ -38,9 +38,11 @@ class State:
     """State of Pisces that is kept between rounds.
 
     Attributes:
-        utility: utility of each client's losses when it last trained, without its staleness; NaN before it, [K].
-        staleness: stalenesses of each client's last updates, the latest last; NaN for missing ones, [K, W].
-        n_trained: number of updates of each client, [K].
+        utility: utility of each client, from the losses of its last job, before the staleness factor, [n_clients]; NaN
+            before its first job.
+        staleness: staleness in server steps of each client's last W updates, the latest last, [n_clients, W]; NaN for
+            missing ones.
+        n_trained: number of updates of each client, [n_clients].
         eps: current share of places for clients that never trained.
     """
 
@@ -52,14 +54,14 @@ class State:
 
 @dataclass(frozen=True)
 class Pisces(Selector[State]):
-    """Pisces, a client selector.
+    """Pisces, a client selector for asynchronous training: it ranks clients by loss and staleness.
 
     Attributes:
-        beta: exponent of the staleness.
-        window: number of past stalenesses that count, W.
+        beta: exponent of the staleness discount (1 + mean staleness)^-beta.
+        window: number of past updates whose staleness counts.
         eps: share of places for clients that never trained, at the first selection.
-        eps_decay: factor of this share per selection.
-        eps_min: its least value.
+        eps_decay: factor of `eps` per selection.
+        eps_min: lower bound of `eps`.
     """
 
     beta: float
@@ -99,7 +101,7 @@ class Pisces(Selector[State]):
         return Selection(clients, scores, {"utility": state.utility, "staleness": discounts}), next_state
 
     def staleness_discounts(self, state: State) -> Values:
-        """Return (1 + mean staleness)^-beta of each client, [K]."""
+        """Return (1 + mean staleness)^-beta of each client in `state`, [n_clients]."""
         is_known = ~np.isnan(state.staleness)
         staleness_sums = np.where(is_known, state.staleness, 0.0).sum(1)
         return np.asarray((1.0 + staleness_sums / np.maximum(is_known.sum(1), 1)) ** -self.beta, np.float64)

@@ -21,7 +21,7 @@ from fedcohort.types import ProbeResult, RoundContext, Selection, Values
 
 @dataclass(frozen=True)
 class PoolSelector(StatelessSelector):
-    """A selector that draws from the clients with the highest fixed scores.
+    """A selector that draws cohorts uniformly from the available clients with the highest scores (`score`).
 
     Attributes:
         share: size of the pool as a share of the available clients, in [0, 1].
@@ -36,7 +36,7 @@ class PoolSelector(StatelessSelector):
 
     @abstractmethod
     def score(self, ctx: RoundContext) -> Values:
-        """Return a score for each client, [n_clients]; higher is better."""
+        """Return a score for each client in round `ctx`, float64 [n_clients]; higher is better."""
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
@@ -48,9 +48,9 @@ def draw_from_pool(scores: Values, share: float, ctx: RoundContext) -> Selection
     """Draw the cohort uniformly from the pool, the available clients with the highest scores.
 
     Args:
-        scores: float64 [n_clients]; NaN ranks last.
-        share: size of the pool as a share of the available clients.
-        ctx: the round's context.
+        scores: score of each client, float64 [n_clients]; NaN ranks last.
+        share: size of the pool as a share of the available clients, in [0, 1]; at least the cohort.
+        ctx: the round's context, with available clients, cohort and random generator.
     """
     pool_size = max(ctx.cohort, math.ceil(share * len(ctx.available) - 1e-9))  # .3 * 10 exceeds 3 by rounding
     pool_ids = top(scores, ctx.available, pool_size, ctx.rng)
@@ -61,7 +61,12 @@ def draw_from_pool(scores: Values, share: float, ctx: RoundContext) -> Selection
 def inclusion_probabilities(scores: Values, available_ids: np.ndarray, pool_size: int, cohort: int) -> Values:
     """Return each client's probability of selection by a uniform draw from the pool, [n_clients].
 
-    The pool holds the `pool_size` highest scores; clients tied at its lowest score share the remaining places equally.
+    Args:
+        scores: score of each client, [n_clients]; NaN ranks last.
+        available_ids: sorted ids of the available clients.
+        pool_size: number of available clients in the pool, those with the highest scores; clients tied at the last
+            place share it equally.
+        cohort: number of clients to draw.
     """
     probabilities = np.zeros(len(scores))
     if not len(available_ids):

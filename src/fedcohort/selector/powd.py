@@ -25,6 +25,6 @@ from fedcohort.selector.candidates import PowerOfChoice
 
 @dataclass(frozen=True)
 class PowD(PowerOfChoice):
-    """pow-d, a client selector: the clients with the largest training loss of w_t among random candidates."""
+    """pow-d, a client selector: of random candidates, the clients with the largest loss of the global model."""
 
     signal: ClassVar[str] = "loss"

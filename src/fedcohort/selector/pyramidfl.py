@@ -70,8 +70,9 @@ class State:
     """State of PyramidFL that is kept between rounds.
 
     Attributes:
-        ranking_state: state of Oort's ranking, with expected durations.
-        importance: importance I_k of each client's last update, [n_clients].
+        ranking_state: state of Oort's ranking; its durations are expected ones.
+        importance: importance of each client's last update, norm times samples / 100, [n_clients]; samples before the
+            first.
     """
 
     ranking_state: Ranked
@@ -84,10 +85,10 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     Attributes:
         overcommit: number of clients that the ranking chooses, as a multiple of the cohort that trains.
-        low: probability that a tensor of the most important client is left out.
-        high: limit of that probability for the least important client.
-        beta: share of the time until the slowest client finishes that the others train in, in [0, 1].
-        passes: limit of the added work in passes over a client's data, or None.
+        low: probability that a tensor of the most important client's update is left out.
+        high: limit of that probability for the least important client, at least `low`.
+        beta: share of a fast client's idle time, until the slowest client finishes, that it trains on, in [0, 1].
+        passes: limit of a client's work in passes over its data, or None.
         per_step: whether the importance of an update is divided by the number of local steps.
         drop_agg: mean of a tensor that some clients left out: over the clients that sent it ("per_tensor"), or with
             zeros for the others ("zeros").
@@ -179,9 +180,10 @@ class PyramidFl(RankingOptions, Selector[State]):
         )
 
     def _choose_local_units(self, ctx: RoundContext, multipliers: Values) -> Ids:
-        """Return the units of local work of each client, [n_clients]: the multiple of the default number, rounded.
+        """Return the units of local work of each client, int64 [n_clients]: its multiple of the default, rounded.
 
-        With the option `passes`, the limit is `passes` passes over the client's data, or the default number if larger.
+        `multipliers`, [n_clients], are limited to `passes` passes over a client's data, or the default number if
+        larger.
         """
         n_units = np.floor(multipliers * ctx.units + 0.5)
         if self.passes is not None:
@@ -190,7 +192,7 @@ class PyramidFl(RankingOptions, Selector[State]):
 
 
 def update_importances(update_norms: Values, sample_counts: Values, steps_of_clients: Values) -> Values:
-    """Return the importance of each update, its norm times samples / 100 / steps, [n]; 0 if a report is invalid.
+    """Return each update's importance, its norm times samples / 100 / steps, [n]; 0 for an invalid report.
 
     A client of importance 0 uploads least.
 
@@ -209,7 +211,7 @@ def update_importances(update_norms: Values, sample_counts: Values, steps_of_cli
 def drop_rates(importance: Values, low: float, high: float, cohort: int) -> Values:
     """Return the probability with which each client leaves a tensor out of its upload, [m].
 
-    It grows with the number of clients that are more important.
+    The probability grows with the number of selected clients that are more important.
 
     Args:
         importance: importance of each selected client, [m].
@@ -222,19 +224,25 @@ def drop_rates(importance: Values, low: float, high: float, cohort: int) -> Valu
 
 
 def predict_job_seconds(ctx: RoundContext, chosen_ids: Ids, rho: Values) -> Values:
-    """Return the expected seconds of each chosen client's job if it leaves out the share rho of its upload, [m]."""
+    """Return the expected seconds of each chosen client's job, if it leaves out a share of its upload, [m].
+
+    Args:
+        ctx: the round's context, with the signals of expected durations.
+        chosen_ids: ids of the chosen clients, [m].
+        rho: share of the upload that each leaves out, [m].
+    """
     job_s, upload_s = ctx.signals["expected_s"][chosen_ids], ctx.signals["expected_up_s"][chosen_ids]
     return np.asarray(job_s - rho * upload_s)
 
 
 def work_multipliers(job_s: Values, unit_s: Values, E: int, beta: float) -> Values:
-    """Return the factor M by which each client multiplies its local work instead of waiting for the slowest, [m].
+    """Return the factor by which each client multiplies its local work instead of waiting for the slowest, [m].
 
     Args:
         job_s: expected seconds of each client's job, [m].
-        unit_s: seconds of a unit of work at each client, [m].
-        E: default number of units of local work.
-        beta: share of a client's idle time that is used.
+        unit_s: seconds of a unit of work (epoch or step) at each client, [m].
+        E: default number of units of local work in a job.
+        beta: share of a client's idle time that is used, in [0, 1].
     """
     idle_s = job_s.max(initial=0.0) - job_s
     free_units = np.divide(idle_s, unit_s, out=np.zeros(len(job_s)), where=unit_s > 0)

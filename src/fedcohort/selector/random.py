@@ -25,7 +25,7 @@ from fedcohort.types import ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class Random(StatelessSelector):
-    """Random selection, uniform or in proportion to the clients' data.
+    """A selector of random clients, uniform or in proportion to the clients' data.
 
     Attributes:
         weights: "uniform", or "proportional" to the number of training samples.

@@ -30,14 +30,14 @@ class State:
     """State of the ranking that is kept between rounds.
 
     Attributes:
-        utilities: utility U_k of each client, [n_clients]; NaN before its first round, or if its report is invalid.
+        utilities: utility of each client, [n_clients]; NaN before its first round, or if its report is invalid.
         last_rounds: round in which each client last took part, from 1, [n_clients]; 0 if it never did.
+        seconds: duration of each client's last job in seconds, [n_clients]; NaN before the first.
         n_participations: number of rounds in which each client took part, [n_clients].
-        seconds: duration of each client's last job, [n_clients]; NaN before the first.
-        eps: share of the cohort that explores new clients.
+        eps: current share of the cohort that explores clients that never took part.
         preferred: preferred duration of a job, in the unit of `preferred_in`.
         utility_sums: sum of the arrived clients' utilities in each round since `window` rounds before the last change
-            of `preferred`.
+            of `preferred`, [rounds].
     """
 
     utilities: Values
@@ -51,21 +51,21 @@ class State:
 
 @dataclass(frozen=True)
 class RankingOptions:
-    """Oort's ranking of clients with its options; the selectors Oort and PyramidFL inherit it.
+    """Oort's ranking of clients with its options; the selectors Oort and PyramidFL inherit from this class.
 
     Attributes:
         eps, eps_decay, eps_min: share of the cohort that explores new clients, its factor per round, its lower bound.
         preferred: preferred duration of a job; slower clients are penalised.
         preferred_in: unit of `preferred` and `step`: a "percentile" of all durations, or "seconds".
-        penalty: exponent of the penalty on slow clients.
+        penalty: exponent of the penalty on clients slower than the preferred duration.
         clip: quantile at which utilities are clipped.
         cutoff: clients are drawn among those with at least this share of the score of the last place in the cohort.
         pacer: rule that adapts the preferred duration every `window` rounds: it grows where the utility falls
             ("paper"), grows where the utility stays and shrinks where it rises fivefold ("code"), or stays ("none").
         window: rounds between two decisions of the pacer.
         step: change of the preferred duration per decision.
-        explore: weights of the draw among new clients: expected "speed", or number of samples ("size").
-        cap: number of rounds after which a client is no longer selected by score; None for no limit.
+        explore: weights of the draw among clients that never trained: expected "speed", or number of samples ("size").
+        cap: number of selections after which a client is no longer selected by score; None for no limit.
     """
 
     eps: float
@@ -105,13 +105,13 @@ class RankingOptions:
         return frozenset(signals | {"n_train"} if self.explore == "size" else signals)
 
     def initial_state(self, population: Population) -> State:
-        """Return the ranking's state before round 0."""
+        """Return the ranking's state before round 0, for the clients of `population`."""
         K = population.n_clients
         zero_counts, unknown_values = np.zeros(K, np.int64), np.full(K, np.nan)
         return State(unknown_values, zero_counts, unknown_values, zero_counts, self.eps, self.preferred, np.empty(0))
 
     def select_by_score(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
-        """Draw the cohort by Oort's scores; return the selection, and the state with a smaller share of exploration."""
+        """Draw the cohort of round `ctx` by Oort's scores; return it, and the state with less exploration."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
         preferred_s = self._find_preferred_s(state, ctx)
         utilities = normalise_utilities(state.utilities, self.clip)
@@ -136,7 +136,7 @@ class RankingOptions:
         return Selection(clients, scores, score_terms, probability), replace(state, eps=eps)
 
     def store_reports(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state with the reports of the arrived clients and an adapted preferred duration."""
+        """Return the state with the reports of the arrivals in `outcome`, and an adapted preferred duration."""
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
         utilities, last_rounds, seconds, n_participations = (
@@ -150,7 +150,7 @@ class RankingOptions:
         return State(utilities, last_rounds, seconds, n_participations, state.eps, preferred, utility_sums)
 
     def _find_preferred_s(self, state: State, ctx: RoundContext) -> float:
-        """Return the preferred duration of a job in seconds; infinite for the 100th percentile."""
+        """Return the preferred duration of a job in round `ctx` in seconds; infinite for the 100th percentile."""
         if self.preferred_in == "seconds":
             return state.preferred
         if state.preferred >= 100:
@@ -163,7 +163,7 @@ class RankingOptions:
 
         Args:
             state: the ranking's state.
-            ctx: the round's context.
+            ctx: the round's context, with expected durations or data set sizes.
             T: preferred duration of a job, in seconds.
         """
         if self.explore == "speed":
@@ -175,15 +175,15 @@ class RankingOptions:
         return size_weights
 
     def _adapt_preferred(self, preferred: float, utility_sums: Values) -> tuple[float, Values]:
-        """Return the preferred duration after Oort's pacer has compared the last two windows of rounds.
+        """Return the preferred duration after the option `pacer` has compared the last two windows of rounds.
 
         Args:
-            preferred: the preferred duration before, in the unit of `preferred_in`.
-            utility_sums: sum of utilities of each round since the last comparison and of the `window` rounds before it.
-                The pacer decides once there are 2 x `window`.
+            preferred: the previous preferred duration, in the unit of `preferred_in`.
+            utility_sums: sum of the clients' utilities in each round, from `window` rounds before the last comparison
+                on, [rounds]. There is a decision only after 2 x `window` rounds.
 
         Returns:
-            The preferred duration, and the sums to keep.
+            The preferred duration in the unit of `preferred_in`, and the sums to keep, [rounds].
         """
         window = self.window
         if len(utility_sums) < 2 * window:

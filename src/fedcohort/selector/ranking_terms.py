@@ -12,8 +12,8 @@ def client_utilities(loss_counts: Values, loss_squares: Values) -> Values:
     """Return each client's utility, its number of samples times the root mean square of their losses, [n].
 
     Args:
-        loss_counts: number of samples of each client.
-        loss_squares: sum of the squared losses of these samples. An invalid report gives NaN.
+        loss_counts: number of samples of each client whose losses were measured, [n].
+        loss_squares: sum of the squared losses of these samples in nats^2, [n]. An invalid report gives NaN.
     """
     is_valid = np.isfinite(loss_counts) & np.isfinite(loss_squares) & (loss_counts >= 0) & (loss_squares >= 0)
     valid_counts, valid_squares = (np.where(is_valid, values, 0.0) for values in (loss_counts, loss_squares))
@@ -21,9 +21,13 @@ def client_utilities(loss_counts: Values, loss_squares: Values) -> Values:
 
 
 def normalise_utilities(utilities: Values, clip: float) -> Values:
-    """Return the utilities clipped at their quantile `clip` and scaled to about [0, 1], [n_clients]; NaN stays NaN.
+    """Return each client's utility, clipped at a quantile and scaled to about [0, 1], [n_clients]; NaN stays NaN.
 
-    (min(U, c) - .999 min U) / max(max U - .999 min U, 1e-4)
+    With the smallest utility a, the largest b and the quantile c: (min(utility, c) - .999 a) / max(b - .999 a, 1e-4).
+
+    Args:
+        utilities: utility of each client, [n_clients]; NaN if unknown.
+        clip: quantile above which utilities are clipped, in [0, 1].
     """
     sorted_utilities = np.sort(utilities[np.isfinite(utilities)])
     if not len(sorted_utilities):
@@ -37,11 +41,12 @@ def normalise_utilities(utilities: Values, clip: float) -> Values:
 
 
 def staleness_bonus(round: int, last_round: Ids) -> Values:
-    """Return the bonus sqrt(.1 ln(round) / last_round) of clients that were not selected lately, [n_clients].
+    """Return the bonus sqrt(.1 ln(round) / last_round) of clients not selected lately, [n_clients].
 
     Args:
         round: number of the round, from 1.
-        last_round: round in which each client last took part, from 1; 0 for clients that never did, whose bonus is 0.
+        last_round: round in which each client last took part, from 1, [n_clients]; 0 for clients that never did, whose
+            bonus is 0.
     """
     bonuses: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last_round, 1))
     return np.where(last_round > 0, bonuses, 0.0)
@@ -51,9 +56,9 @@ def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
     """Return Oort's factor for slow clients, (T / seconds)^penalty for durations above T, else 1, [n_clients].
 
     Args:
-        seconds: duration of each client's job.
+        seconds: duration of each client's job in seconds, [n_clients]; NaN counts as fast.
         T: preferred duration in seconds.
-        penalty: exponent.
+        penalty: exponent of the ratio of durations.
     """
     is_slow = seconds > T
     speed_factors = np.ones(len(seconds))
@@ -62,16 +67,16 @@ def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
 
 
 def split_cohort(cohort: int, explore_share: float, n_untried: int, n_scored: int) -> tuple[int, int]:
-    """Return how many clients of a cohort are new clients to explore, and how many are exploited.
+    """Return how many clients of a cohort are new clients to explore, and how many are chosen by their scores.
 
-    The share eps of the cohort explores, rounded down, but at least one client while eps > 0 and clients are untried.
-    Small cohorts would otherwise never try them. More clients explore where too few have a score.
+    The share that explores is rounded down, but at least one client while it is above 0 and clients are untried. Small
+    cohorts would otherwise never try them. More clients explore if too few have a score.
 
     Args:
         cohort: size of the cohort.
-        explore_share: share of the cohort that explores.
-        n_untried: available clients that never trained.
-        n_scored: available clients with a finite score.
+        explore_share: share of the cohort that explores, in [0, 1].
+        n_untried: number of available clients that never trained.
+        n_scored: number of available clients with a finite score.
     """
     n_to_explore = max(int(explore_share * cohort + 1e-9), 1) if explore_share else 0
     n_explore = min(n_untried, cohort, max(n_to_explore, cohort - n_scored))
@@ -79,7 +84,14 @@ def split_cohort(cohort: int, explore_share: float, n_untried: int, n_scored: in
 
 
 def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, cutoff: float) -> Ids:
-    """Return the clients with a score of at least `cutoff` times the `n_exploit`-th largest among `candidate_ids`."""
+    """Return the ids of the candidates whose score is at least `cutoff` times the `n_exploit`-th largest.
+
+    Args:
+        scores: score of each client, [n_clients].
+        candidate_ids: ids of the clients to choose from, with finite scores.
+        n_exploit: number of clients to be drawn by score; no candidate is returned if 0.
+        cutoff: least ratio to that score, in [0, 1].
+    """
     if n_exploit == 0:
         return candidate_ids[:0]
     admitted_ids: Ids = candidate_ids[scores[candidate_ids] >= cutoff * np.sort(scores[candidate_ids])[-n_exploit]]
@@ -87,7 +99,7 @@ def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, cut
 
 
 def mask_weights(weights: Values, clients: Ids) -> Values:
-    """Return `weights` [n_clients] with 0 for all clients that are not in `clients`."""
+    """Return `weights` [n_clients] with 0 for all clients whose ids are not in `clients`."""
     masked_weights = np.zeros(len(weights))
     masked_weights[clients] = weights[clients]
     return masked_weights
@@ -97,9 +109,8 @@ def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Valu
     """Return each client's expected share of the places of the cohort, [n_clients].
 
     Args:
-
-        weighted_draws: for exploitation and for exploration, the weights of the draw [n_clients] and the number of
-            places.
+        weighted_draws: the draw by score and the draw among new clients: each client's weight, [n_clients], and the
+            number of places.
     """
     n_places = max(sum(n for _, n in weighted_draws), 1)
     exploit_shares, explore_shares = (n / n_places * w / max(float(w.sum()), 1e-300) for w, n in weighted_draws)

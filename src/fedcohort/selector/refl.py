@@ -47,7 +47,7 @@ class State:
     """State of REFL that is kept between rounds.
 
     Attributes:
-        slot_s: mu, mean duration of a round in virtual seconds; NaN before the first.
+        slot_s: running mean of the rounds' durations in virtual seconds; NaN before the first.
     """
 
     slot_s: float
@@ -55,12 +55,12 @@ class State:
 
 @dataclass(frozen=True)
 class Refl(Selector[State]):
-    """REFL's participant selection, a client selector.
+    """REFL's participant selection, a client selector: it prefers clients that will be unavailable soon.
 
     Attributes:
         alpha: weight of the past in the mean duration of a round.
-        accuracy: probability that a forecast is used as it is.
-        adaptive: whether fewer clients are selected by the late updates that are expected.
+        accuracy: probability that a client's forecast of its availability is right; others count reversed.
+        adaptive: whether a cohort has fewer clients by the number of late updates that are expected in the round.
     """
 
     alpha: float

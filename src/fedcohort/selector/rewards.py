@@ -38,7 +38,11 @@ SAME_ROBUST_LOSS = Requirement(
 
 
 def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> None:
-    """Raise `OptionError` for combinations of FLASH's options reward, credit, scale and bandit that are not defined."""
+    """Raise `OptionError` for combinations of FLASH's options that are not defined.
+
+    The parameters are the values of the options `reward`, `credit`, `scale` and `bandit` of
+    `configs/selector/flash.yaml`.
+    """
     if reward == "progress" and credit != "causal":
         raise ranges.range_error("credit", "causal with reward=progress, which the cohort shares", credit)
     if credit == "answered" and reward != "client":
@@ -51,11 +55,11 @@ def check_reward_options(reward: str, credit: str, scale: str, bandit: str) -> N
 
 
 def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:
-    """Return the weighted mean loss decrease, the same number for all clients; NaN if no client's decrease is known.
+    """Return the weighted mean of known loss decreases, the same for all clients, [n_clients]; NaN if none is known.
 
     Args:
         loss_decrease: decrease of each client's loss in nats, NaN if unknown, [n_clients].
-        sample_shares: shares of the training samples, [n_clients].
+        sample_shares: each client's share of all training samples, [n_clients].
     """
     is_finite = np.isfinite(loss_decrease)
     share_sum = sample_shares[is_finite].sum()
@@ -65,7 +69,13 @@ def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:
 
 
 def share_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients: int) -> Values:
-    """Return the decrease of the server's loss divided equally among the cohort, [n_clients]; NaN for other clients."""
+    """Return the decrease of the server's loss divided equally among a cohort, [n_clients]; NaN for other clients.
+
+    Args:
+        loss_decrease: decrease of the server's loss in nats.
+        cohort: the cohort that is rewarded; None for no reward.
+        n_clients: number of all clients.
+    """
     reward_shares = np.full(n_clients, np.nan)
     if cohort is not None and len(cohort.clients):
         reward_shares[cohort.clients] = loss_decrease / len(cohort.clients)
@@ -76,8 +86,8 @@ def reward_per_second(loss_decrease: Values, duration_s: Values, change_rule: st
     """Return each client's reward, its loss decrease per second, [n_clients]; NaN if its duration is 0.
 
     Args:
-        loss_decrease: decrease of the loss in nats, [n_clients].
-        duration_s: durations, [n_clients].
+        loss_decrease: decrease of each client's loss in nats, [n_clients].
+        duration_s: duration that divides it, in seconds, [n_clients].
         change_rule: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
     """
     rewards = np.full_like(loss_decrease, np.nan)

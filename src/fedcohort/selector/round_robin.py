@@ -27,7 +27,7 @@ class State:
     """State of round robin that is kept between rounds.
 
     Attributes:
-        R: number of selections of each client, [K].
+        R: number of selections of each client, [n_clients].
     """
 
     R: Ids
@@ -35,7 +35,7 @@ class State:
 
 @dataclass(frozen=True)
 class RoundRobin(Selector[State]):
-    """Round robin, a client selector: the clients that were selected least often.
+    """A selector of the clients that were selected least often (round robin).
 
     Attributes:
         tie: order of clients that were selected equally often: "random", or by "id".

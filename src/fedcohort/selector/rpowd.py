@@ -48,8 +48,8 @@ class RPowD(CandidateOptions, Selector[State]):
     """rpow-d, a client selector: the clients with the largest last reported loss among random candidates.
 
     Attributes:
-        loss_at: loss that clients report: "path", the mean over their local steps, or "start", the loss of w_t, which
-            costs a forward pass.
+        loss_at: loss that clients report: "path", the mean over their local steps, or "start", the loss of the round's
+            global model, which costs a forward pass.
         tie: which of equal losses wins: a "random" one, or the lowest "id".
     """
 
@@ -73,18 +73,18 @@ class RPowD(CandidateOptions, Selector[State]):
         return frozenset({SAME_MODEL} if self.loss_at == "start" else ())
 
     def init(self, population: Population) -> State:
-        """Return the state before round 0.
+        """Return the state before round 0, for the clients of `population`.
 
         Raises:
-            OptionError: d is below the cohort m or above the number of clients K.
+            OptionError: `candidates` is below the cohort or above the number of clients.
         """
         self.check_candidates(population)
         return State(np.full(population.n_clients, np.inf))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        """Return the query of loss_at=start: to the clients that will be selected, concurrent with training.
+        """Return the query of loss_at=start, sent to the clients that `select` will choose; () for loss_at=path.
 
-        The selection is foreseen with a copy of the generator.
+        The choice is made in advance with a copy of the round's random generator. Clients answer during their training.
         """
         if self.loss_at == "path":
             return ()
@@ -110,6 +110,6 @@ class RPowD(CandidateOptions, Selector[State]):
         return None, State(last_losses)
 
     def _choose_clients(self, state: State, ctx: RoundContext) -> Ids:
-        """Draw d candidates, and return the m candidates with the largest last reported losses."""
+        """Draw the candidates of round `ctx`; return the ids of those with the largest last reported losses."""
         candidate_ids = self.draw_candidates(ctx)
         return top(state.last_losses, candidate_ids, ctx.cohort, ctx.rng, self.tie)

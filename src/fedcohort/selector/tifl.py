@@ -55,10 +55,10 @@ class State:
     """State of TiFL that is kept between rounds.
 
     Attributes:
-        tier_of_client: tier of each client, 0 the fastest, [K].
-        credits: rounds in which each tier may still be drawn, [T].
-        probability: probability with which each tier is drawn, [T].
-        accuracy: accuracy of each tier at the latest query, 0 before it, [T].
+        tier_of_client: tier of each client, 0 the fastest, [n_clients].
+        credits: number of rounds in which each tier may still be drawn, [n_tiers].
+        probability: probability with which each tier is drawn, [n_tiers].
+        accuracy: mean validation accuracy of each tier at the latest query, 0 before it, [n_tiers].
         last_drawn_tier: tier that was drawn last; -1 before the first draw.
     """
 
@@ -71,16 +71,16 @@ class State:
 
 @dataclass(frozen=True)
 class TiFl(Selector[State]):
-    """TiFL, a client selector.
+    """TiFL, a client selector: each cohort is drawn from one tier of equally fast clients.
 
     Attributes:
-        tiers: T, the number of tiers.
-        interval: I, rounds between queries of the accuracy.
-        credits: rounds in which each tier may be drawn until all credits are renewed.
-        adapt: when probabilities change: only if the tier drawn last did not become more accurate ("paper"), or after
-            each query ("always").
-        rank_sum: divisor of the ranks of L tiers: L (L + 1) / 2 ("plus"), or L (L - 1) / 2 ("minus"), with which the
-            most accurate tier is not drawn.
+        tiers: number of tiers.
+        interval: number of rounds between queries of the clients' validation accuracy.
+        credits: number of rounds in which each tier may be drawn until all credits are renewed.
+        adapt: when probabilities change: "paper", only if the tier drawn last did not become more accurate, or
+            "always", after each query.
+        rank_sum: divisor of the ranks of L tiers: "plus", L (L + 1) / 2, or "minus", L (L - 1) / 2, with which the most
+            accurate tier is not drawn.
     """
 
     tiers: int
@@ -145,11 +145,12 @@ class TiFl(Selector[State]):
         return None, replace(next_state, probability=self.tier_probabilities(tier_accuracy, state.credits))
 
     def tier_probabilities(self, accuracy: Values, credits: Ids) -> Values:
-        """Return the probability with which each tier is drawn, the largest for the least accurate one, [T].
+        """Return the probability with which each tier is drawn, the largest for the least accurate one, [n_tiers].
 
         Args:
-            accuracy: accuracy of each tier.
-            credits: rounds in which each tier may still be drawn; a tier without credits has probability 0.
+            accuracy: mean validation accuracy of each tier, in [0, 1], [n_tiers].
+            credits: number of rounds in which each tier may still be drawn, [n_tiers]; without credits the probability
+                is 0.
         """
         tiers_with_credits = np.flatnonzero(credits > 0)
         rank_offset = int(self.rank_sum == "minus" and len(tiers_with_credits) > 1)
@@ -161,10 +162,10 @@ class TiFl(Selector[State]):
 
 
 def assign_tiers(job_s: Values, n_tiers: int) -> Ids:
-    """Return the tier of each client, 0 the fastest, [K]; the sizes of tiers differ by at most one.
+    """Return the tier of each client, 0 the fastest, int64 [n_clients]; the sizes of tiers differ by at most one.
 
     Args:
-        job_s: expected seconds of each client's whole job, [K]; equal clients are assigned by id.
+        job_s: expected seconds of each client's whole job, [n_clients]; equal durations are ordered by id.
         n_tiers: number of tiers.
     """
     tier_of_client = np.empty(len(job_s), np.int64)

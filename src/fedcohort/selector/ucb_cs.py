@@ -53,11 +53,12 @@ class State:
 
     Attributes:
         discounted_sums: discounted sums of losses, of selections and of rounds.
-        loss_deviations: each client's latest standard deviation of batch losses in nats, NaN before it, [n_clients].
-        sigma: largest standard deviation of batch losses, in nats.
-        mean_terms: discounted mean loss of each client, the first term of its index, [n_clients].
-        width_terms: confidence width of each client, the second term of its index, [n_clients].
-        has_invalid_loss: whether the last reported loss was not finite, [n_clients].
+        loss_deviations: each client's latest standard deviation of batch losses in nats, NaN before the first,
+            [n_clients].
+        sigma: largest standard deviation of batch losses that scales the exploration, in nats.
+        mean_terms: discounted mean loss of each client in nats, the first term of its bandit index, [n_clients].
+        width_terms: confidence width of each client in nats, the second term of its bandit index, [n_clients].
+        has_invalid_loss: whether each client's last reported loss was not finite, [n_clients].
     """
 
     discounted_sums: DiscountedSums
@@ -73,8 +74,8 @@ class UcbCs(Selector[State]):
     """UCB-CS, a client selector with upper confidence bounds on discounted training losses.
 
     Attributes:
-        discount: gamma, factor of past losses and counts per round.
-        index: index of clients that were not selected: computed again ("eq4"), or discounted ("algorithm1").
+        discount: factor of past losses and counts per round.
+        index: bandit index of clients that were not selected: "eq4" computes it again, "algorithm1" discounts it.
         sigma: deviations whose maximum scales the exploration: the latest of all clients ("all_latest"), or those of
             the last cohort ("last_round").
         tie: which of equal indices wins: a "random" one, or the lowest "id".
@@ -138,16 +139,18 @@ class UcbCs(Selector[State]):
         return None, State(discounted_sums, latest_deviations, sigma, mean_terms, width_terms, has_invalid_loss)
 
     def _largest_deviation(self, previous_sigma: float, deviations: Values) -> float:
-        """Return the largest standard deviation of batch losses in nats; `previous_sigma` if no client reported one."""
+        """Return the largest finite number of `deviations` [n] in nats; `previous_sigma` if there is none."""
         return float(np.nanmax(deviations)) if np.isfinite(deviations).any() else previous_sigma
 
     def _decay_and_add(self, old_terms: Values, new_terms: Values, pulled_ids: np.ndarray) -> Values:
-        """Return a term of the index after a round: gamma times `old_terms`, `new_terms` for selected clients (Alg. 1).
+        """Return a term of the bandit index after a round, [n_clients] (Algorithm 1 of the paper).
+
+        Selected clients get `new_terms`; the terms of the others are multiplied by the option `discount`.
 
         Args:
             old_terms: the term before the round, [n_clients]; infinite values stay.
             new_terms: the term that Eq. 4 gives after the round, [n_clients].
-            pulled_ids: ids of the clients that were selected in the round.
+            pulled_ids: ids of the clients that were selected in the round, [m].
         """
         next_terms = np.where(
             np.isinf(old_terms), old_terms, self.discount * np.where(np.isinf(old_terms), 0.0, old_terms)

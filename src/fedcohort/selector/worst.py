@@ -16,7 +16,7 @@ from fedcohort.selector.foresight import SimulatingSelector
 
 @dataclass(frozen=True)
 class Worst(SimulatingSelector):
-    """The worst-case selector: it adds the clients whose updates raise the server's loss most.
+    """A selector that adds the clients whose simulated updates raise the server's loss most (a worst case).
 
     Attributes:
         limit: largest population for which all clients are trained in every round.
