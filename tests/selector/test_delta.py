@@ -27,10 +27,10 @@ def test_scores_by_hand() -> None:
 
     Released: losses 2, 1, .5 are shares 4/7, 2/7, 1/7; .5 share zeta + .5 sqrt(share).
     """
-    scores = make("selector", "delta").scores(G, SIGMA)
+    scores = make("selector", "delta").compute_scores(G, SIGMA)
     np.testing.assert_allclose(scores, np.sqrt([0.8 * 2 / 9 + 0.2, 0.8 * 20 / 9 + 0.05, 0.8 * 26 / 9 + 0.8]))
     np.testing.assert_allclose(scores / scores.sum(), [0.16476313, 0.36241279, 0.47282408], atol=1e-8)
-    released = make("selector", "delta", score="released").scores(G, np.array([2.0, 1.0, 0.5]))
+    released = make("selector", "delta", score="released").compute_scores(G, np.array([2.0, 1.0, 0.5]))
     np.testing.assert_allclose(released / released.sum(), [0.39336115, 0.36847632, 0.23816252], atol=1e-8)
 
 

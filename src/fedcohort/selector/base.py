@@ -240,10 +240,10 @@ def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: n
     if len(available_ids) < len(weights):
         draw_noise, client_weights = draw_noise[available_ids], client_weights[available_ids]
     has_weight = np.isfinite(client_weights) & (client_weights > 0)
-    noise, divisors = draw_noise, client_weights
+    finite_noise, divisors = draw_noise, client_weights
     if not has_weight.all():
-        noise, divisors = np.where(has_weight, draw_noise, np.inf), np.where(has_weight, client_weights, 1.0)
-    draw_keys = noise / divisors
+        finite_noise, divisors = np.where(has_weight, draw_noise, np.inf), np.where(has_weight, client_weights, 1.0)
+    draw_keys = finite_noise / divisors
     cut_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
     candidate_rows = np.flatnonzero(draw_keys <= cut_key)  # keys above the cut need no order
     row_order = candidate_rows[np.lexsort((draw_noise[candidate_rows], draw_keys[candidate_rows]))]

@@ -146,8 +146,8 @@ class Clustered(Selector[State]):
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         if self.criterion == "similarity":
             state = store_updates(state, outcome.clients, outcome.signals["update"])
-        weights = state.draws[outcome.clients].astype(np.float64)
-        return (AggregationOverride(weights=weights) if weights.any() else None), state
+        draw_counts = state.draws[outcome.clients].astype(np.float64)
+        return (AggregationOverride(weights=draw_counts) if draw_counts.any() else None), state
 
 
 def urns_by_size(n_train: Ids, n_urns: int) -> Urns:

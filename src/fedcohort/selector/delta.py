@@ -122,9 +122,9 @@ class Delta(Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        signals = {"n_train"} | ({self.query_signal} if self.query_signal else set())
-        signals |= {"update"} if self.gradient == "update" else set()
-        return frozenset(signals | ({"train_loss"} if self.score == "released" else set()))
+        signal_names = {"n_train"} | ({self.query_signal} if self.query_signal else set())
+        signal_names |= {"update"} if self.gradient == "update" else set()
+        return frozenset(signal_names | ({"train_loss"} if self.score == "released" else set()))
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -146,7 +146,7 @@ class Delta(Selector[State]):
             answers = find_answers(probes, "gradient_moments")
             if len(answers.clients):
                 client_ids, gradient_moments = keep_finite(answers.clients, answers.values)
-                client_scores = self.scores(gradient_moments[:, :-1], gradient_moments[:, -1])
+                client_scores = self.compute_scores(gradient_moments[:, :-1], gradient_moments[:, -1])
                 probability = np.full(ctx.n_clients, client_scores.mean() if len(client_ids) else 1.0)
                 probability[client_ids] = client_scores
                 state = replace(state, probability=self.apply_lower_bound(probability))
@@ -161,14 +161,14 @@ class Delta(Selector[State]):
         return Selection(np.flatnonzero(drawn_ids), probability=inclusion_probability), replace(state, weights=weights)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
-        weights = state.weights[outcome.clients]
-        advice = AggregationOverride(weights=weights, absolute=True) if weights.any() else None
+        agg_weights = state.weights[outcome.clients]
+        advice = AggregationOverride(weights=agg_weights, absolute=True) if agg_weights.any() else None
         if self.ideal or len(outcome.clients) < 2:
             return advice, state
         client_ids, measurements = keep_finite(outcome.clients, self._measure_clients(outcome, len(state.weights)))
         if len(client_ids) < 2:
             return advice, state
-        client_scores = self.scores(measurements[:, :-1], measurements[:, -1])
+        client_scores = self.compute_scores(measurements[:, :-1], measurements[:, -1])
         if not client_scores.sum() > 0:
             return advice, state
         probability = state.probability.copy()
@@ -187,7 +187,7 @@ class Delta(Selector[State]):
         latest_losses = outcome.signals["train_loss"] if self.score == "released" else queried_values[:, -1]
         return np.column_stack([gradients, latest_losses])
 
-    def scores(self, gradients: Float64[np.ndarray, "_n P"], latest_losses: Values) -> Values:
+    def compute_scores(self, gradients: Float64[np.ndarray, "_n P"], latest_losses: Values) -> Values:
         """Return the score of each measured client, [n]; P is the length of a gradient.
 
         Args:

@@ -129,11 +129,11 @@ class DivFL(Selector[State]):
         )
         updates[clients] = new_updates
         distances = state.distances.copy()
-        for client in clients.tolist():
-            update_differences = updates - updates[client].astype(np.float64)
-            distances[client] = distances[:, client] = np.linalg.norm(update_differences, axis=1)
-        weights = state.cluster_sizes[outcome.clients].astype(np.float64)
-        advice = AggregationOverride(weights=weights) if self.advises and weights.any() else None
+        for client_id in clients.tolist():
+            update_differences = updates - updates[client_id].astype(np.float64)
+            distances[client_id] = distances[:, client_id] = np.linalg.norm(update_differences, axis=1)
+        cluster_weights = state.cluster_sizes[outcome.clients].astype(np.float64)
+        advice = AggregationOverride(weights=cluster_weights) if self.advises and cluster_weights.any() else None
         return advice, replace(state, updates=updates, distances=distances, has_trained=has_trained)
 
 

@@ -143,8 +143,8 @@ class FedPns(Selector[State]):
         rounds_arrived[outcome.clients] += 1
         newly_labelled_ids = outcome.clients[rows[labelled_rows]]
         rounds_labelled[newly_labelled_ids] += 1
-        ratios = rounds_labelled[newly_labelled_ids] / rounds_arrived[newly_labelled_ids]
-        probability = self.update_probabilities(state.probability, newly_labelled_ids, ratios)
+        label_ratios = rounds_labelled[newly_labelled_ids] / rounds_arrived[newly_labelled_ids]
+        probability = self.update_probabilities(state.probability, newly_labelled_ids, label_ratios)
         next_state = State(probability, rounds_arrived, rounds_labelled)
         is_aggregated = np.ones(len(outcome.clients), bool)
         is_aggregated[rows[excluded_rows]] = False
@@ -155,9 +155,9 @@ class FedPns(Selector[State]):
         server_loss = outcome.signals["server_loss"]
 
         def loss(rows_of_group: Ids) -> float:
-            weights = np.zeros(len(outcome.clients))
-            weights[arrived_rows[rows_of_group]] = 1 / len(rows_of_group)
-            mean_loss = float(server_loss(weights))
+            group_weights = np.zeros(len(outcome.clients))
+            group_weights[arrived_rows[rows_of_group]] = 1 / len(rows_of_group)
+            mean_loss = float(server_loss(group_weights))
             return mean_loss if math.isfinite(mean_loss) else math.inf
 
         return lambda member_rows, remaining_rows: loss(member_rows) < loss(remaining_rows)

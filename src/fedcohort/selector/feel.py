@@ -124,10 +124,10 @@ class Feel(Selector[State]):
         a[available_ids] = normalise_importance(w[available_ids] * gradient_norms[available_ids])
         q[available_ids] = sampling_probabilities(a[available_ids], T[available_ids], self.rho)
         draw_order, draw_probabilities = self._draw_cohort(a, T, q, ctx)
-        weights = np.zeros(ctx.n_clients)
-        weights[draw_order] = des_raj_coefficients(w[draw_order], draw_probabilities)
+        agg_weights = np.zeros(ctx.n_clients)
+        agg_weights[draw_order] = des_raj_coefficients(w[draw_order], draw_probabilities)
         score_terms = {"importance": a, "latency": T}
-        return Selection(np.sort(draw_order), q, score_terms, q), replace(state, weights=weights)
+        return Selection(np.sort(draw_order), q, score_terms, q), replace(state, weights=agg_weights)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         update_norms = state.update_norms
@@ -157,10 +157,10 @@ class Feel(Selector[State]):
             q[undrawn_ids] = sampling_probabilities(
                 normalise_importance(a[undrawn_ids]), relative_durations(T[undrawn_ids]), self.rho
             )
-            client = draw(q, undrawn_ids, 1, ctx.rng)
-            draw_order = np.append(draw_order, client)
-            draw_probabilities = np.append(draw_probabilities, q[client])
-            undrawn_ids = undrawn_ids[undrawn_ids != client]
+            drawn_id = draw(q, undrawn_ids, 1, ctx.rng)
+            draw_order = np.append(draw_order, drawn_id)
+            draw_probabilities = np.append(draw_probabilities, q[drawn_id])
+            undrawn_ids = undrawn_ids[undrawn_ids != drawn_id]
         return draw_order, draw_probabilities
 
 

@@ -106,39 +106,39 @@ class Gpfl(Selector[State]):
         times_selected = state.times_selected.copy()
         times_selected[outcome.selection.clients] += 1
         if len(outcome.clients):
-            rewards = self._rewards(outcome, state.n_train[outcome.clients])
+            rewards = self._compute_rewards(outcome, state.n_train[outcome.clients])
             rewarded_ids = outcome.clients[np.isfinite(rewards)]
             reward_sums[rewarded_ids] += rewards[np.isfinite(rewards)]
             reward_counts[rewarded_ids] += 1
         return None, State(reward_sums, reward_counts, times_selected, state.n_train)
 
-    def _rewards(self, outcome: RoundOutcome, n_train: Ids) -> Values:
+    def _compute_rewards(self, outcome: RoundOutcome, n_train: Ids) -> Values:
         """Return the reward of each client that arrived in `outcome`, [n], NaN for an invalid gradient.
 
         `n_train` is the number of training samples of each of these clients, [n].
         """
-        weights = np.maximum(n_train, 0) if n_train.max() > 0 else np.ones(len(n_train))
-        weights = weights / weights.sum()
-        evaluate = outcome.signals["server_accuracy"]
-        projections = outcome.signals["step_projection"](weights)
-        improvement = rate_improvement(evaluate(np.zeros(len(weights))), evaluate(weights))
-        is_finite, exponentials = np.isfinite(projections), np.full(len(weights), np.nan)
+        data_shares = np.maximum(n_train, 0) if n_train.max() > 0 else np.ones(len(n_train))
+        data_shares = data_shares / data_shares.sum()
+        evaluate_server = outcome.signals["server_accuracy"]
+        projections = outcome.signals["step_projection"](data_shares)
+        improvement = rate_improvement(evaluate_server(np.zeros(len(data_shares))), evaluate_server(data_shares))
+        is_finite, exponentials = np.isfinite(projections), np.full(len(data_shares), np.nan)
         exponentials[is_finite] = np.exp(projections[is_finite] - projections[is_finite].max(initial=-np.inf))
         rewards: Values = improvement * exponentials / max(exponentials[is_finite].sum(), 1.0)
         return rewards
 
 
-def rate_improvement(before: tuple[float, float], after: tuple[float, float]) -> float:
+def rate_improvement(before_step: tuple[float, float], after_step: tuple[float, float]) -> float:
     """Return the sign of a change in accuracy, or half the sign of a decrease in loss if the accuracies are equal.
 
     Args:
-        before: the server's accuracy in [0, 1] and loss in nats before an aggregation step.
-        after: accuracy and loss after the step.
+        before_step: the server's accuracy in [0, 1] and loss in nats before an aggregation step.
+        after_step: accuracy and loss after the step.
 
     Returns:
         One of 1, 0.5, 0, -0.5 and -1, or NaN if an accuracy or loss is not finite.
     """
-    if not np.isfinite([*before, *after]).all():
+    if not np.isfinite([*before_step, *after_step]).all():
         return math.nan
-    accuracy_change, loss_decrease = after[0] - before[0], before[1] - after[1]
+    accuracy_change, loss_decrease = after_step[0] - before_step[0], before_step[1] - after_step[1]
     return float(np.sign(accuracy_change)) if accuracy_change else float(np.sign(loss_decrease)) / 2

@@ -111,8 +111,8 @@ class GreedyFed(Selector[State]):
         state = replace(state, permutation_key=int(ctx.rng.integers(LARGEST_KEY)))
         if self.choice == "softmax":
             scores = state.value_estimates
-            weights = np.exp(np.clip(scores - scores[ctx.available].max(initial=-np.inf), -700.0, 700.0))
-            return Selection(draw(weights, ctx.available, ctx.cohort, ctx.rng), scores=scores), state
+            draw_weights = np.exp(np.clip(scores - scores[ctx.available].max(initial=-np.inf), -700.0, 700.0))
+            return Selection(draw(draw_weights, ctx.available, ctx.cohort, ctx.rng), scores=scores), state
         bonus = self.exploration * np.sqrt(np.log(ctx.round + 1) / np.maximum(state.participation_rounds, 1))
         scores = np.where(state.participation_rounds > 0, state.value_estimates + bonus, np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie), scores=scores), state

@@ -157,8 +157,8 @@ class HcsFed(Selector[State]):
         unqueried_ids = ctx.ready if self.is_reclustering_due(ctx.round) else ctx.ready[~state.is_queried[ctx.ready]]
         if not self.queries_sketches or not len(unqueried_ids):
             return ()
-        options = {"rate": self.rate, "way": self.compress, "key": COMPRESSION_KEY}
-        return (Probe("compressed_gradient", unqueried_ids, options),)
+        query_options = {"rate": self.rate, "way": self.compress, "key": COMPRESSION_KEY}
+        return (Probe("compressed_gradient", unqueried_ids, query_options),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.is_reclustering_due(ctx.round):
@@ -181,8 +181,8 @@ class HcsFed(Selector[State]):
             return advice, state
         updates = outcome.signals["update"][unqueried_ids]
         sketches = [
-            sketch.sketch_gradient(row, self.rate, self.compress, new_generator(COMPRESSION_KEY, "signal/sketch"))
-            for row in updates
+            sketch.sketch_gradient(update, self.rate, self.compress, new_generator(COMPRESSION_KEY, "signal/sketch"))
+            for update in updates
         ]
         return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 

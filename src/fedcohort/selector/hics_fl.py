@@ -178,8 +178,8 @@ class HicsFl(Selector[State]):
 def softmax_entropy(logits: Float64[np.ndarray, "_n C"]) -> Values:
     """Return the entropy of the softmax of each row of `logits` [n, n_classes], in nats, [n]."""
     shifted_logits = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
-    weights = np.exp(shifted_logits)
-    probabilities = weights / weights.sum(axis=1, keepdims=True)
+    exponentials = np.exp(shifted_logits)
+    probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
     return np.asarray(-(probabilities * np.log(np.where(probabilities > 0, probabilities, 1.0))).sum(axis=1))
 
 
@@ -207,8 +207,8 @@ def cluster_probabilities(mean_entropy: Values, gamma: float, round: int, n_roun
         n_rounds: round from which all clusters are equally probable.
     """
     cluster_exponents = gamma * max(1 - round / n_rounds, 0.0) * mean_entropy
-    weights = np.exp(cluster_exponents - cluster_exponents.max())
-    return np.asarray(weights / weights.sum())
+    exponentials = np.exp(cluster_exponents - cluster_exponents.max())
+    return np.asarray(exponentials / exponentials.sum())
 
 
 def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, rng: np.random.Generator) -> Ids:
@@ -221,9 +221,9 @@ def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, r
         rng: random generator of the draws.
     """
     remaining_rows = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(probability))]
-    rows = []
+    drawn_rows = []
     for u in rng.random(n_drawn):
         weights = np.where([bool(members) for members in remaining_rows], probability, 0.0)
         weight_sums = np.cumsum(weights if weights.any() else [float(bool(members)) for members in remaining_rows])
-        rows.append(remaining_rows[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
-    return np.sort(np.array(rows, np.int64))
+        drawn_rows.append(remaining_rows[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
+    return np.sort(np.array(drawn_rows, np.int64))

@@ -109,13 +109,13 @@ class Ocs(Selector[State]):
         clients = np.flatnonzero(uniform_draws < p)
         if not len(clients):
             clients = draw(p, available_ids, min(1, len(available_ids)), ctx.rng)
-        weights, scores = np.zeros(ctx.n_clients), np.full(ctx.n_clients, np.nan)
+        agg_weights, scores = np.zeros(ctx.n_clients), np.full(ctx.n_clients, np.nan)
         scores[available_ids] = u
-        weights[available_ids] = np.divide(
+        agg_weights[available_ids] = np.divide(
             data_shares, p[available_ids], out=np.zeros(len(available_ids)), where=p[available_ids] > 0
         )
         selection = Selection(clients, scores, probability=p, uncapped=len(clients) > ctx.cohort)
-        return selection, replace(state, weights=weights)
+        return selection, replace(state, weights=agg_weights)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         return AggregationOverride(weights=state.weights[outcome.clients], absolute=True), state

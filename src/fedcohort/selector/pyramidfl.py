@@ -118,10 +118,10 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     @property
     def needs(self) -> frozenset[str]:
-        signals = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
-        signals |= {"pass_units"} if self.passes is not None else set()
-        signals |= {"steps"} if self.per_step else set()
-        return (super().needs - {"duration"}) | signals
+        signal_names = {"n_train", "expected_s", "expected_unit_s", "expected_up_s", "update_norm"}
+        signal_names |= {"pass_units"} if self.passes is not None else set()
+        signal_names |= {"steps"} if self.per_step else set()
+        return (super().needs - {"duration"}) | signal_names
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -203,7 +203,7 @@ def update_importances(update_norms: Values, sample_counts: Values, steps_of_cli
     """
     is_valid = np.isfinite(update_norms) & np.isfinite(sample_counts) & (update_norms >= 0) & (sample_counts >= 0)
     valid_norms, valid_counts = (
-        np.minimum(np.where(is_valid, reports, 0.0), MAX_IMPORTANCE_FACTOR) for reports in (update_norms, sample_counts)
+        np.minimum(np.where(is_valid, report, 0.0), MAX_IMPORTANCE_FACTOR) for report in (update_norms, sample_counts)
     )
     return np.asarray(valid_norms * valid_counts / 100.0 / steps_of_clients)
 

@@ -44,5 +44,5 @@ class Random(StatelessSelector):
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
         is_proportional = self.weights == "proportional"
-        weights = ctx.signals["n_train"].astype(float) if is_proportional else np.ones(ctx.n_clients)
-        return Selection(draw(weights, ctx.available, ctx.cohort, ctx.rng)), state
+        draw_weights = ctx.signals["n_train"].astype(float) if is_proportional else np.ones(ctx.n_clients)
+        return Selection(draw(draw_weights, ctx.available, ctx.cohort, ctx.rng)), state

@@ -83,8 +83,8 @@ class RankingOptions:
     cap: int | None
 
     def __post_init__(self) -> None:
-        for name in ("eps", "eps_min", "clip", "cutoff"):
-            ranges.number(name, getattr(self, name), "[0, 1]")
+        for option_name in ("eps", "eps_min", "clip", "cutoff"):
+            ranges.number(option_name, getattr(self, option_name), "[0, 1]")
         ranges.number("eps_decay", self.eps_decay, "(0, 1]")
         ranges.number("preferred", self.preferred, "(0, inf)")
         ranges.choice("preferred_in", self.preferred_in, "percentile", "seconds")
@@ -99,10 +99,10 @@ class RankingOptions:
 
     @property
     def needs(self) -> frozenset[str]:
-        signals = {"loss_count", "loss_squares", "duration"}
+        signal_names = {"loss_count", "loss_squares", "duration"}
         if self.explore == "speed" or self.preferred_in == "percentile":
-            signals.add("expected_s")
-        return frozenset(signals | {"n_train"} if self.explore == "size" else signals)
+            signal_names.add("expected_s")
+        return frozenset(signal_names | {"n_train"} if self.explore == "size" else signal_names)
 
     def initial_state(self, population: Population) -> State:
         """Return the ranking's state before round 0, for the clients of `population`."""

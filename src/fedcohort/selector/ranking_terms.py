@@ -16,7 +16,7 @@ def client_utilities(loss_counts: Values, loss_squares: Values) -> Values:
         loss_squares: sum of the squared losses of these samples in nats^2, [n]. An invalid report gives NaN.
     """
     is_valid = np.isfinite(loss_counts) & np.isfinite(loss_squares) & (loss_counts >= 0) & (loss_squares >= 0)
-    valid_counts, valid_squares = (np.where(is_valid, values, 0.0) for values in (loss_counts, loss_squares))
+    valid_counts, valid_squares = (np.where(is_valid, report, 0.0) for report in (loss_counts, loss_squares))
     return np.where(is_valid, np.sqrt(valid_counts) * np.sqrt(valid_squares), np.nan)  # n s would overflow first
 
 
