@@ -24,12 +24,12 @@ from fedcohort.bandit.ridge import Ridge
 
 @dataclass(frozen=True)
 class NoisyRidge:
-    """The sums of a ridge regression of rewards, with those that estimate the noise of the rewards.
+    """Sums of a ridge regression of rewards on contexts, and the sums from which the noise of rewards is estimated.
 
     Attributes:
-        ridge: the sums V and b of the regression.
+        ridge: sums V and b of the regression.
         squared_rewards: sum of the squared rewards.
-        n_rewards: number of rewards learnt.
+        n_rewards: number of rewards observed.
     """
 
     ridge: Ridge
@@ -38,9 +38,9 @@ class NoisyRidge:
 
 
 def add_rewards(regression: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> NoisyRidge:
-    """Return the regression after the rewards r [n] of the contexts X [n, d]; invalid rows are left out.
+    """Return the regression with the rewards r [n] of the contexts X [n, d] added; invalid rows are left out.
 
-    A row is invalid if it has NaN, or a value above 1e12 in size.
+    A row is invalid if its context or reward holds NaN or a value of 1e12 or more in size.
     """
     is_valid = ridge.find_valid_rows(X, r)
     X, r = X[is_valid], r[is_valid]
@@ -52,6 +52,6 @@ def add_rewards(regression: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float6
 
 
 def estimate_noise_deviation(regression: NoisyRidge) -> float:
-    """Return the estimated standard deviation of the noise; 1 before the first reward."""
+    """Return the estimated standard deviation of the rewards about `regression`; 1 before the first reward."""
     residual_sum = regression.squared_rewards - float(regression.ridge.b @ ridge.posterior_mean(regression.ridge))
     return math.sqrt((1.0 + max(residual_sum, 0.0)) / (1 + regression.n_rewards))  # rounding may make it negative

@@ -21,12 +21,12 @@ BanditBelief = Ridge | NoisyRidge | NetworkBelief | HiddenMarkov
 
 @dataclass(frozen=True)
 class BanditScores:
-    """The scores of contexts, [n] each; NaN for a context that is not finite.
+    """Scores of n contexts; NaN for a context that is not finite.
 
     Attributes:
-        score: expected reward plus exploration term.
-        exploit: expected reward.
-        explore: exploration term: a bonus, or a random deviation.
+        score: expected reward plus exploration term, [n].
+        exploit: expected reward, [n].
+        explore: exploration term, [n]: a bonus, or a random deviation.
     """
 
     score: Values
@@ -39,14 +39,14 @@ def _add_bonus(exploit: Values, explore: Values) -> BanditScores:
 
 
 class Bandit(Protocol[B]):
-    """An estimator of rewards: it holds hyperparameters, and its methods take a belief and return the next one."""
+    """A contextual bandit with its hyperparameters; methods take a belief about rewards and return the next one."""
 
     def prior(self, n_features: int, rng: OptionalGenerator | None) -> B:
-        """Return the estimator's belief about rewards before the first reward.
+        """Return the belief about the rewards of contexts before the first reward.
 
         Args:
-            n_features: number of features.
-            rng: generator of random initial values; None if the belief is not used for scores.
+            n_features: number of features of a context.
+            rng: random generator of initial values; None if the belief is not used for scores.
         """
         ...
 
@@ -57,23 +57,23 @@ class Bandit(Protocol[B]):
 
         Args:
             belief: the current belief.
-            X: contexts, [n, d].
-            gamma: width of the confidence set, for estimators that have one.
+            X: context of each client, [n, d].
+            gamma: exploration width, for bandits that use one.
             round: number of the round, from 1.
-            rng: generator of this round's draws.
+            rng: random generator of this round's draws.
         """
         ...
 
     def choose(self, belief: B, X: ContextMatrix) -> B:
-        """Return the belief after the clients with contexts X [m, d] were selected, before their rewards are known."""
+        """Return `belief` after the selection of clients with contexts X [m, d], whose rewards are not known yet."""
         ...
 
     def learn(self, belief: B, X: ContextMatrix, r: Values) -> B:
-        """Return the belief after the rewards r [m] of the contexts X [m, d]."""
+        """Return `belief` updated with the rewards r [m] of the contexts X [m, d]."""
         ...
 
     def coefficients(self, belief: B) -> tuple[Values, Values]:
-        """Return the mean and the standard deviation of each feature's coefficient, [d] each; [0] if there are none."""
+        """Return each feature's mean coefficient in `belief` and its deviation, [d] each; [0] if there are none."""
         ...
 
 
@@ -82,7 +82,7 @@ class LinearBandit:
     """A bandit with linear rewards and a ridge-regression posterior, the base of Thompson sampling and LinUCB.
 
     Attributes:
-        lam: ridge of the regression.
+        lam: ridge penalty of the regression.
     """
 
     lam: float
@@ -102,7 +102,7 @@ class LinearBandit:
 
 @dataclass(frozen=True)
 class Thompson(LinearBandit):
-    """Thompson sampling: theta is drawn from its posterior once a round."""
+    """A linear bandit with Thompson sampling: scores use coefficients drawn from their posterior once a round."""
 
     def judge(
         self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
@@ -114,7 +114,7 @@ class Thompson(LinearBandit):
 
 @dataclass(frozen=True)
 class LinUCB(LinearBandit):
-    """LinUCB: scores are the upper ends of the confidence intervals, without random draws."""
+    """A linear bandit whose scores are the upper ends of confidence intervals of the rewards (LinUCB)."""
 
     def judge(
         self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
@@ -127,10 +127,10 @@ class LinUCB(LinearBandit):
 
 @dataclass(frozen=True)
 class CalibratedThompson:
-    """Thompson sampling whose draws have the estimated noise of the rewards (`calibrated.py`).
+    """A linear bandit with Thompson sampling, scaled by the estimated noise of the rewards (`calibrated.py`).
 
     Attributes:
-        lam: ridge of the regression.
+        lam: ridge penalty of the regression.
         gamma_scale: factor of the noise's standard deviation: 1 draws from the posterior, 0 chooses greedily.
     """
 
@@ -163,10 +163,10 @@ class NeuralBandit:
     """NeuralUCB, a bandit whose expected reward is a small neural network (`neural.py`).
 
     Attributes:
-        lam: ridge of the gradients' covariance.
-        nu: weight of the exploration bonus.
-        pairs: pairs of hidden units.
-        steps: steps of Adam per round.
+        lam: ridge penalty on the covariance of the network's gradients.
+        nu: factor of the exploration bonus.
+        pairs: number of pairs of hidden units.
+        steps: number of Adam steps per round.
         lr: learning rate of Adam.
     """
 
@@ -200,9 +200,9 @@ class RestlessBandit:
     """A bandit whose linear rewards depend on a hidden Markov state (`restless.py`).
 
     Attributes:
-        lam: ridge of the regression.
+        lam: ridge penalty of the regression.
         states: number of hidden states.
-        c: cohorts are random while fewer than c ln(t + 1) of t rounds were.
+        c: factor of the number of exploring rounds: cohorts are random while fewer than c ln(t + 1) of t rounds were.
     """
 
     lam: float

@@ -29,10 +29,10 @@ class DiscountedSums:
     """Discounted sums of each arm's rewards and pulls over the rounds so far.
 
     Attributes:
-        reward_sums: discounted sum of the rewards of each arm.
-        pull_counts: discounted number of pulls of each arm.
+        reward_sums: discounted sum of the rewards of each arm, [n_arms].
+        pull_counts: discounted number of pulls of each arm, [n_arms].
         n_rounds: discounted number of rounds.
-        is_pulled: whether each arm was ever pulled.
+        is_pulled: whether each arm was ever pulled, [n_arms].
     """
 
     reward_sums: Values
@@ -51,9 +51,9 @@ def discount_and_add(sums: DiscountedSums, discount: float, pulled_arms: Ids, re
 
     Args:
         sums: the sums before the round.
-        discount: factor of the old sums.
-        pulled_arms: numbers of the arms.
-        rewards: finite reward of each pulled arm.
+        discount: factor of the old sums, in (0, 1].
+        pulled_arms: numbers of the pulled arms, [m].
+        rewards: reward of each pulled arm, finite, [m].
     """
     min_factors = np.divide(MIN_PULL_COUNT, sums.pull_counts, out=np.zeros_like(sums.pull_counts), where=sums.is_pulled)
     decay_factors = np.minimum(
@@ -69,14 +69,19 @@ def discount_and_add(sums: DiscountedSums, discount: float, pulled_arms: Ids, re
 
 
 def mean_rewards(sums: DiscountedSums) -> Values:
-    """Return the discounted mean reward L / N of each arm, [n_arms]; 0 for an arm that was never pulled."""
+    """Return the discounted mean reward of each arm from `sums`, [n_arms]; 0 for an arm that was never pulled."""
     arm_means = np.zeros_like(sums.reward_sums)
     np.divide(sums.reward_sums, sums.pull_counts, out=arm_means, where=sums.is_pulled)
     return arm_means
 
 
 def confidence_widths(sums: DiscountedSums, sigma: float) -> Values:
-    """Return the confidence width of each arm, in the unit of sigma; infinite only for arms never pulled."""
+    """Return the confidence width sigma sqrt(2 ln T / N) of each arm, [n_arms]; infinite only for arms never pulled.
+
+    Args:
+        sums: discounted sums, with T their number of rounds and N the pulls of an arm.
+        sigma: standard deviation of a reward.
+    """
     arm_widths = np.full_like(sums.pull_counts, np.inf)
     is_pulled = sums.is_pulled
     np.divide(2 * math.log(max(sums.n_rounds, 1.0)), sums.pull_counts, out=arm_widths, where=is_pulled)

@@ -39,12 +39,15 @@ FIRST_LEARNING_RATE = 1e-2  # Adam's learning rate at the first step of a fit
 
 @dataclass(frozen=True)
 class ObservationGroup:
-    """Observations of the Gaussian process that lack the same clients, and share a covariance matrix.
+    """Observations of a Gaussian process that lack the same clients, and thus share a covariance matrix.
 
     Attributes:
-        columns: numbers of the clients that are observed, [k].
+        columns: numbers of the clients that are observed, int64 [k].
         R: observations of these clients minus their mean mu, [n, k].
-        weights: weights of the observations, [n].
+        weights: weight of each observation in the likelihood, [n].
+
+    Returns:
+        observations of these clients minus their means, [n, k].
     """
 
     columns: Tensor
@@ -54,11 +57,11 @@ class ObservationGroup:
 
 @dataclass(frozen=True)
 class Observations:
-    """Observations of one number y_k per client, NaN if a client's number is not known.
+    """Observations of a Gaussian process: each holds one number per client, NaN if it is not known.
 
     Attributes:
-        Y: one observation of all clients in each row, [n, k].
-        mu: mean of each client's number, [k].
+        Y: the observations, a row each and a column for each client, [n, k].
+        mu: mean of each client's numbers, [k].
         weights: weight of each observation in the likelihood, [n].
     """
 
@@ -67,7 +70,7 @@ class Observations:
     weights: Float64[np.ndarray, "n"]
 
     def observation_groups(self) -> list[ObservationGroup]:
-        """Group the observations by the clients that they lack; an observation without any client is left out."""
+        """Return the observations in groups that lack the same clients; an observation of no client is left out."""
         is_observed: Bool[np.ndarray, "n k"] = ~np.isnan(self.Y)
         observation_groups = []
         for observed_clients in np.unique(is_observed[is_observed.any(1)], axis=0):
@@ -82,19 +85,19 @@ class Observations:
 
 
 class Kernel(Protocol):
-    """The covariance of the clients' numbers as a function of their features X and a scale f.
+    """The covariance of the clients' numbers, as a function of their feature vectors and a scale.
 
     Attributes:
-        fits_scale: whether the scale f is fitted, too.
+        fits_scale: whether the scale is fitted as well as the feature vectors.
     """
 
     fits_scale: ClassVar[bool]
 
     def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
-        """Return the covariance matrix Sigma of the clients' values, [K, K].
+        """Return the covariance matrix of the clients' numbers, [k, k].
 
         Args:
-            X: feature vector of each client, [d, K].
+            X: feature vector of each client, [d, k].
             f: scale of the kernel; the linear kernel ignores it.
         """
         ...
@@ -103,8 +106,8 @@ class Kernel(Protocol):
         """Return the weighted negative log-likelihood of the observations in nats; missing numbers are left out.
 
         Args:
-            features: feature vector of each client, [d, K].
-            kernel_scale: scale f of the kernel.
+            features: feature vector of each client, float64 [d, k].
+            kernel_scale: scale of the kernel, a scalar.
             observation_groups: observations, grouped by the clients that they contain.
         """
         ...
@@ -112,10 +115,10 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class LinearKernel:
-    """The linear kernel Sigma = X'X + s^2 I of the clients' feature vectors X.
+    """The kernel X'X + noise^2 I of the clients' feature vectors X.
 
     Attributes:
-        noise: standard deviation s of the independent noise.
+        noise: standard deviation of the independent noise.
     """
 
     noise: float
@@ -141,11 +144,11 @@ class LinearKernel:
 
 @dataclass(frozen=True)
 class SquaredExponentialKernel:
-    """The squared exponential kernel Sigma_ij = f^2 exp(-||x_i - x_j||^2 / 2 l) + s^2 [i = j]; a fit step costs K^3.
+    """The kernel f^2 exp(-||x_i - x_j||^2 / (2 length)) + noise^2 [i = j] of feature vectors x_i with a scale f.
 
     Attributes:
-        noise: standard deviation s of the independent noise.
-        length: scale l of squared distances between feature vectors.
+        noise: standard deviation of the independent noise.
+        length: scale of squared distances between feature vectors.
     """
 
     noise: float
@@ -178,7 +181,7 @@ class SquaredExponentialKernel:
 
 
 def condition_covariance(sigma: SquareMatrix, k: int) -> SquareMatrix:
-    """Return the covariance of all clients given the value of client k; its row and column are exactly zero."""
+    """Return the covariance `sigma` [k, k] given the value of client `k`, whose row and column become exactly 0."""
     conditional_covariance: SquareMatrix = sigma - np.outer(sigma[:, k], sigma[k]) / sigma[k, k]
     conditional_covariance[k] = 0.0
     conditional_covariance[:, k] = 0.0
@@ -186,7 +189,7 @@ def condition_covariance(sigma: SquareMatrix, k: int) -> SquareMatrix:
 
 
 def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Float64[np.ndarray, "k"]:
-    """Return the weighted mean of each column over the rows where it is not NaN, [k]; 0 for a column of NaN."""
+    """Return the mean of each column of Y [n, k] with row `weights` [n], without NaN, [k]; 0 for a column of NaN."""
     is_observed = ~np.isnan(Y)
     weighted_sum, weight_sum = weights @ np.where(is_observed, Y, 0.0), weights @ is_observed
     column_means = np.divide(weighted_sum, weight_sum, out=np.zeros(Y.shape[1]), where=weight_sum > 0)
@@ -196,9 +199,14 @@ def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Fl
 def fit_features(
     kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations, n_steps: int
 ) -> tuple[FeatureMatrix, float]:
-    """Return the clients' features X and the scale f after `n_steps` steps of Adam on the negative log-likelihood.
+    """Return the features X and scale f after Adam on the negative log-likelihood; unchanged if that is not finite.
 
-    They stay unchanged if there are no observations, or if the result is not finite.
+    Args:
+        kernel: covariance as a function of X and f.
+        X: initial feature vector of each client, [d, k].
+        f: initial scale of the kernel.
+        observations: observations whose likelihood is maximised.
+        n_steps: number of steps.
     """
     observation_groups = observations.observation_groups()
     if not observation_groups:
@@ -212,7 +220,10 @@ def fit_features(
 def loss_and_gradients(
     kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations
 ) -> tuple[float, FeatureMatrix, float]:
-    """Return the negative log-likelihood in nats, its gradient in X, and its gradient in f (0 if f is not fitted)."""
+    """Return the negative log-likelihood in nats, its gradient in X, [d, k], and in f (0 if f is not fitted).
+
+    The parameters are those of `fit_features`.
+    """
     features, kernel_scale, fitted_tensors = _optimised_tensors(kernel, X, f)
     loss = kernel.loss(features, kernel_scale, observations.observation_groups())
     gradients = torch.autograd.grad(loss, fitted_tensors)
@@ -220,14 +231,14 @@ def loss_and_gradients(
 
 
 def _optimised_tensors(kernel: Kernel, X: FeatureMatrix, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Return the features X and the scale f as tensors, and the list of the tensors that a fit changes."""
+    """Return the features X [d, k] and the scale f as tensors, and a list of those that a fit of `kernel` changes."""
     features = torch.tensor(X, requires_grad=True)
     kernel_scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.fits_scale)
     return features, kernel_scale, [features, kernel_scale] if kernel.fits_scale else [features]
 
 
 def _minimise_with_adam(fitted_tensors: list[Tensor], loss: Callable[[], Tensor], n_steps: int) -> None:
-    """Take `n_steps` steps of Adam on `loss`, in place; the learning rate falls linearly to 0 in the second half."""
+    """Change `fitted_tensors` by `n_steps` steps of Adam on the scalar `loss()`, with a rate that falls at the end."""
     optimizer = uncompiled_optimizer(torch.optim.Adam)(fitted_tensors, lr=FIRST_LEARNING_RATE)
     for step in range(n_steps):
         optimizer.param_groups[0]["lr"] = FIRST_LEARNING_RATE * min(1.0, 2 * (n_steps - step) / n_steps)

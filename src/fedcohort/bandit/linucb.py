@@ -16,5 +16,5 @@ from fedcohort.types import Values
 
 
 def confidence_widths(regression: Ridge, X: Float64[np.ndarray, "n d"]) -> Values:
-    """Return the confidence width sqrt(x' V^-1 x) of each row x of X, [n]: with V = C C' the length of C^-1 x."""
+    """Return the confidence width sqrt(x' V^-1 x) of each row x of X [n, d], [n]; V is the matrix of `regression`."""
     return np.asarray(np.sqrt((np.linalg.solve(cholesky_factor(regression), X.T) ** 2).sum(axis=0)))

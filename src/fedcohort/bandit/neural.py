@@ -38,12 +38,12 @@ ContextMatrix = Float64[np.ndarray, "_n _d"]
 
 @dataclass(frozen=True)
 class NetworkBelief:
-    """State of NeuralUCB: the network's weights, its confidence matrix, and the rewarded contexts.
+    """The belief of NeuralUCB: the network's weights, its confidence matrix, and the rewarded contexts.
 
     Attributes:
-        theta: weights of both layers, W_1 row by row, then W_2, [h (d + 1)].
+        theta: weights of both layers of h hidden units, first layer row by row, then output weights, [h (d + 1)].
         initial_theta: initial weights, from which each fit starts, [h (d + 1)].
-        Z: confidence matrix of the q weights, [q, q], or its diagonal [q].
+        Z: confidence matrix of the q = h (d + 1) weights, [q, q], or its diagonal [q].
         X: rewarded contexts, not standardised, [n, d].
         r: rewards of these contexts, [n].
         n_scored: number of contexts scored so far.
@@ -61,18 +61,18 @@ class NetworkBelief:
     squared_deviations: Values
 
     def hidden_width(self) -> int:
-        """Return the number of hidden units, h."""
+        """Return the number of hidden units."""
         return len(self.theta) // (len(self.context_mean) + 1)
 
 
 def initial_network(n_features: int, pairs: int, lam: float, rng: np.random.Generator | None) -> NetworkBelief:
-    """Return the network before the first context.
+    """Return the network's belief before the first context.
 
     Args:
         n_features: number of features of a context, d.
-        pairs: pairs of hidden units with output weights of opposite sign.
-        lam: ridge, on the diagonal of the confidence matrix.
-        rng: generator of the weights; None leaves them at zero, where nothing is learnt.
+        pairs: number of pairs of hidden units with output weights of opposite sign.
+        lam: ridge penalty, the diagonal of the confidence matrix.
+        rng: random generator of the weights; None leaves them at zero, where nothing is learnt.
     """
     n_hidden = 2 * pairs
     half_of_weights = (
@@ -94,13 +94,13 @@ def initial_network(n_features: int, pairs: int, lam: float, rng: np.random.Gene
 
 
 def split_weights(theta: Values, n_features: int) -> tuple[ContextMatrix, Values]:
-    """Return the weights W_1 [h, n_features] and W_2 [h] of the two layers from the flat vector theta."""
+    """Return the weights [h, n_features] and [h] of both layers from the flat vector `theta` [h (n_features + 1)]."""
     n_hidden = len(theta) // (n_features + 1)
     return theta[: n_hidden * n_features].reshape(n_hidden, n_features), theta[n_hidden * n_features :]
 
 
 def network_outputs(theta: Values, X: ContextMatrix) -> Values:
-    """Return the network's output f(x) for each row x of X, [n].
+    """Return the output of the network with weights `theta` [q] for each row of X [n, d], [n].
 
     The halves of the hidden units are summed apart, so that copies of opposite sign cancel exactly.
     """
@@ -114,7 +114,7 @@ def network_outputs(theta: Values, X: ContextMatrix) -> Values:
 
 
 def output_gradients(theta: Values, X: ContextMatrix) -> ContextMatrix:
-    """Return the gradient of the network's output in its q parameters for each row of X, [n, q]."""
+    """Return the gradient of the network's output in its weights `theta` [q] for each row of X [n, d], [n, q]."""
     W_1, W_2 = split_weights(theta, X.shape[1])
     hidden_units = X @ W_1.T
     first_layer_gradients = ((hidden_units > 0) * W_2)[:, :, None] * X[:, None, :]
@@ -129,7 +129,7 @@ def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], gradients: ContextMatri
     Args:
         Z: confidence matrix [q, q], or its diagonal [q].
         gradients: a gradient in each row, [n, q].
-        n_hidden: number of hidden units.
+        n_hidden: number of hidden units, h.
     """
     if Z.ndim == 1:
         return np.asarray(np.sqrt((gradients**2 / Z).sum(axis=1) / n_hidden))
@@ -138,7 +138,7 @@ def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], gradients: ContextMatri
 
 
 def update_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
-    """Return the network whose mean and variance of contexts include those of X (Chan, Golub and LeVeque 1983)."""
+    """Return `network` with X [n, d] added to its mean and variance of contexts (Chan, Golub, LeVeque 1983)."""
     n_contexts = len(X)
     if not n_contexts:
         return network
@@ -158,16 +158,19 @@ def update_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
 
 
 def standardise_contexts(network: NetworkBelief, X: ContextMatrix) -> ContextMatrix:
-    """Return X standardised by the moments of all scored contexts; a feature that varies by rounding only becomes 0."""
+    """Return X [n, d] standardised by the mean and deviation of all contexts that `network` has scored, [n, d].
+
+    A feature that varies only by rounding becomes 0.
+    """
     deviations = np.sqrt(network.squared_deviations / max(network.n_scored, 1))
     min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(network.context_mean), 1e-300)
     return np.asarray(np.divide(X - network.context_mean, deviations, out=np.zeros_like(X), where=deviations > min_sd))
 
 
 def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values, Values, NetworkBelief]:
-    """Return the network's output and exploration bonus for each row of X, and the network with updated moments.
+    """Return output and exploration bonus of `network` for each row of X [n, d], [n] each, and the next belief.
 
-    Output and bonus are NaN for a row with NaN or with values above 1e12.
+    The next belief includes X in its moments. Output and bonus are NaN for a row with NaN or values from 1e12 on.
     """
     is_valid = find_valid_rows(X)
     network = update_moments(network, X[is_valid])
@@ -179,7 +182,7 @@ def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values
 
 
 def add_selected_gradients(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
-    """Return the network with the gradients of the selected contexts X added to its confidence matrix."""
+    """Return `network` with the gradients of the selected contexts X [n, d] added to its confidence matrix."""
     gradients = output_gradients(network.theta, standardise_contexts(network, X[find_valid_rows(X)]))
     gradient_products = gradients.T @ gradients if network.Z.ndim == 2 else (gradients**2).sum(axis=0)
     return replace(network, Z=network.Z + gradient_products / network.hidden_width())
@@ -188,15 +191,15 @@ def add_selected_gradients(network: NetworkBelief, X: ContextMatrix) -> NetworkB
 def add_rewards_and_fit(
     network: NetworkBelief, X: ContextMatrix, r: Values, lam: float, n_steps: int, lr: float
 ) -> NetworkBelief:
-    """Return the network fitted to all rewards so far; rows with NaN or values above 1e12 are left out.
+    """Return the network fitted to all rewards so far; rows with NaN or values from 1e12 on are left out.
 
     Args:
-        network: the network before.
+        network: the belief before.
         X: contexts of the newly rewarded selections, [n, d].
         r: rewards of these contexts, [n].
-        lam: ridge.
-        n_steps: steps of Adam.
-        lr: first learning rate.
+        lam: ridge penalty.
+        n_steps: number of Adam steps.
+        lr: initial learning rate, which falls linearly.
     """
     is_valid = find_valid_rows(X, r)
     X = np.concatenate([network.X, X[is_valid]])[-MAX_REWARDS:]
@@ -208,15 +211,15 @@ def add_rewards_and_fit(
 
 
 def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, n_steps: int, lr: float) -> Values:
-    """Return the weights theta after full-batch steps of Adam; the learning rate falls from lr to lr / n_steps.
+    """Return the weights after full-batch steps of Adam, [h (d + 1)]; the learning rate falls to lr / n_steps.
 
     Args:
         initial_theta: initial weights, [h (d + 1)].
         X: standardised contexts, [n, d].
         r: rewards of these contexts, [n].
-        lam: ridge.
-        n_steps: number of steps.
-        lr: first learning rate.
+        lam: ridge penalty.
+        n_steps: number of Adam steps.
+        lr: initial learning rate.
     """
     l2_penalty = lam * len(split_weights(initial_theta, X.shape[1])[1])
     theta, first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
@@ -231,9 +234,9 @@ def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, 
 
 
 def loss_gradient(theta: Values, X: ContextMatrix, r: Values) -> Values:
-    """Return the gradient in theta of the squared error 1/2 sum (f(x) - r)^2, [q].
+    """Return the gradient in the weights `theta` [q] of the squared error 1/2 sum (f(x) - r)^2, [q].
 
-    It is computed without the matrix of the gradients of all rows, [n, q].
+    f(x) is the network's output for a row x of X [n, d], r its reward [n]. The [n, q] gradients are not stored.
     """
     W_1, W_2 = split_weights(theta, X.shape[1])
     hidden_units = X @ W_1.T

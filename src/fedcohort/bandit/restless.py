@@ -35,16 +35,16 @@ ContextMatrix = Float64[np.ndarray, "_n _d"]
 
 @dataclass(frozen=True)
 class HiddenMarkov:
-    """The belief about the hidden state, its transitions and the coefficients.
+    """The belief about the hidden state, its transitions and the coefficients of rewards in each of J states.
 
     Attributes:
-        belief: probability of each hidden state, [J].
+        belief: probability of each hidden state in the last round, [J].
         transition_counts: expected number of transitions between states, [J, J].
         V: matrix of each state's ridge regression, [J, d, d].
         b: vector of each state's ridge regression, [J, d].
         squared_error_sum: sum of the squared prediction errors of rewards.
         n_rewards: number of rewards.
-        n_explored_rounds: number of rounds of exploration.
+        n_explored_rounds: number of rounds with random cohorts.
     """
 
     belief: Values
@@ -62,8 +62,8 @@ def initial_belief(n_features: int, n_states: int, lam: float, rng: np.random.Ge
     Args:
         n_features: number of features of a context.
         n_states: number of hidden states.
-        lam: ridge of the regressions.
-        rng: generator of the coefficients; None leaves them at zero, where they never change.
+        lam: ridge penalty of the regressions.
+        rng: random generator of the coefficients; None leaves them at zero, where they never change.
     """
     theta = (
         np.zeros((n_states, n_features))
@@ -79,12 +79,12 @@ def initial_belief(n_features: int, n_states: int, lam: float, rng: np.random.Ge
 
 
 def transition_matrix(transition_counts: Float64[np.ndarray, "J J"]) -> Float64[np.ndarray, "J J"]:
-    """Return the transition probabilities between hidden states from expected counts of transitions, [J, J]."""
+    """Return the transition probabilities between J hidden states, from `transition_counts` [J, J], [J, J]."""
     return np.asarray((transition_counts + 1) / (transition_counts + 1).sum(axis=1, keepdims=True))
 
 
 def reward_coefficients(model: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
-    """Return the reward coefficients theta_j of each hidden state j, [J, d]."""
+    """Return the reward coefficients of each hidden state of `model`, [J, d]."""
     return np.stack([posterior_mean(Ridge(V, b)) for V, b in zip(model.V, model.b, strict=True)])
 
 
@@ -93,14 +93,14 @@ def update_state_belief(
 ) -> Values:
     """Return the probability of each hidden state after the rewards r of the contexts X, [J].
 
-    It is computed in logarithms, so that no likelihood underflows.
+    Logarithms are normalised, so that no likelihood underflows.
 
     Args:
-        prior_belief: probabilities before the rewards, [J].
+        prior_belief: probability of each state before the rewards, [J].
         theta: reward coefficients of each state, [J, d].
         X: contexts, [n, d].
-        r: their rewards, [n].
-        noise_variance: sigma^2, variance of the reward noise.
+        r: reward of each context, [n].
+        noise_variance: variance of the reward noise.
     """
     squared_errors = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * noise_variance)
     log_likelihoods = np.log(np.maximum(prior_belief, 1e-300)) - squared_errors
@@ -109,18 +109,21 @@ def update_state_belief(
 
 
 def update_regressions(model: HiddenMarkov, belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
-    """Return the model with rewards added to each state's regression, weighted by `belief` in the state, [J]."""
+    """Return `model` with the rewards r [n] of contexts X [n, d] added to each state's regression.
+
+    `belief`, the probability of each state [J], weights the additions.
+    """
     V = model.V + belief[:, None, None] * (X.T @ X)
     return replace(model, V=V, b=model.b + belief[:, None] * (r @ X))
 
 
 def next_belief(model: HiddenMarkov) -> Values:
-    """Return the probability of each hidden state in the next round, [J]."""
+    """Return the probability of each hidden state of `model` in the next round, [J]."""
     return np.asarray(model.belief @ transition_matrix(model.transition_counts))
 
 
 def predict_rewards(model: HiddenMarkov, X: ContextMatrix) -> Values:
-    """Return the expected reward of each context in X, [n]; NaN for a row with NaN or values above 1e12."""
+    """Return the reward that `model` expects of each row of X [n, d], [n]; NaN for NaN or values from 1e12 on."""
     is_valid = find_valid_rows(X)
     expected_rewards = np.full(len(X), np.nan)
     expected_rewards[is_valid] = X[is_valid] @ (next_belief(model) @ reward_coefficients(model))
@@ -128,17 +131,17 @@ def predict_rewards(model: HiddenMarkov, X: ContextMatrix) -> Values:
 
 
 def is_exploring(n_explored_rounds: int, t: int, c: float) -> bool:
-    """Return whether round t, counted from 1, explores: fewer than c ln(t + 1) rounds have done so."""
+    """Return whether round t, counted from 1, explores: if `n_explored_rounds` is below c ln(t + 1)."""
     return n_explored_rounds < c * math.log(t + 1)
 
 
 def count_explored_round(model: HiddenMarkov) -> HiddenMarkov:
-    """Return the bandit's state with one more round counted as exploration."""
+    """Return `model` with one more round counted as exploration."""
     return replace(model, n_explored_rounds=model.n_explored_rounds + 1)
 
 
 def add_rewards(model: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
-    """Return the belief after the rewards r of the contexts X in a round; rows with invalid values are left out."""
+    """Return `model` after the rewards r [n] of the contexts X [n, d] of a round; invalid rows are left out."""
     is_valid = find_valid_rows(X, r)
     X, r, prior_belief = X[is_valid], r[is_valid], next_belief(model)
     if not len(r):
@@ -162,7 +165,7 @@ def add_rewards(model: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarko
 
 
 def coefficient_moments(model: HiddenMarkov) -> tuple[Values, Values]:
-    """Return the mean and standard deviation of each coefficient in the next round, [d] each.
+    """Return mean and standard deviation of each reward coefficient of `model` in the next round, [d] each.
 
     The deviation includes the variation between states and the uncertainty within each state.
     """

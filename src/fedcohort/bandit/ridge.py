@@ -22,10 +22,10 @@ MAX_VALID_VALUE = 1e12
 
 @dataclass(frozen=True)
 class Ridge:
-    """The sums V and b of a ridge regression of rewards on contexts.
+    """Sums V and b of a ridge regression of rewards on contexts.
 
     Attributes:
-        V: lam I plus the sum of x x' over the rewarded contexts x, [d, d].
+        V: ridge penalty times I plus the sum of x x' over the rewarded contexts x, [d, d].
         b: sum of reward times context, [d].
     """
 
@@ -34,28 +34,28 @@ class Ridge:
 
 
 def prior_belief(n_features: int, lam: float) -> Ridge:
-    """Return the belief before the first reward: theta = 0 with covariance I / lam."""
+    """Return the regression before the first reward: `n_features` coefficients of 0 with covariance I / `lam`."""
     return Ridge(lam * np.eye(n_features), np.zeros(n_features))
 
 
 def find_valid_rows(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
-    """Return whether each row is valid, bool [n]: all values of X, and its reward in r, are below 1e12 in size."""
+    """Return whether each row of X [n, d], and its reward in r [n] if given, is below 1e12 in size, bool [n]."""
     is_valid = (np.abs(X) < MAX_VALID_VALUE).all(axis=1)
     return np.asarray(is_valid if r is None else is_valid & (np.abs(r) < MAX_VALID_VALUE))
 
 
 def add_rewards(regression: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
-    """Return the sums after the rewards r of the contexts X; rows with invalid values are left out."""
+    """Return `regression` with the rewards r [n] of the contexts X [n, d] added; invalid rows are left out."""
     is_valid = find_valid_rows(X, r)
     X, r = X[is_valid], r[is_valid]
     return Ridge(regression.V + X.T @ X, regression.b + X.T @ r)
 
 
 def cholesky_factor(regression: Ridge) -> FeatureMatrix:
-    """Return the lower Cholesky factor C of the regression's matrix V = C C'.
+    """Return the lower Cholesky factor C of the matrix V = C C' of `regression`, [d, d].
 
-    With collinear features about 1e8 times larger than lam, V is singular by rounding; its diagonal is then raised by
-    1e-10.
+    With collinear features about 1e8 times larger than the ridge penalty, V is singular by rounding; its diagonal is
+    then raised by 1e-10 of itself.
     """
     try:
         return np.linalg.cholesky(regression.V)
@@ -64,31 +64,37 @@ def cholesky_factor(regression: Ridge) -> FeatureMatrix:
 
 
 def posterior_mean(regression: Ridge) -> FeatureVector:
-    """Return the posterior mean of the reward coefficients, theta_hat = V^-1 b, [d]."""
+    """Return the posterior mean V^-1 b of the reward coefficients of `regression`, [d]."""
     C = cholesky_factor(regression)
     return np.linalg.solve(C.T, np.linalg.solve(C, regression.b))
 
 
 def posterior_deviation(regression: Ridge) -> FeatureVector:
-    """Return the posterior standard deviation of each coefficient, sqrt(diag V^-1), for noise of variance 1, [d]."""
+    """Return the posterior standard deviation of each reward coefficient of `regression`, sqrt(diag V^-1), [d].
+
+    The noise of rewards has variance 1.
+    """
     factor_inverse = np.linalg.solve(cholesky_factor(regression), np.eye(len(regression.b)))
     deviations: FeatureVector = np.sqrt((factor_inverse**2).sum(axis=0))
     return deviations
 
 
 def posterior_draw(regression: Ridge, gamma: float, normal_draws: FeatureVector) -> FeatureVector:
-    """Return the draw from N(theta_hat, gamma^2 V^-1) that corresponds to the vector `normal_draws` from N(0, I)."""
+    """Return a draw of coefficients from N(V^-1 b, gamma^2 V^-1) of `regression`, [d].
+
+    `normal_draws` [d] are the draws from N(0, I) that determine it.
+    """
     return posterior_mean(regression) + gamma * np.linalg.solve(cholesky_factor(regression).T, normal_draws)
 
 
 def exploration_width(round: int, n_arms: int, n_features: int, lam: float, delta: float) -> float:
-    """Return the exploration width gamma_t of FLASH (Alg. 1, line 8), with the natural logarithm.
+    """Return the exploration width of FLASH (Algorithm 1, line 8), with the natural logarithm.
 
     Args:
         round: number of the round, from 0.
-        n_arms: number of arms.
-        n_features: number of features.
-        lam: ridge of the regression.
+        n_arms: number of arms, i.e. clients.
+        n_features: number of features of a context.
+        lam: ridge penalty of the regression.
         delta: probability that the confidence set misses the true coefficients.
     """
     return math.sqrt(lam) + math.sqrt(n_features * math.log((1 + round * n_arms) / delta))

@@ -21,7 +21,10 @@ Counts = Float64[np.ndarray, "_n _c"]
 
 
 def effective_classes(counts: Counts) -> Values:
-    """Return the effective number of classes of each row of class counts, [n]; 0 for a row without samples."""
+    """Return the effective number of classes of each row of `counts` [n, C], [n]; 0 for a row without samples.
+
+    It is 1 / sum p^2 with the class shares p of a row: C for even classes, 1 for a single class.
+    """
     n_samples = np.maximum(counts.sum(1, keepdims=True), 1.0)
     concentration = ((counts / n_samples) ** 2).sum(1)
     return np.asarray(np.where(concentration > 0, 1 / np.maximum(concentration, 1e-300), 0.0), np.float64)
@@ -30,13 +33,13 @@ def effective_classes(counts: Counts) -> Values:
 def compute_cohort_classes(
     counts: Counts, in_pool: Bool[np.ndarray, "_n"], cohort: int, rng: np.random.Generator
 ) -> tuple[float, float]:
-    """Return the mean effective classes of random cohorts of a pool, and those of the pool.
+    """Return the mean effective number of classes of random cohorts of a pool, and that of the whole pool.
 
     Args:
         counts: samples by client and class, [n, C].
-        in_pool: whether cohorts are drawn from a client, [n].
-        cohort: number of clients of a cohort.
-        rng: generator of the cohorts.
+        in_pool: whether each client is in the pool, from which cohorts are drawn, [n].
+        cohort: number of clients of a cohort; the whole pool if it is smaller.
+        rng: random generator of the cohorts.
     """
     pool_counts = counts[in_pool]
     cohort_size = min(cohort, len(pool_counts))
@@ -47,7 +50,7 @@ def compute_cohort_classes(
 def balance_cohort(
     counts: Counts, n_selections: Ids, candidate_ids: Ids, cohort_size: int, rng: np.random.Generator
 ) -> Ids:
-    """Return the sorted ids of a cohort of the candidates whose samples are spread evenly over the classes.
+    """Return the sorted ids of a cohort of candidates whose samples are spread evenly over the classes.
 
     The cohort is chosen greedily, client by client, with a penalty for frequent use (see the module).
 

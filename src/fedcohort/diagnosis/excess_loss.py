@@ -31,13 +31,14 @@ MIN_VARIANCE, MIN_SPREAD = 1e-6, 1e-8  # nats^2
 
 @dataclass(frozen=True)
 class ClassLosses:
-    """Reports of `signal=class_loss` of n clients.
+    """Reports of n clients to `signal=class_loss`, for C classes.
 
     Attributes:
         counts: number of samples by client and class, [n, C].
         loss_sums: sum of the samples' losses in nats, by client and class, [n, C].
-        squared_loss_sums: sum of the samples' squared losses, by client and class, [n, C].
-        other_label_loss_sums: sum over a client's samples of the mean loss that its other labels would have, [n].
+        squared_loss_sums: sum of the samples' squared losses in nats^2, by client and class, [n, C].
+        other_label_loss_sums: sum over each client's samples of the mean loss in nats that their other C - 1 labels
+            would have, [n].
     """
 
     counts: Table
@@ -47,27 +48,27 @@ class ClassLosses:
 
     @classmethod
     def from_rows(cls, rows: Table) -> "ClassLosses":
-        """Return the reports in the rows [n, 3C + 1] that clients sent."""
+        """Return the reports in `rows` [n, 3 C + 1], a row from each client with the fields in their order."""
         counts, loss_sums, squared_loss_sums = np.split(rows[:, :-1], 3, axis=1)
         return cls(counts, loss_sums, squared_loss_sums, rows[:, -1])
 
     @property
     def n_samples(self) -> Values:
-        """Number of samples of each client, [n]."""
+        """Number of samples of each client, float64 [n]."""
         return np.asarray(self.counts.sum(1), np.float64)
 
 
 @dataclass(frozen=True)
 class ExcessLoss:
-    """The estimates of the clients' excess losses from one probe, in nats.
+    """Estimated excess loss of each client from one probe, in nats.
 
     Attributes:
         class_effect: mean loss of each class at a client without excess loss, [C].
-        excess: excess loss of each client, which its classes do not explain, [n].
-        variance: variance of the prediction error of each excess loss, [n].
+        excess: excess loss of each client, beyond what its classes explain, [n].
+        variance: variance of the prediction error of each excess loss in nats^2, [n].
         excess_deviation: standard deviation of the excess loss over clients.
         nats_per_wrong_label: mean loss of a wrong label minus that of a right one; not positive while the model cannot
-            distinguish them.
+            distinguish the two.
     """
 
     class_effect: Values
@@ -85,7 +86,10 @@ class ExcessLoss:
 
 
 def fit_by_class(losses: ClassLosses) -> ExcessLoss:
-    """Fit the mixed model of class effects and clients' excess losses to reports with at least one sample."""
+    """Return the mixed model of class effects and clients' excess losses, fitted to the class sums in `losses`.
+
+    At least one client must have samples.
+    """
     counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
     v = _estimate_sample_variances(losses)
     has_samples = counts.sum(0) > 0
@@ -105,7 +109,10 @@ def fit_by_class(losses: ClassLosses) -> ExcessLoss:
 
 
 def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
-    """Fit the mixed model from sums over clients per class and two numbers per client, as secure aggregation allows."""
+    """Return the mixed model fitted to sums over clients and two numbers per client, as secure aggregation allows.
+
+    `losses` holds the clients' reports, of which at least one has samples.
+    """
     counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
     n = np.maximum(n_samples, 1.0)
     b, variance, spread_squared = np.zeros(len(n)), np.zeros(len(n)), 1.0
@@ -126,9 +133,9 @@ def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
 
 
 def _estimate_sample_variances(losses: ClassLosses) -> Values:
-    """Return the variance of each client's sample losses about their class means, shrunk to the common variance, [n].
+    """Return the variance of each client's sample losses about their class means, in nats^2, [n].
 
-    The common variance counts as `PRIOR_DEGREES` further degrees of freedom.
+    It is estimated from `losses` and shrunk to the common variance, which counts as `PRIOR_DEGREES` degrees of freedom.
     """
     counts = losses.counts
     squares = np.where(counts > 1, losses.squared_loss_sums - losses.loss_sums**2 / np.maximum(counts, 1.0), 0.0).sum(1)
@@ -138,7 +145,10 @@ def _estimate_sample_variances(losses: ClassLosses) -> Values:
 
 
 def _estimate_wrong_label_nats(losses: ClassLosses, excess: Values) -> float:
-    """Return the mean loss of labels of other classes minus that of right labels without excess loss, in nats."""
+    """Return the mean loss of wrong labels minus that of right labels of clients without excess loss, in nats.
+
+    `losses` holds the reports, `excess` the excess loss of each client in nats, [n].
+    """
     n_samples = losses.n_samples
     n_samples_total = max(float(n_samples.sum()), 1.0)
     excess_above_cleanest = excess - np.quantile(excess, LOW_QUANTILE)

@@ -23,7 +23,7 @@ MIN_CLASS_SHARE = 2.0  # a client holds a class if its share there is this multi
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """The label noise that the reports to one probe show.
+    """The label noise of n clients that the reports to one probe show.
 
     Attributes:
         fit: excess loss of each client, fitted with numbers of samples per class.
@@ -38,12 +38,12 @@ class NoiseEstimate:
 
     @property
     def is_valid(self) -> bool:
-        """Whether the model distinguishes right labels from wrong ones, so that the gap is meaningful."""
+        """Whether the model distinguishes right labels from wrong ones, so that `gap` is meaningful."""
         return self.fit.nats_per_wrong_label >= MIN_SCALE and self.gap <= MAX_GAP
 
 
 def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
-    """Return the label noise that the clients' reports show; at least one client has samples."""
+    """Return the label noise that the reports `losses` show; at least one client must have samples."""
     loss_fit, secure_fit = fit_by_class(losses), fit_by_sums(losses)
     is_noisier, loss_difference = split_in_two(loss_fit.excess)
     _, secure_difference = split_in_two(secure_fit.excess)
@@ -57,9 +57,11 @@ def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
 
 
 def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
-    """Return whether each value is in the upper one of two groups, bool [n], and the difference of the groups' means.
+    """Return whether each of `values` [n] is in the upper of two groups, bool [n], and the difference of group means.
 
     Groups may hold one value. All equal values are one group, the lower one.
+
+    The split maximises the variance between the groups.
     """
     sorted_values = np.sort(values)
     n, n_low = len(values), np.arange(1, len(values))
@@ -77,9 +79,10 @@ def choose_pool(
     """Return whether each client is in the pool from which cohorts are drawn, bool [n].
 
     Args:
-        estimate: label noise of these clients.
+        estimate: label noise of the n clients.
         class_counts: samples by client and class, [n, C].
-        min_share: least share of the clients in the pool; those with the least excess loss join if it is too small.
+        min_share: least share of the clients in the pool, in [0, 1]; those with the least excess loss join if it is too
+            small.
         cover: for each class, the least ratio of the pool's share of its samples to the pool's share of all samples.
             Noisier clients that hold much of a class join, those with the least excess loss first.
     """
@@ -108,7 +111,7 @@ def _is_covered(
     """Return whether the pool holds at least `class_cover` times its share of a class.
 
     Args:
-        in_pool: whether each client is in the pool.
+        in_pool: whether each client is in the pool, [n].
         class_counts: samples of the class at each client, [n].
         n_samples: samples of all classes at each client, [n].
         class_total: samples of the class at all clients.
@@ -122,7 +125,7 @@ def covers_all_classes(in_pool: Bool[np.ndarray, "_n"], counts: Float64[np.ndarr
     """Return whether the pool holds at least `cover` times its share of every class.
 
     Args:
-        in_pool: whether each client is in the pool.
+        in_pool: whether each client is in the pool, [n].
         counts: samples by client and class, [n, C].
         cover: least ratio of the pool's share of a class to its share of all samples.
     """

@@ -17,12 +17,12 @@ class NoiseWatch:
     """The evidence of label noise from the probes so far, and the decision that follows from it.
 
     Attributes:
-        n_looks: number of probes at which the model distinguished right labels from wrong ones.
+        n_looks: number of probes at which the trained model distinguished right labels from wrong ones.
         last_gap: difference of the groups' rates of wrong labels at the last of these probes; NaN before.
         largest_gap: largest of these differences since clients were excluded; 0 before.
         is_acting: whether clients are excluded for label noise.
         is_released: whether excluded clients were released for good.
-        is_suspected: whether a further probe must show if a gap persists; no client is excluded meanwhile.
+        is_suspected: whether another probe must show if a difference persists; no client is excluded meanwhile.
         is_done: whether no further probe is needed.
     """
 
@@ -44,7 +44,7 @@ class NoiseWatch:
         The first probe ends the watch if its gap is below half of the threshold.
 
         Args:
-            gap: difference of the groups' rates of wrong labels.
+            gap: difference between the mean rates of wrong labels of two groups of clients.
             threshold: least gap for which clients are excluded.
             persistence: least ratio of the gap to that of the previous probe for which clients are excluded.
         """
@@ -74,5 +74,8 @@ class NoiseWatch:
 
 
 def rounds_between_probes(first: int, n_clients: int, cohort_size: int) -> int:
-    """Return the number of rounds between probes: `first`, or more until clients have had 1.2 jobs on average."""
+    """Return the number of rounds between probes: `first`, or more until clients have had 1.2 jobs on average.
+
+    Each of the rounds selects `cohort_size` of `n_clients` clients.
+    """
     return max(first, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort_size))

@@ -26,12 +26,12 @@ DROPPED_SHARES = (0.5, 0.4, 0.3, 0.2, 0.1)  # of the pool, the largest first
 
 @dataclass(frozen=True)
 class Durations:
-    """Sums over each client's jobs so far, of the logarithm of a job's virtual seconds.
+    """Sums over each client's jobs so far of the logarithm of a job's virtual seconds.
 
     Attributes:
-        job_counts: number of jobs of each client, [K].
-        log_sums: sum of the logarithms of each client's seconds, [K].
-        squared_log_sums: sum of the squared logarithms, [K].
+        job_counts: number of jobs of each client, [n_clients].
+        log_sums: sum of the logarithms of each client's seconds, [n_clients].
+        squared_log_sums: sum of the squared logarithms, [n_clients].
     """
 
     job_counts: Ids
@@ -39,7 +39,10 @@ class Durations:
     squared_log_sums: Values
 
     def with_jobs(self, clients: Ids, seconds: Values) -> "Durations":
-        """Return the sums with further jobs of distinct clients; durations that are not positive are left out."""
+        """Return the sums with further jobs of distinct `clients` [n]; durations that are not positive are left out.
+
+        `seconds` [n] are the virtual seconds of these jobs.
+        """
         is_usable = np.isfinite(seconds) & (seconds > 0)
         clients, logarithms = clients[is_usable], np.log(seconds[is_usable])
         job_counts = self.job_counts.copy()
@@ -56,10 +59,12 @@ class Speeds:
     """The persistence of the clients' speeds from job to job.
 
     Attributes:
-        rho: share of the variance of log seconds per sample that persists; NaN if there are too few jobs.
+        rho: share of the variance of log seconds per sample that persists from job to job; NaN if there are too few
+            jobs.
         low, high: bounds of the 95 % interval of rho.
-        log_seconds: shrunk estimate of each client's mean log seconds per sample, [K]; the mean for unknown clients.
-        variance_within: variance of a client's log seconds about its mean.
+        log_seconds: shrunk estimate of each client's mean log seconds per sample, [n_clients]; the mean for unknown
+            clients.
+        variance_within: variance of the log seconds of a client's jobs about their mean.
     """
 
     rho: float
@@ -70,7 +75,12 @@ class Speeds:
 
 
 def estimate_speeds(durations: Durations, n_samples: Values) -> Speeds:
-    """Fit the random effects model of log seconds per sample; `n_samples` holds each client's training samples, [K]."""
+    """Return the persistence of speeds by a random effects model of log seconds per sample.
+
+    Args:
+        durations: sums over the clients' jobs.
+        n_samples: number of training samples of each client, [n_clients].
+    """
     from scipy import stats
 
     has_jobs = (durations.job_counts > 0) & (n_samples > 0)
@@ -127,14 +137,15 @@ def choose_fast_clients(
     class_cover: float,
     least_gain: float,
 ) -> tuple[Bool[np.ndarray, "_k"], float]:
-    """Return the pool without its slowest clients, and the predicted factor by which rounds become shorter.
+    """Return whether each client is in the pool without its slowest ones, [n_clients], and the predicted speed-up.
 
-    If no share of the pool can be left out with a sufficient gain, the result is the pool and 1.
+    The speed-up is the factor by which rounds become shorter. If no share of the pool can be left out with a sufficient
+    one, the result is the pool and 1.
 
     Args:
-        speeds: estimated speeds.
-        class_counts: samples by client and class, [K, C].
-        in_pool: whether cohorts are drawn from a client, [K].
+        speeds: estimated speeds of all clients.
+        class_counts: samples by client and class, [n_clients, C].
+        in_pool: whether each client is in the pool from which cohorts are drawn, [n_clients].
         cohort_size: number of clients of a round.
         class_cover: least ratio of the fast clients' share of each class to their share of all samples.
         least_gain: least predicted factor for which clients are left out.
