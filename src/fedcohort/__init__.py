@@ -33,7 +33,11 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
-    """Import a name of the Python interface when it is first used."""
+    """Return the object of the Python interface called `name`, importing its module at the first use.
+
+    Raises:
+        AttributeError: the interface has no such name.
+    """
     if name not in _MODULES:
         raise AttributeError(f"module 'fedcohort' has no attribute {name!r}; it has {', '.join(_MODULES)}")
     return getattr(import_module(f"fedcohort.{_MODULES[name]}"), name)

@@ -11,7 +11,7 @@ T = TypeVar("T")
 
 
 def read_only(value: T) -> T:
-    """Return a view of an array that can't be written to; return a value of another type unchanged."""
+    """Return a read-only view of `value` if it is a numpy array, and any other value unchanged."""
     if not isinstance(value, np.ndarray) or not value.flags.writeable:
         return value
     view = value.view()
@@ -20,7 +20,7 @@ def read_only(value: T) -> T:
 
 
 class ReadOnly:
-    """A record whose arrays can't be written to, because several components share them."""
+    """The base of records whose arrays can't be written to, because several components share them."""
 
     def __post_init__(self) -> None:
         for name, value in vars(self).items():

@@ -16,12 +16,12 @@ class Facts:
     """A read-only view of a run, which requirements read. A value that is not known yet is None.
 
     Attributes:
-        components: the components (`round.components.Components`).
-        config: the composed config.
-        federation: the data (`data.federation.Federation`), once they are read.
+        components: the run's components (`round.components.Components`).
+        config: the composed config, option values by name.
+        federation: the clients' data (`data.federation.Federation`), once they are read.
         most_samples: training samples per round of the client with the largest data set, once the data are read.
         layout: shapes of the network's tensors (`flat.Layout`), once it is built.
-        batch_norm: whether the network has batch norm that keeps its statistics, once it is built.
+        batch_norm: whether the network has batch norm that keeps running statistics, once it is built.
     """
 
     components: Any
@@ -36,7 +36,7 @@ class Facts:
 
     @property
     def timed(self) -> bool:
-        """Whether work takes virtual time, so that durations carry information."""
+        """Whether clients' work takes virtual time, so that durations carry information."""
         return bool(self.components.device.timed)
 
     @property
@@ -81,10 +81,10 @@ class Requirement:
     """A property that a run must have (requirement) or should have (recommendation) for a component to work as meant.
 
     Attributes:
-        holds: returns whether the run has the property; None while that is not known.
-        message: the error, or the notice, where it does not hold. Placeholders: {option} is the option that requires
-            it, {agg}, {codec}, ... the option of that group, and {full_participation} the options with which all
-            clients take part in every round.
+        holds: function that returns whether a run has the property; None while that is not known.
+        message: text of the error or the notice if a run lacks the property. Placeholders: {option} is the option that
+            requires it, {agg}, {codec}, ... the option of that group, and {full_participation} the options with which
+            all clients take part in every round.
     """
 
     holds: Callable[[Facts], bool | None]
@@ -97,7 +97,7 @@ class Requirement:
                 raise ComponentError(f"{problem_text}: {self.message}")
 
     def or_else(self, alternative_option: str) -> "Requirement":
-        """Return this requirement with another way to meet it, an option of the component, added to its message."""
+        """Return this requirement with `alternative_option`, as "selector.beta=0", offered in its message, too."""
         return replace(self, message=f"{self.message}, or {alternative_option}")
 
 
@@ -123,23 +123,23 @@ NEW_NAMES_OF_DECLARATIONS = {  # old names of what components declare and do, fo
 
 
 class Component(Protocol):
-    """The declarations of all components. A ClassVar may replace a property that does not depend on options."""
+    """The declarations of a component of any group. A ClassVar may replace a property that no option changes."""
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        """Conditions on the run. If one of them is not met, the run is rejected at its start with its message."""
+        """Conditions on the run. If one is not met, the run is rejected at its start with the condition's message."""
         return frozenset()
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        """Recommended conditions on the run. If one of them is not met, its message is printed and the run starts."""
+        """Conditions on the run. If one of them is not met, the condition's message is printed and the run starts."""
         return frozenset()
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return notices about valid options that have no effect, or a surprising one.
+        """Return texts to print at the start, about valid options that have no effect or a surprising one.
 
         Args:
-            choice: the name under which the component was chosen in its group.
+            choice: name of the component in its group, as in selector=random.
         """
         return ()
 

@@ -26,12 +26,12 @@ MAX_VALUE_CHARACTERS = 60  # of a value in a message
 
 
 def contract_error(value_name: str, expected_text: str, value: object) -> ComponentError:
-    """Return the error for a value that a component returned; expected_text: text that completes "must be"."""
+    """Return the error that a component returned `value` as `value_name`, which must be `expected_text`."""
     return ComponentError(f"{value_name} must be {expected_text}, got {describe_value(value)}")
 
 
 def describe_value(value: object) -> str:
-    """Describe a value in a few words: an array or a tensor by type, shape and range, anything else as it prints."""
+    """Return a short description of `value`: type, shape and range of an array or tensor, else its printed form."""
     shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
     if shape is None or dtype is None:
         value_text = repr(value)
@@ -46,7 +46,7 @@ def describe_value(value: object) -> str:
 
 
 def check_type(value_name: str, value: object, required_type: type[T]) -> T:
-    """Return the value that a component returned, which must be an instance of `required_type`."""
+    """Return `value`, called `value_name` in messages; raise `ComponentError` unless it is of `required_type`."""
     if not isinstance(value, required_type):
         raise contract_error(value_name, f"a {required_type.__name__}", value)
     return value
@@ -62,10 +62,10 @@ def check_array(
     *,
     allow_nan: bool = False,
 ) -> None:
-    """Check that a component returned a numpy array of the required shape, type and range.
+    """Raise `ComponentError` unless `value` is a numpy array of the required shape, type and range.
 
     Args:
-        value_name: the name of the value, for the message.
+        value_name: name of the value in the message.
         value: the value that the component returned.
         shape: the required shape.
         dtype_kinds: the letters of the allowed dtype kinds, a key of `DTYPE_KIND_NAMES`.
@@ -87,7 +87,14 @@ def check_array(
 
 
 def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -> None:
-    """Check an array of ids: sorted distinct integers in [0, n), `min_length` of them or more."""
+    """Raise `ComponentError` unless `value` is an int64 array of sorted distinct ids in [0, n_ids).
+
+    Args:
+        value_name: name of the value in the message.
+        value: the value that the component returned.
+        n_ids: number of possible ids.
+        min_length: least number of ids.
+    """
     is_valid = False
     if isinstance(value, np.ndarray) and value.ndim == 1 and value.dtype.kind == "i" and len(value) >= min_length:
         is_in_range = not len(value) or (value[0] >= 0 and value[-1] < n_ids)
@@ -107,10 +114,10 @@ def check_number(
     exclude_min: bool = False,
     allow_nan: bool = False,
 ) -> float:
-    """Return a component's result as a float after checking that it is a number.
+    """Return `value` as a float; raise `ComponentError` unless it is a number in the required range.
 
     Args:
-        value_name: the name of the value, for the message.
+        value_name: name of the value in the message.
         value: the value that the component returned.
         min_value: the least allowed value.
         allow_infinite: whether infinity is allowed.
@@ -130,13 +137,13 @@ def check_number(
 
 
 def check_integer(value_name: str, value: object, min_value: int) -> None:
-    """Check that a component returned an integer of at least `min_value`."""
+    """Raise `ComponentError` unless `value`, called `value_name` in the message, is an integer >= `min_value`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < min_value:
         raise contract_error(value_name, f"an integer of at least {min_value}", value)
 
 
 def check_numbers_by_name(value_name: str, value: object) -> None:
-    """Check that a component returned a mapping of names to numbers; NaN is allowed."""
+    """Raise `ComponentError` unless `value`, called `value_name` in the message, maps texts to numbers or NaN."""
     for number_name, named_value in check_type(value_name, value, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(number_name, str):
             raise contract_error(f"a key of {value_name}", "a text", number_name)
@@ -144,7 +151,7 @@ def check_numbers_by_name(value_name: str, value: object) -> None:
 
 
 def check_tensor(value_name: str, value: object, shape: tuple[int, ...]) -> None:
-    """Check a torch tensor of floating-point numbers. NaN is allowed: the server drops such an update."""
+    """Raise `ComponentError` unless `value`, called `value_name`, is a float tensor of `shape`; NaN is allowed."""
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
     if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape or not value.is_floating_point():
@@ -152,7 +159,10 @@ def check_tensor(value_name: str, value: object, shape: tuple[int, ...]) -> None
 
 
 def check_vectors_by_name(value_name: str, value: object, vector_length: int | None = None) -> None:
-    """Check a mapping of names to vectors; vector_length: the required length, or None for any length."""
+    """Raise `ComponentError` unless `value`, called `value_name`, maps texts to float vectors of `vector_length`.
+
+    None as `vector_length` allows any length.
+    """
     values_by_name: Mapping[Any, Tensor] = check_type(value_name, value, Mapping)  # type: ignore[type-abstract]
     for vector_name, named_value in values_by_name.items():
         required_shape = getattr(named_value, "shape", (0,))[:1] if vector_length is None else (vector_length,)
@@ -162,13 +172,13 @@ def check_vectors_by_name(value_name: str, value: object, vector_length: int | N
 def check_result_and_state(
     result_pair: object, required_type: type[T], previous_state: object, *, allow_none: bool = False
 ) -> tuple[T | None, Any]:
-    """Check that a component returned a pair (result, next state), and return both.
+    """Return result and next state from the pair that a component returned; raise `ComponentError` for another value.
 
     Args:
         result_pair: the pair that the component returned.
-        required_type: the required type of the first element.
+        required_type: the required type of the result.
         previous_state: the state before the call, whose type the next state must have.
-        allow_none: whether the first element may be None.
+        allow_none: whether the result may be None.
     """
     if not isinstance(result_pair, tuple) or len(result_pair) != 2:
         raise contract_error("the result", f"a pair ({required_type.__name__}, state)", result_pair)
@@ -179,7 +189,7 @@ def check_result_and_state(
 
 
 def check_state_type(next_state: object, previous_state: object) -> object:
-    """Return a component's next state after checking that it has the type of the previous state."""
+    """Return `next_state`; raise `ComponentError` unless it has the type of `previous_state`."""
     if type(next_state) is not type(previous_state):
         raise contract_error(
             "the state", f"a {type(previous_state).__name__}, the type of the previous state", next_state
@@ -188,7 +198,7 @@ def check_state_type(next_state: object, previous_state: object) -> object:
 
 
 def describe_exception(error: BaseException, module_name: str) -> str:
-    """Describe an exception in one line, with the innermost line of code in `module_name`, the component's module."""
+    """Return `error` in one line, with the innermost line of code in `module_name`, the component's module."""
     error_text = " ".join(str(error).split("\n")[:2]).strip()
     for old_argument, new_argument in NEW_NAMES_OF_ARGUMENTS.items():
         if f"unexpected keyword argument '{old_argument}'" in error_text:
@@ -198,7 +208,10 @@ def describe_exception(error: BaseException, module_name: str) -> str:
 
 
 def find_error_line(traceback_start: TracebackType | None, module_name: str) -> str:
-    """Return file, line and function of the innermost frame of `module_name`, or an empty text."""
+    """Return file, line and function of the innermost frame in `module_name`; "" if there is none.
+
+    `traceback_start` is the traceback of an exception.
+    """
     location = ""
     for frame, line_number in traceback.walk_tb(traceback_start):
         if frame.f_globals.get("__name__") == module_name:
@@ -207,7 +220,9 @@ def find_error_line(traceback_start: TracebackType | None, module_name: str) -> 
 
 
 def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarray:
-    """Return the answers to a signal as an array: a number, or a row of numbers, for each of n clients.
+    """Return `answers` as float64: a number, or a row of d numbers, for each client, [n_clients] or [n_clients, d].
+
+    `signal_name` names the signal in messages.
 
     Raises:
         ComponentError: the answers have another shape.

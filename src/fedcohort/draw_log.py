@@ -23,19 +23,19 @@ NO_IDS: Ids = np.empty(0, np.int64)
 
 @dataclass(frozen=True)
 class Draw:
-    """One draw without replacement.
+    """One draw of clients without replacement.
 
     Attributes:
         clients: ids of the drawn clients, in the order of the draw.
-        weights: their weights, [len(clients)].
+        weights: weight of each of `clients`, [len(clients)].
         pool_size: number of clients in the pool.
-        n_zero_weights: number of clients of weight zero in the pool.
+        n_zero_weights: number of clients in the pool with weight 0.
         weight_sum: sum of the finite weights in the pool.
         pool: sorted ids of the clients in the pool whose weights are logged.
-        pool_weights: their weights, [len(pool)].
+        pool_weights: weight of each client of `pool`, [len(pool)].
         is_query: whether the draw chose clients for a query, before the selection.
-        is_dependent: whether its pool has clients in common with an earlier pool of the selection, from the first
-            random draw on. The pool may then depend on what was drawn.
+        is_dependent: whether the pool has clients in common with an earlier pool of the selection, from its first
+            random draw on. The pool may then depend on the clients that were drawn.
     """
 
     clients: Ids
@@ -51,13 +51,13 @@ class Draw:
 
 @dataclass(frozen=True)
 class DrawLog:
-    """The draws of a round in their order.
+    """The draws of a round in the order in which they were made.
 
     Attributes:
-        draws: the draws; draws of no client are left out.
+        draws: all draws of at least one client.
         has_other_randomness: whether the selection also used random numbers outside of these draws, so that they do not
             determine the probability of the cohort.
-        logged_ids: sorted ids of the clients whose weights the run logs, in each draw with them in its pool.
+        logged_ids: sorted ids of the clients whose weights are logged in each draw that has them in its pool.
     """
 
     draws: Sequence[Draw] = ()
@@ -65,7 +65,7 @@ class DrawLog:
     logged_ids: Ids = field(default_factory=lambda: NO_IDS)
 
     def append_log(self, later_log: "DrawLog") -> "DrawLog":
-        """Return the draws of both logs; those of `later_log` depend on the earlier ones."""
+        """Return a log of these draws followed by those of `later_log`, which depend on them."""
         later_draws = [replace(draw, is_dependent=draw.is_dependent or bool(self.draws)) for draw in later_log.draws]
         has_other_randomness = self.has_other_randomness or later_log.has_other_randomness
         logged_ids = self.logged_ids if len(self.logged_ids) else later_log.logged_ids
@@ -76,21 +76,25 @@ NO_DRAWS = DrawLog()
 
 
 def list_logged_clients(seed: int, n_clients: int) -> Ids:
-    """Return the sorted ids of the clients whose weights a run logs: all, or a sample keyed by the run's seed."""
+    """Return the sorted ids of the clients whose weights are logged: all of `n_clients`, or a sample by `seed`."""
     if n_clients <= MAX_LOGGED_CLIENTS:
         return np.arange(n_clients)
     return np.sort(new_generator(seed, "logged_weights").choice(n_clients, LOGGED_SAMPLE_SIZE, replace=False))
 
 
 def is_random(draw: Draw) -> bool:
-    """Return whether a draw has more than one possible set of clients."""
+    """Return whether `draw` could have drawn another set of clients."""
     if n_drawn_zero := int(np.count_nonzero(draw.weights == 0)):
         return n_drawn_zero < draw.n_zero_weights
     return bool(np.isfinite(draw.weights).any()) and len(draw.clients) < draw.pool_size - draw.n_zero_weights
 
 
 class LoggedGenerator(np.random.Generator):
-    """A generator of the same numbers as another one, which logs the draws without replacement that are made with it.
+    """A random generator with the numbers of `generator`, which logs the draws without replacement made with it.
+
+    Attributes:
+        generator: the generator whose stream of numbers is continued.
+        max_weights: number of weights to log in a round; further draws log the weights of the drawn clients only.
 
     Args:
         generator: the generator whose numbers it continues.
@@ -109,11 +113,11 @@ class LoggedGenerator(np.random.Generator):
         self._position = self._read_stream_position()
 
     def start_selection(self) -> None:
-        """Note that the queries are planned and the selection begins."""
+        """Note that the queries have been planned and the selection begins."""
         self._is_query, self._position = False, self._read_stream_position()
 
     def finish(self) -> DrawLog:
-        """Return the log of the round."""
+        """Return the log of the draws of the round."""
         self.start_draw()
         return DrawLog(tuple(self._draws), self._has_other_randomness, self._logged_ids)
 
@@ -122,7 +126,7 @@ class LoggedGenerator(np.random.Generator):
         self._has_other_randomness |= not self._is_query and self._read_stream_position() != self._position
 
     def end_draw(self, pool: Ids, weights: Values, clients: Ids) -> None:
-        """Log a draw of `clients`, in their order, from the sorted ids `pool` with these weights, [len(pool)]."""
+        """Log a draw of `clients`, in their order, from the sorted ids `pool` with `weights` [len(pool)]."""
         self._position = self._read_stream_position()
         if not len(clients):
             return
@@ -150,13 +154,13 @@ class LoggedGenerator(np.random.Generator):
             self._pools.append(pool.copy())
 
     def _read_stream_position(self) -> tuple[bytes, int, int, int]:
-        """Return the generator's position in its stream, which differs after each random number."""
+        """Return the generator's position in its stream, a tuple that differs after each random number."""
         state = self.bit_generator.state
         return state["state"]["counter"].tobytes(), state["buffer_pos"], state["has_uint32"], state["uinteger"]
 
 
 def start_draw(generator: np.random.Generator) -> LoggedGenerator | None:
-    """Return the generator if it logs, after `start_draw`; None for another one."""
+    """Return `generator` if it logs draws, after calling its `start_draw`; None for another generator."""
     if not isinstance(generator, LoggedGenerator):
         return None
     generator.start_draw()
@@ -164,7 +168,10 @@ def start_draw(generator: np.random.Generator) -> LoggedGenerator | None:
 
 
 def end_draw(draw_logger: LoggedGenerator | None, pool: Ids, weights: Values | float, clients: Ids) -> Ids:
-    """Log a draw as `LoggedGenerator.end_draw` does, unless `draw_logger` is None, and return `clients`."""
+    """Log a draw with `draw_logger` unless it is None, as `LoggedGenerator.end_draw` does, and return `clients`.
+
+    `weights` may be a number, which all clients of `pool` then have.
+    """
     if draw_logger is not None:
         draw_logger.end_draw(pool, np.broadcast_to(weights, len(pool)), clients)
     return clients

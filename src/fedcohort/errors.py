@@ -7,51 +7,51 @@ from typing import Any
 
 
 class FedcohortError(Exception):
-    """Base of all errors that end a run with a message instead of a traceback."""
+    """The base of all errors that end a run with a message instead of a traceback."""
 
 
 class OptionError(FedcohortError, ValueError):
-    """An option has a value outside its range."""
+    """An error for an option whose value is outside its range."""
 
 
 class IncompatibleConfig(FedcohortError):
-    """Options that are each valid, but can't be combined."""
+    """An error for options that are each valid, but can't be combined."""
 
 
 class DataError(FedcohortError):
-    """A dataset is missing, malformed or too small for the options."""
+    """An error for a dataset that is missing, malformed or too small for the options."""
 
 
 class UndeclaredSignal(FedcohortError):
-    """A selector or aggregator read a signal that it does not declare in `needs`."""
+    """An error for a selector or aggregator that reads a signal which it does not declare in `needs`."""
 
 
 class CheckpointError(FedcohortError):
-    """A checkpoint can't be used: it is truncated, or of another config or a newer version."""
+    """An error for a checkpoint that can't be used: it is truncated, or of another config or a newer version."""
 
 
 class DamagedCheckpoint(CheckpointError):
-    """A checkpoint, or the file of the clients' stored vectors, differs from what was written."""
+    """An error for a checkpoint, or a file of stored client vectors, that differs from what was written."""
 
 
 class DamagedFile(CheckpointError):
-    """A file of a run or of a study differs from what was written. The message names it and says what to do."""
+    """An error for a file of a run or study that differs from what was written; the message says what to do."""
 
 
 class DiskError(FedcohortError):
-    """The disk is full, or a file of a run can't be written for another reason."""
+    """An error for a full disk, or a file of a run that can't be written for another reason."""
 
 
 class TrackingError(FedcohortError):
-    """The tracking server can't be used as configured."""
+    """An error for a tracking server that can't be used as configured."""
 
 
 class ComponentError(FedcohortError):
-    """A component raised an exception, or returned a value that its contract does not allow."""
+    """An error for a component that raised an exception, or returned a value that its contract does not allow."""
 
 
 def renamed_attribute(old_name: str, new_name: str) -> property:
-    """Return a property that raises `ComponentError` with the new name of an attribute, for one release."""
+    """Return a property for `old_name` that raises `ComponentError` with `new_name`, for one release."""
 
     def raise_error(_: object) -> None:
         raise ComponentError(f"{old_name} is called {new_name} now")
@@ -76,11 +76,17 @@ def renamed_names(module_name: str, new_names: Mapping[str, str]) -> Callable[[s
 
 
 class ClientError(FedcohortError):
-    """A client's local training failed. The message names client, round and stage (engine=debug)."""
+    """An error for a failed local training; the message names client, round and stage (engine=debug)."""
 
 
 class LibraryMismatch(FedcohortError):
-    """A library lacks a private function, or has changed a message, on which a `compat.py` of this package relies.
+    """An error for a library without a private function or message on which a `compat.py` of this package relies.
+
+    Attributes:
+        library: name of the installed package.
+        missing_part: the function or message that is missing, for the message.
+        purpose: what this package does with that function, a verb phrase for the message.
+        known_version: last version of the library that is known to have the function.
 
     Args:
         library: its name as an installed package.
@@ -98,7 +104,9 @@ class LibraryMismatch(FedcohortError):
 
 
 def describe_unexpected_error(error: BaseException) -> str:
-    """Return the type of an unexpected error, its message, and file and line of the innermost frame.
+    """Return the type and message of `error`, and file and line of its innermost frame.
+
+    Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
 
     Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
     """

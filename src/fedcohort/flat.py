@@ -16,13 +16,13 @@ from torch import Tensor, nn
 
 @dataclass(frozen=True)
 class Block:
-    """The position of one tensor of the network in a flat vector.
+    """The position of one tensor of a network in a flat vector.
 
     Attributes:
         name: name of the tensor in the network.
         shape: shape of the tensor.
-        offset: position of its first number in the vector.
-        channels_last: whether the channel varies fastest in memory.
+        offset: position of the tensor's first number in the vector.
+        channels_last: whether the channel varies fastest in the vector, as in torch's channels_last format.
     """
 
     name: str
@@ -35,7 +35,7 @@ class Block:
         return int(torch.Size(self.shape).numel())
 
     def view_of(self, vector: Tensor) -> Tensor:
-        """Return the tensor as a view of `vector`, in the network's shape for either memory layout."""
+        """Return the tensor as a view of `vector`, [numbers of the network], in the tensor's shape."""
         flat_values = vector[self.offset : self.offset + self.size]
         if not self.channels_last:
             return flat_values.view(self.shape)
@@ -45,12 +45,12 @@ class Block:
 
 @dataclass(frozen=True)
 class Layout:
-    """The position of each tensor of a network in flat vectors.
+    """The positions of all tensors of a network in three flat vectors.
 
     Attributes:
-        parameters: trainable parameters, in the vector `w`.
-        buffers: float buffers and frozen parameters.
-        counters: integer buffers.
+        parameters: trainable parameters, in the vector `w` of a `FlatModel`.
+        buffers: float buffers and frozen parameters, in its vector `buffers`.
+        counters: integer buffers, in its vector `counters`.
     """
 
     parameters: tuple[Block, ...]
@@ -59,7 +59,7 @@ class Layout:
 
     @classmethod
     def from_network(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
-        """Return the layout of a network's tensors."""
+        """Return the layout of the tensors of `network`; `channels_last` stores 4-d tensors with the channel last."""
         parameters, buffers = list(network.named_parameters()), list(network.named_buffers())
         frozen_parameters = [(name, p) for name, p in parameters if not p.requires_grad]
         float_buffers = [(name, b) for name, b in buffers if b.is_floating_point()]
@@ -78,7 +78,7 @@ class Layout:
         return sum(block.size for block in self.buffers)
 
     def batch_norm(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
-        """Return the positions in `buffers` of the running means and, aligned with them, of the running variances."""
+        """Return the positions in `buffers` of all running means and, aligned with them, of the variances, [s] each."""
         blocks_by_name = {block.name: block for block in self.buffers}
         mean_positions: list[int] = []
         variance_positions: list[int] = []
@@ -99,9 +99,15 @@ def _assign_offsets(named_tensors: list[tuple[str, Tensor]], channels_last: bool
 
 
 class FlatModel:
-    """A network whose tensors are views into the vectors `w`, `buffers` and `counters`; `g` holds the gradients.
+    """A network whose tensors are views into flat vectors.
 
     Create it once the network is on its device. Loading a state_dict into the network writes through the views.
+
+    Attributes:
+        w: trainable parameters, [P].
+        g: gradients of `w`, [P].
+        buffers: float buffers and frozen parameters, [B].
+        counters: integer buffers, int64 [I].
     """
 
     w: Float[Tensor, "p"]
@@ -144,44 +150,44 @@ class FlatModel:
                 module._buffers[buffer_name] = view
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return the network's output in float32; with `bf16`, matrix products and convolutions are in bfloat16."""
+        """Return the network's float32 output for inputs x, [b, ...]; with `bf16`, products are in bfloat16."""
         with torch.autocast(x.device.type, torch.bfloat16) if self.bf16 else nullcontext():
             network_output: Tensor = self.network(x)
         return network_output.float() if self.bf16 else network_output
 
     def copy_from(self, source_model: "FlatModel") -> None:
-        """Copy the parameters and buffers of another model of the same network into this model."""
+        """Copy parameters and buffers of `source_model`, a model of the same network, into this model."""
         self.w.copy_(source_model.w)
         self.buffers.copy_(source_model.buffers)
         self.counters.copy_(source_model.counters)
 
 
 def _applies_dropout(module: nn.Module) -> bool:
-    """Return whether a module of torch applies dropout, as a layer or between the layers inside it."""
+    """Return whether `module`, of torch, applies dropout, as a layer or between the layers inside it."""
     has_inner_dropout = isinstance(module, nn.RNNBase | nn.MultiheadAttention) and module.dropout > 0
     return has_inner_dropout or isinstance(module, nn.modules.dropout._DropoutNd)
 
 
 def list_batch_norms(network: nn.Module) -> list[nn.modules.batchnorm._BatchNorm]:
-    """Return the batch norm layers of a network."""
+    """Return the batch norm layers of `network`."""
     return [m for m in network.modules() if isinstance(m, nn.modules.batchnorm._BatchNorm)]
 
 
 def has_batch_norm(network: nn.Module) -> bool:
-    """Return whether a network has batch norm, so that the output for a sample depends on the batch that it is in."""
+    """Return whether `network` has batch norm, so that its output for a sample depends on the sample's batch."""
     return bool(list_batch_norms(network))
 
 
 def has_batch_statistics(network: nn.Module) -> bool:
-    """Return whether a network has running batch statistics among its buffers."""
+    """Return whether `network` has running batch statistics among its buffers."""
     return any(batch_norm.running_mean is not None for batch_norm in list_batch_norms(network))
 
 
 @torch.no_grad()
 def can_norm_one_sample(network: nn.Module, x: Tensor) -> bool:
-    """Return whether the batch norms of a network can train on the single sample x, [1, ...].
+    """Return whether the batch norms of `network` can train on the single sample x, [1, ...].
 
-    They need at least two values per channel.
+    Batch norm needs at least two values per channel.
     """
     if not list_batch_norms(network):
         return True
@@ -196,5 +202,5 @@ def can_norm_one_sample(network: nn.Module, x: Tensor) -> bool:
 
 
 def has_recurrence(network: nn.Module) -> bool:
-    """Return whether a network has recurrent layers, which are one operation for all steps of a sequence."""
+    """Return whether `network` has recurrent layers, which are one operation for all steps of a sequence."""
     return any(isinstance(m, nn.RNNBase) for m in network.modules())

@@ -23,13 +23,13 @@ NamedVectors = Mapping[str, Tensor]  # vectors by name
 
 @dataclass(frozen=True)
 class ClientContext:
-    """The client and the round for which a hook works.
+    """The client and the round in which a hook works.
 
     Attributes:
         round: number of the round, from 0.
         client: id of the client.
-        layout: places of the network's tensors in the flat vectors.
-        rng: returns the generator of (seed, purpose, round, client) for a purpose.
+        layout: positions of the network's tensors in the flat vectors.
+        rng: function that returns the random generator of this client and round for a purpose, a text.
         samples: number of training samples of the client.
     """
 
@@ -42,11 +42,11 @@ class ClientContext:
 
 @dataclass(frozen=True)
 class HookResult:
-    """The vectors of a hook after local training.
+    """The vectors that a hook returns after local training.
 
     Attributes:
-        uploads: vectors that the client sends in addition to its update, by name.
-        stored: vectors that the client keeps once the server has acknowledged the update, by name.
+        uploads: vectors that the client sends in addition to its update, by name, [P] each.
+        stored: vectors that the client keeps once the server has acknowledged the update, by name, [P] each.
     """
 
     uploads: Mapping[str, Tensor] = field(default_factory=dict)
@@ -54,34 +54,36 @@ class HookResult:
 
 
 class Correction(Protocol):
-    """A change of each gradient in the local training of one client, by a hook.
+    """A change of each gradient in the local training of one client, by a hook; P is the number of parameters.
 
     A class may have a static method `stack`, which saves time if many clients are trained at once. It takes a list of
-    corrections, one for each client, and returns one correction. Its `correct` changes the gradients [k, P] of the
-    first k clients at the models [k, P], with the same effect as `correct` of each. Each still has to `finish`.
+    corrections, one for each client, and returns one correction. The method `correct` of this correction changes the
+    gradients [k, P] of the first k clients at the models [k, P], with the same effect as `correct` of each. Each single
+    correction still has to `finish`.
     """
 
     def correct(self, g: Vector, y: Vector) -> None:
-        """Change the gradient g at the local model y in place, before the optimizer uses it; both are [P]."""
+        """Change the gradient g [P] at the local model y [P] in place, before the optimizer uses it."""
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
-        """Return the vectors to upload and to store.
+        """Return the vectors to upload and to store, after the last step of the client.
 
         Args:
             y: the local model after the last step, [P].
-            steps: number of steps done.
+            steps: number of optimizer steps done.
             lr: local learning rate of the round.
         """
         return HookResult()
 
 
 class ClientHook(Protocol):
-    """The part of a method that runs at the clients. A subclass declares the fields that it uses.
+    """The part of a method that runs at the clients. A subclass declares the vectors that it uses.
 
     Attributes:
-        downloads: names of the vectors that clients receive in addition to the model; one number per parameter, [P].
+        downloads: names of the vectors that clients receive in addition to the model, one number per parameter, [P]
+            each.
         uploads: names of the vectors that clients send in addition to the update, [P] each.
-        remembers: names of the vectors that clients store between rounds.
+        remembers: names of the vectors that clients store between rounds, [P] each.
     """
 
     @property
@@ -97,53 +99,53 @@ class ClientHook(Protocol):
         return ()
 
     def begin(self, w: Vector, broadcast: NamedVectors, stored: NamedVectors, ctx: ClientContext) -> Correction:
-        """Begin one client's local training.
+        """Return the correction of the gradients in one client's local training, before its first step.
 
         Args:
             w: the broadcast model, [P].
-            broadcast: the vectors of `downloads` that the server sent with the model, by name.
-            stored: the vectors that this client has stored, by name; empty at first.
+            broadcast: vectors of `downloads` that the server sent with the model, by name, [P] each.
+            stored: vectors that this client has stored, by name; empty at first.
             ctx: the client and the round.
         """
 
 
 class StepView(Protocol):
-    """A mini-batch before its step, at the local model y.
+    """A mini-batch of b samples before its optimizer step, at the local model y with P parameters.
 
     Derivatives are computed in eval mode and without bfloat16, so that they change no statistics and draw no dropout.
     """
 
     @property
     def positions(self) -> Int64[Tensor, "b"]:
-        """The positions of the mini-batch's samples in the client's training set."""
+        """Positions of the mini-batch's samples in the client's training set, int64 [b]."""
 
     def validation_gradient(self) -> Vector:
         """Return the gradient of the mean cross-entropy of the client's next validation mini-batch, [P]."""
 
     def derivative_along(self, u: Vector) -> Float[Tensor, "b"]:
-        """Return the derivative of each sample's objective l_j along u, <grad l_j(y), u>, [b]."""
+        """Return the derivative of each sample's objective along u [P], <grad l_j(y), u> for sample j, [b]."""
 
     def hessian_product(self, u: Vector, weights: Float[Tensor, "b"]) -> Vector:
-        """Return H u, [P], with H the Hessian of the mini-batch's objective under `weights`."""
+        """Return H u, [P], with H the Hessian of the samples' objectives weighted by `weights` [b], and u [P]."""
 
 
 @runtime_checkable
 class Weighing(Correction, Protocol):
-    """A correction that also weighs the samples of each mini-batch, in the local training of one client."""
+    """A correction that also weights the samples of each mini-batch, in the local training of one client."""
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
-        """Return the factors by which the samples' objectives enter the mean that the step minimises, [b]."""
+        """Return the weights of the objectives of the samples of `step` in the mean that the step minimises, [b]."""
 
 
 @runtime_checkable
 class Weigher(ClientHook, Protocol):
-    """A hook that weighs samples. A run has at most one.
+    """A hook that weights samples. A run has at most one.
 
     Attributes:
         per_sample: names in `remembers` whose vector has one float per training sample of the client instead of one per
             parameter.
         averaged: names in `uploads` whose vectors the server averages, weighted as the updates are, instead of summing.
-        passes: cost of weighing, in forward passes per sample and step.
+        passes: cost of the weights, in forward passes per sample and step.
     """
 
     @property
@@ -159,12 +161,12 @@ class Weigher(ClientHook, Protocol):
 
 
 def find_weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
-    """Return the hook that weighs samples, or None."""
+    """Return the hook that weights samples out of the run's `hooks`; None if there is none."""
     return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
 
 
 def list_averaged_uploads(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
-    """Return the names of the uploads that the server averages instead of summing them."""
+    """Return the names of the uploads of `hooks` that the server averages instead of summing them."""
     hook = find_weigher(hooks)
     return () if hook is None else hook.averaged
 
@@ -173,8 +175,8 @@ def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: i
     """Return the number of floats that a client stores under each name of `remembers`.
 
     Args:
-        hooks: hooks of the run.
-        n_params: number of trainable parameters, P.
+        hooks: all hooks of the run.
+        n_params: number of trainable parameters.
         n_samples: number of training samples of the largest client.
     """
     floats_by_name: dict[str, int] = {}
@@ -187,7 +189,7 @@ def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 def begin_all(
     hooks: Sequence[ClientHook], w: Vector, broadcast: NamedVectors, stored: NamedVectors, ctx: ClientContext
 ) -> list[Correction]:
-    """Prepare all hooks for the local training of one client; return each hook's correction of the gradient.
+    """Return each hook's correction for one client's local training, from the arguments of `ClientHook.begin`.
 
     The arguments are those of `ClientHook.begin`.
 
@@ -206,7 +208,9 @@ def begin_all(
 def finish_all(
     hooks: Sequence[ClientHook], corrections: Sequence[Correction], y: Vector, steps: int, lr: float
 ) -> list[HookResult]:
-    """Return the vectors of each hook after the last step. The arguments are those of `Correction.finish`.
+    """Return the vectors of each hook after a client's last step.
+
+    `corrections` are those of `hooks`, in their order. The other arguments are those of `Correction.finish`.
 
     Raises:
         ComponentError: if the vectors are not those that the hook declares.

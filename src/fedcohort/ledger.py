@@ -16,16 +16,16 @@ COST_METRICS = (  # of the fields of `Charge`, in their order
 
 @dataclass(frozen=True)
 class Charge:
-    """The cost of a round, or of several.
+    """The cost of a round, or the sum over several rounds.
 
     Attributes:
-        down_bytes, up_bytes: all bytes from and to the server.
-        probe_bytes: those of them that probes cause.
-        client_flops: sum over all clients.
-        server_flops: of the networks that an aggregator trains or evaluates (`agg.base.ServerModels`), and of the
-            evaluations of combined updates that a selector reads (`signal/server_loss.py`,
-            `signal/server_accuracy.py`). Evaluations for metrics and the other computations of a selector are not
-            included.
+        down_bytes, up_bytes: bytes that the server sends, and bytes that it receives.
+        probe_bytes: number of these bytes that queries cause.
+        client_flops: floating-point operations of all clients.
+        server_flops: floating-point operations of the networks that an aggregator trains or evaluates
+            (`agg.base.ServerModels`), and of the evaluations of combined updates that a selector reads
+            (`signal/server_loss.py`, `signal/server_accuracy.py`). Evaluations for metrics and the other computations
+            of a selector are not included.
         virtual_s: seconds of the simulated clock. The server's work takes no simulated time.
     """
 
@@ -40,5 +40,5 @@ class Charge:
         return Charge(*map(operator.add, vars(self).values(), vars(charge).values()))
 
     def metrics(self) -> dict[str, float]:
-        """Return the bytes, FLOPs and virtual seconds by metric name."""
+        """Return bytes, FLOPs and virtual seconds by the name of their metric."""
         return dict(zip(COST_METRICS, vars(self).values(), strict=True))

@@ -14,7 +14,7 @@ from fedcohort.errors import OptionError
 
 
 def range_error(option: str, allowed_text: str, value: object) -> OptionError:
-    """Return the error for an option's value; allowed_text: what the value must be, such as "a number in (0, 1]"."""
+    """Return the error that `option` must be `allowed_text`, such as "a number in (0, 1]", and got `value`."""
     return OptionError(f"{option} must be {allowed_text}, got {value!r}")
 
 
@@ -22,9 +22,9 @@ def find_closest(typed_name: object, valid_names: Iterable[str], min_similarity:
     """Return the name of which `typed_name` is probably a misspelling; None if no name is similar.
 
     Args:
-        typed_name: the text that was typed.
+        typed_name: the name that the user typed.
         valid_names: the valid names.
-        min_similarity: least similarity, in [0, 1] (`difflib`).
+        min_similarity: least similarity of both names, in [0, 1] (ratio of `difflib`).
     """
     names_by_lower_case = {name.casefold(): name for name in sorted(valid_names)}  # FLASH is flash
     similar_names = difflib.get_close_matches(str(typed_name).casefold(), list(names_by_lower_case), 1, min_similarity)
@@ -32,26 +32,29 @@ def find_closest(typed_name: object, valid_names: Iterable[str], min_similarity:
 
 
 def did_you_mean(typed_name: object, valid_names: Iterable[str], min_similarity: float = 0.6) -> str:
-    """Return the end of a message, "; did you mean NAME?", or an empty text if no name is similar (`find_closest`)."""
+    """Return "; did you mean NAME?", or "" if no name is similar; the arguments are those of `find_closest`."""
     similar_name = find_closest(typed_name, valid_names, min_similarity)
     return f"; did you mean {similar_name}?" if similar_name else ""
 
 
 def unknown_choice_error(option: str, typed_choice: object, valid_choices: Sequence[str]) -> OptionError:
-    """Return the error for a choice that does not exist; the message begins with the most similar existing choice."""
+    """Return the error that `option` has no choice `typed_choice`; the message names the most similar valid choice.
+
+    `valid_choices` are all choices of the option.
+    """
     similar_choice = None if typed_choice == "null" else find_closest(typed_choice, valid_choices)
     similar_name_hint = f"did you mean {option}={similar_choice}? " if similar_choice else ""
     return OptionError(f"{similar_name_hint}{range_error(option, 'one of ' + ', '.join(valid_choices), typed_choice)}")
 
 
 def interval_bounds(interval: str) -> tuple[float, float]:
-    """Return the lower and the upper bound of an interval that is written like "(0, 1]"."""
+    """Return the lower and the upper bound of `interval`, which is written like "(0, 1]"."""
     lower_bound, upper_bound = (float(bound_text) for bound_text in interval[1:-1].split(","))
     return lower_bound, upper_bound
 
 
 def _is_number(value: object, interval: str, number_types: type | UnionType) -> bool:
-    """Return whether `value` is of one of these types, finite as a float, and inside the interval."""
+    """Return whether `value` is of one of `number_types`, finite as a float, and inside `interval`."""
     number: Any = value
     if not isinstance(value, number_types) or isinstance(value, bool) or abs(number) > sys.float_info.max:
         return False
@@ -66,19 +69,22 @@ def _is_list(value: object) -> TypeGuard[Sequence[Any]]:
 
 
 def number(option: str, value: object, interval: str, *, allow_null: bool = False) -> None:
-    """Check that `value` is a finite number inside `interval`, written like "(0, 1]" or "[0, inf)"."""
+    """Raise `OptionError` for `option` unless `value` is a finite number inside `interval`, such as "(0, 1]".
+
+    None is valid with `allow_null`.
+    """
     if not (value is None and allow_null) and not _is_number(value, interval, int | float):
         raise range_error(option, f"a number in {interval}" + (" or null" if allow_null else ""), value)
 
 
 def integer(option: str, value: object, interval: str, *, allow_null: bool = False) -> None:
-    """Check that `value` is an integer inside `interval`."""
+    """Raise `OptionError` for `option` unless `value` is an integer inside `interval`, or None with `allow_null`."""
     if not (value is None and allow_null) and not _is_number(value, interval, int):
         raise range_error(option, f"an integer in {interval}" + (" or null" if allow_null else ""), value)
 
 
 def parse_number(option: str, typed_text: str, interval: str) -> float:
-    """Return the number that the user typed. Raises `OptionError` if it is no number or outside of `interval`."""
+    """Return the number in `typed_text`; raise `OptionError` for `option` if it is none, or outside `interval`."""
     try:
         value = float(typed_text)
     except ValueError:
@@ -88,7 +94,7 @@ def parse_number(option: str, typed_text: str, interval: str) -> float:
 
 
 def choice(option: str, value: object, *valid_choices: str) -> None:
-    """Check that `value` is one of `valid_choices`."""
+    """Raise `OptionError` for `option` unless `value` is one of `valid_choices`."""
     if not isinstance(value, str) or value not in valid_choices:
         # above the similarity of bfloat16 and float32
         similar_name_hint = did_you_mean(value, valid_choices, min_similarity=0.7)
@@ -96,7 +102,7 @@ def choice(option: str, value: object, *valid_choices: str) -> None:
 
 
 def check_distinct_columns(columns: Mapping[str, str | None]) -> None:
-    """Check that no two options name the same column; an option that is None names no column."""
+    """Raise `OptionError` if two options of `columns` (column by option, None for no column) name the same column."""
     option_by_column: dict[str, str] = {}
     for option, column in columns.items():
         if column is not None and column in option_by_column:
@@ -106,13 +112,13 @@ def check_distinct_columns(columns: Mapping[str, str | None]) -> None:
 
 
 def flag(option: str, value: object) -> None:
-    """Check that `value` is true or false."""
+    """Raise `OptionError` for `option` unless `value` is true or false."""
     if not isinstance(value, bool):
         raise range_error(option, "true or false", value)
 
 
 def text(option: str, value: object, *, allow_null: bool = False) -> None:
-    """Check that `value` is a non-empty text."""
+    """Raise `OptionError` for `option` unless `value` is a non-empty text, or None with `allow_null`."""
     if value is None and allow_null:
         return
     if not isinstance(value, str) or not value.strip():
@@ -125,7 +131,7 @@ def is_identifier(value: object) -> bool:
 
 
 def identifier(option: str, value: object) -> None:
-    """Check that `value` can be a name: ASCII letters, digits and underscores, without a digit in front."""
+    """Raise `OptionError` for `option` unless `value` is a name of ASCII letters, digits and underscores."""
     if not is_identifier(value):
         valid_name = re.sub("[^A-Za-z0-9]+", "_", str(value)).strip("_") or "name"
         valid_name = f"x{valid_name}" if valid_name[0].isdigit() else valid_name
@@ -134,25 +140,25 @@ def identifier(option: str, value: object) -> None:
 
 
 def texts(option: str, value: object) -> None:
-    """Check that `value` is a list of texts; it may be empty."""
+    """Raise `OptionError` for `option` unless `value` is a list of texts; it may be empty."""
     if not _is_list(value) or not all(isinstance(item, str) for item in value):
         raise range_error(option, "a list of texts, as [id,age]", value)
 
 
 def integers(option: str, value: object, interval: str) -> None:
-    """Check that `value` is a list of integers inside `interval`; it may be empty."""
+    """Raise `OptionError` for `option` unless `value` is a list, maybe empty, of integers inside `interval`."""
     if not _is_list(value) or not all(_is_number(item, interval, int) for item in value):
         raise range_error(option, f"a list of integers in {interval}", value)
 
 
 def numbers(option: str, value: object, interval: str) -> None:
-    """Check that `value` is a list of numbers inside `interval`; it may be empty."""
+    """Raise `OptionError` for `option` unless `value` is a list, maybe empty, of numbers inside `interval`."""
     if not _is_list(value) or not all(_is_number(item, interval, int | float) for item in value):
         raise range_error(option, f"a list of numbers in {interval}", value)
 
 
 def words(option: str, value: object, *allowed_texts: str) -> None:
-    """Raise `OptionError` unless `value` is a list of one or more of `allowed_texts` without repetition."""
+    """Raise `OptionError` for `option` unless `value` is a list of one or more different `allowed_texts`."""
     list_items = value if _is_list(value) else ()
     if (
         not list_items

@@ -15,22 +15,22 @@ def _is_distributed() -> bool:
 
 
 def rank_of_process() -> int:
-    """Return the rank of this process among the processes of the run, from 0."""
+    """Return the rank (number from 0) of this process among the processes of a distributed run."""
     return dist.get_rank() if _is_distributed() else 0
 
 
 def count_processes() -> int:
-    """Return the number of processes of the run."""
+    """Return the number of processes of the run; 1 if it is not distributed."""
     return dist.get_world_size() if _is_distributed() else 1
 
 
 def reduce_sum(tensor: Tensor) -> Tensor:
-    """Sum a tensor over all processes of the run, in place, and return it."""
+    """Sum `tensor` elementwise over all processes of the run, in place, and return it."""
     return _reduce_tensor(tensor, dist.ReduceOp.SUM)
 
 
 def reduce_max(tensor: Tensor) -> Tensor:
-    """Take the elementwise maximum of a tensor over ranks, in place, and return it."""
+    """Take the elementwise maximum of `tensor` over all processes of the run, in place, and return it."""
     return _reduce_tensor(tensor, dist.ReduceOp.MAX)
 
 
@@ -45,12 +45,19 @@ def _reduce_tensor(tensor: Tensor, reduce_operation: "dist.ReduceOp.RedOpType") 
 
 
 def order_for_training(client_ids: Ids, client_costs: Values) -> list[int]:
-    """Return the positions of clients by descending cost, then id: the order in which they are trained and summed."""
+    """Return the positions of clients in the order of training: by descending cost, then by id.
+
+    `client_ids` and `client_costs`, the expected cost of training in any unit, have an entry for each client, [n].
+    """
     return [int(client_position) for client_position in np.lexsort((client_ids, -client_costs))]
 
 
 def positions_of_rank(rank: int, n_ranks: int, client_ids: Ids, client_costs: Values) -> Sequence[int]:
-    """Return the positions of the clients that `rank` trains: largest first, each to the least loaded rank."""
+    """Return the positions of the clients that process `rank` of `n_ranks` trains.
+
+    Clients go to the least loaded process, the most expensive first. `client_ids` and `client_costs`, the expected cost
+    of training in any unit, have an entry for each client, [n].
+    """
     if n_ranks == 1:
         return order_for_training(client_ids, client_costs)
     load_and_rank_heap = [(0.0, candidate_rank) for candidate_rank in range(n_ranks)]

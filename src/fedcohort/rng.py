@@ -20,7 +20,10 @@ NO_CLIENT = -1  # the client of a draw of the server or for all clients
 
 
 def philox_key(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> int:
-    """Return a 128-bit key for (seed, purpose, round, client); equal on every machine and version of Python."""
+    """Return a 128-bit key that depends on the four arguments only, equal on every machine and version of Python.
+
+    `purpose` is a text that names the use of the random numbers.
+    """
     return int.from_bytes(_digest_key_parts(seed, purpose, round, client), "little")
 
 
@@ -29,12 +32,12 @@ def _digest_key_parts(seed: int, purpose: str, round: int, client: int) -> bytes
 
 
 def new_generator(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
-    """Return a new random generator, which depends on (seed, purpose, round, client) only."""
+    """Return a new random generator whose stream depends on the four arguments only (`philox_key`)."""
     return np.random.Generator(np.random.Philox(key=philox_key(seed, purpose, round, client)))
 
 
 class RekeyedGenerator:
-    """A generator that is reused for many keys: the same draws as `new_generator`, at an tenth of the cost."""
+    """A random generator that is reused for many keys: the draws of `new_generator`, at a tenth of the cost."""
 
     def __init__(self) -> None:
         self._bits = np.random.Philox(key=0)
@@ -45,7 +48,10 @@ class RekeyedGenerator:
         self._fresh["state"]["counter"] = self._fresh["state"]["counter"].tolist()
 
     def rekey(self, seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> np.random.Generator:
-        """Set the one generator to the start of this key's stream, and return it; each call returns the same object."""
+        """Return the one generator, at the start of the stream of `new_generator` with the same four arguments.
+
+        `purpose` names the use of the numbers. Each call returns the same object, so that earlier streams end.
+        """
         self._fresh["state"]["key"] = struct.unpack("<2Q", _digest_key_parts(seed, purpose, round, client))
         self._bits.state = self._fresh
         return self._rng
@@ -53,9 +59,10 @@ class RekeyedGenerator:
 
 @contextmanager
 def seeded_torch(seed: int, purpose: str, round: int = NO_ROUND, client: int = NO_CLIENT) -> Iterator[None]:
-    """Set torch's default generators (CPU, and the GPU in use) to a key inside the context, and restore them after it.
+    """Seed torch's default generators (CPU, and the GPU in use) inside the context, and restore them after it.
 
-    For code that draws from no other generator: `reset_parameters` of torch.nn and dropout.
+    The arguments give the seed as in `philox_key`. Use it for code that takes no generator: `reset_parameters` of
+    torch.nn and dropout.
     """
     import torch  # noqa: PLC0415 - torch is imported once the options are checked
 
@@ -68,16 +75,24 @@ def seeded_torch(seed: int, purpose: str, round: int = NO_ROUND, client: int = N
 
 @lru_cache(maxsize=4)  # a step of deadline=buffered reads the same vectors at each arrival
 def _draw_vector(method_name: str, seed: int, purpose: str, round: int, n_clients: int) -> Float64[np.ndarray, "_k"]:
-    """Return one draw for every client, [n_clients]; method_name: name of a method of the generator."""
+    """Return one draw for every client, [n_clients], by the method `method_name` of a generator.
+
+    The generator is that of `seed`, `purpose` and `round` (`new_generator`).
+    """
     draw_vector: Float64[np.ndarray, _k] = getattr(new_generator(seed, purpose, round), method_name)(n_clients)
     return draw_vector
 
 
 @dataclass(frozen=True)
 class Draws:
-    """The random numbers of a population: one vector per draw, indexed by client id.
+    """The random numbers of a population in a round: a vector per draw, indexed by client id.
 
     The numbers of a client do not depend on the other clients that take part.
+
+    Attributes:
+        seed: seed of the run.
+        n_clients: number of clients of the population.
+        round: number of the round, from 0; `NO_ROUND` for draws that are made once per run.
     """
 
     seed: int
@@ -85,19 +100,19 @@ class Draws:
     round: int = NO_ROUND
 
     def generator(self, purpose: str, client: int = NO_CLIENT) -> np.random.Generator:
-        """Return a new random generator for this purpose in this round, for one client or for all."""
+        """Return a new random generator for `purpose` in this round, for one client (its id) or for all."""
         return new_generator(self.seed, purpose, self.round, client)
 
     def uniform(self, purpose: str) -> Float64[np.ndarray, "clients"]:
-        """Return one draw from U[0, 1) for every client, [n_clients]."""
+        """Return one draw from U[0, 1) for every client, keyed by the text `purpose`, [n_clients]."""
         return _draw_vector("random", self.seed, purpose, self.round, self.n_clients).copy()
 
     def exponential(self, purpose: str) -> Float64[np.ndarray, "clients"]:
-        """Return one draw from Exp(1) for every client, [n_clients]."""
+        """Return one draw from Exp(1) for every client, keyed by the text `purpose`, [n_clients]."""
         return _draw_vector("standard_exponential", self.seed, purpose, self.round, self.n_clients).copy()
 
     def draws_of_run(self) -> "Draws":
-        """Return the draws that this population makes once per run, so that they are equal in all rounds."""
+        """Return the draws that are made once per run, so that they are equal in all rounds."""
         return Draws(self.seed, self.n_clients)
 
     once = draws_of_run  # the old name, for one release

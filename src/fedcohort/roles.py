@@ -11,7 +11,7 @@ from typing import Any
 
 
 class OptionEffect(enum.Enum):
-    """Whether another value of an option changes no result of a run, only its last bits, or its results."""
+    """What another value of an option changes: no result of a run, only the last bits of results, or results."""
 
     NO_EFFECT = "nothing"
     LAST_BITS = "last bits"  # sums in another order: results to rounding, until a choice flips
@@ -29,7 +29,7 @@ class RunIdentity(enum.Enum):
 
 @dataclass(frozen=True)
 class OptionRole:
-    """The role of an option in a run.
+    """The role of an option in a run: the effect of another value, and whether it identifies the run.
 
     Attributes:
         effect: what another value changes.
@@ -93,18 +93,21 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
 
 
 def roles_of_option(option: str) -> list[str]:
-    """Return the rows of `ROLE_BY_OPTION` that name a dotted option or its node; [] for an option of a component."""
+    """Return the keys of `ROLE_BY_OPTION` that are the dotted `option` or a node above it; [] without a key."""
     return [name for name in ROLE_BY_OPTION if option == name or option.startswith(f"{name}.")]
 
 
 @cache
 def role_of(option: str) -> OptionRole:
-    """Return what another value of an option changes, and whether the run then stays the same run."""
+    """Return what another value of `option` (dotted) changes, and whether the run then stays the same run."""
     return next((ROLE_BY_OPTION[name] for name in roles_of_option(option)), COMPONENT_OPTION_ROLE)
 
 
 def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the dotted name and the value of every option; an empty node is a value."""
+    """Yield the dotted name and the value of every option in `config`; an empty node counts as a value.
+
+    `name_prefix`, which ends with a dot unless empty, precedes all names.
+    """
     for key, value in config.items():
         if isinstance(value, Mapping) and value:
             yield from flatten_config(value, f"{name_prefix}{key}.")
@@ -113,16 +116,16 @@ def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator
 
 
 def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> dict[str, Any]:
-    """Return the values of the options that have one of these identities, by dotted name."""
+    """Return the values of the options in `config` that have one of `run_identities`, by dotted name.
+
+    Options that were added later are left out at the value that keeps the earlier behaviour.
+    """
     options = {name: value for name, value in flatten_config(config) if role_of(name).identity in run_identities}
     return {name: value for name, value in options.items() if not _has_earlier_behaviour(name, value)}
 
 
 def _has_earlier_behaviour(option: str, value: object) -> bool:
-    """Return whether the option was added later, and has its neutral value.
-
-    The choice of a group is read from `_target_`: the module of a component is called after the choice.
-    """
+    """Return whether `option` was added in a later version, and `value` keeps the behaviour of earlier ones."""
     if option in NEUTRAL_VALUE_BY_LATER_OPTION:
         return value == NEUTRAL_VALUE_BY_LATER_OPTION[option]
     group, _, option_in_group = option.partition(".")

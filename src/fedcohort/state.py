@@ -19,7 +19,11 @@ StateValue = Any  # a State, or a value in it
 
 
 def pack_state(value: object) -> PlainData:
-    """Return a value as tensors, numbers, strings, lists and dictionaries with string keys, for a checkpoint."""
+    """Return `value` as tensors, numbers, texts, lists and dictionaries with text keys, for a checkpoint.
+
+    Raises:
+        TypeError: the value holds an object of another type.
+    """
     if isinstance(value, np.generic):  # before float and str: np.float64 is a float, and torch doesn't load it
         return value.item()
     if value is None or isinstance(value, bool | int | float | str | torch.Tensor):
@@ -32,15 +36,15 @@ def pack_state(value: object) -> PlainData:
         return {type(value).__name__: [pack_state(sequence_item) for sequence_item in value]}
     if isinstance(value, dict):
         return {"dict": [[pack_state(k), pack_state(v)] for k, v in value.items()]}
-    raise TypeError(f"a State can't hold a {type(value).__name__}: {value!r:.80}")
+    raise TypeError(f"a State can't hold a {type(value).__name__}: {value!r:.80}; use arrays, numbers or texts")
 
 
 def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateValue:
-    """Return the value that `pack_state` converted to `plain_data`.
+    """Return the value from which `pack_state` made `plain_data`.
 
     Args:
         plain_data: the result of `pack_state`.
-        value_type_hint: the type of the value, from which the classes of its records are known.
+        value_type_hint: type annotation of the value, which tells the classes of its dataclasses.
 
     Raises:
         CheckpointError: if the checkpoint has other fields than the class.
@@ -65,20 +69,23 @@ def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateV
 def _unpack_record(packed_fields: dict[str, PlainData], value_type_hint: object) -> StateValue:
     record_classes = [c for c in _union_members(value_type_hint) if isinstance(c, type) and dataclasses.is_dataclass(c)]
     if not record_classes:
-        raise CheckpointError(f"a checkpoint of another version has a record for {value_type_hint}; start a new run")
+        raise CheckpointError(f"another version of fedcohort wrote a record for {value_type_hint}; start a new run")
     fields_by_class = {c: {f.name for f in dataclasses.fields(c)} for c in record_classes}
     record_class: Any = next((c for c in record_classes if fields_by_class[c] == set(packed_fields)), record_classes[0])
     if fields_by_class[record_class] != set(packed_fields):
         raise CheckpointError(
             f"{record_class.__name__} has the fields {sorted(fields_by_class[record_class])}, the checkpoint "
-            f"{sorted(packed_fields)}: another version wrote it; start a new run"
+            f"{sorted(packed_fields)}: another version of fedcohort wrote it; start a new run"
         )
     field_types = typing.get_type_hints(record_class)
     return record_class(**{name: unpack_state(value, field_types[name]) for name, value in packed_fields.items()})
 
 
 def _list_type_arguments(value_type_hint: object) -> tuple[Any, ...]:
-    """Return the type arguments of the first alternative that has any: int and ... of `tuple[int, ...] | None`."""
+    """Return the type arguments of the first alternative of `value_type_hint` that has any.
+
+    For `tuple[int, ...] | None` these are int and `...`.
+    """
     return next((arguments for hint in _union_members(value_type_hint) if (arguments := typing.get_args(hint))), ())
 
 

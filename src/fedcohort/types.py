@@ -24,7 +24,7 @@ __getattr__ = renamed_names(__name__, {"Advice": "AggregationOverride"})
 
 
 class Signals(Mapping[str, Any]):
-    """Values that clients have reported, by signal; reading one that is not in `needs` raises `UndeclaredSignal`."""
+    """Values that clients have reported, by signal. Reading a signal outside `needs` raises `UndeclaredSignal`."""
 
     def __init__(self, values_by_signal: Mapping[str, Any], declared_signals: frozenset[str], reader_name: str) -> None:
         self._values = {signal: read_only(value) for signal, value in values_by_signal.items()}
@@ -47,13 +47,13 @@ class Signals(Mapping[str, Any]):
 
 @dataclass(frozen=True)
 class Population:
-    """The information on the clients that a method may read when a run starts.
+    """The information on the clients that a component may read when a run starts.
 
     Attributes:
-        n_clients: number of clients, K.
+        n_clients: number of clients.
         n_classes: number of labels.
         cohort: number of clients to select in a round; for a deadline, the number of updates that the run asks for.
-        signals: static signals that the method declares, each float64 or int64 [K] (`n_train`: training samples).
+        signals: static signals that the component declares, by name, float64 or int64 [n_clients] each.
     """
 
     n_clients: int
@@ -69,11 +69,11 @@ class RoundContext(ReadOnly):
     Attributes:
         round: number of the round, from 0.
         cohort: number of clients to select.
-        n_clients: number of clients, K.
+        n_clients: number of clients.
         available: sorted ids of the clients that may be selected.
-        signals: as in `Population`, and the values that the server itself has measured on w_t, where declared.
-        rng: the method's generator for this round, keyed by (seed, purpose, round).
-        units: local epochs that each client trains by default (steps, as in `ClientUpdate`).
+        signals: values by signal: static ones, and those that the server has measured on the round's global model.
+        rng: the component's random generator for this round.
+        units: number of local epochs (or steps) that each client trains by default.
         backed_off: sorted ids of the clients that are ready, but failed repeatedly and may not be selected for a while.
         in_flight: sorted ids of the clients that still work on a job of an earlier round; they are not ready.
         in_flight_s: virtual seconds until each client of `in_flight` is expected to answer, [len(in_flight)].
@@ -92,19 +92,20 @@ class RoundContext(ReadOnly):
 
     @property
     def ready(self) -> Ids:
-        """Sorted ids of all clients that are ready: a selector may query each of them."""
+        """Sorted ids of all ready clients, which may be queried: the available ones and those that are backed off."""
         return np.union1d(self.available, self.backed_off) if len(self.backed_off) else self.available
 
 
 @dataclass(frozen=True)
 class Probe(ReadOnly):
-    """A query of clients about w_t. It is charged in bytes, FLOPs and virtual seconds.
+    """A query of clients about the round's global model, charged in bytes, FLOPs and virtual seconds.
 
     Attributes:
-        signal: name of a module in `fedcohort/signal/`.
+        signal: name of the signal, a module in `fedcohort/signal/`.
         clients: ids of the clients to query.
-        options: options of the signal.
-        concurrent: whether clients answer during the training of this round; otherwise before the selection.
+        options: options of the signal by name.
+        concurrent: whether clients answer during the training of this round; otherwise they answer before the
+            selection.
     """
 
     signal: str
@@ -115,24 +116,25 @@ class Probe(ReadOnly):
 
 @dataclass(frozen=True)
 class ProbeResult(ReadOnly):
-    """Values that clients report on a probe.
+    """The values with which clients answered a query.
 
     Attributes:
-        clients: sorted ids of the clients that reported; a client that could not report is absent.
-        values: float64 [len(clients)], or [len(clients), d] for rows of d numbers. A value may be NaN or infinite.
+        clients: sorted ids of the clients that answered.
+        values: answer of each of `clients`, float64 [len(clients)], or [len(clients), d] for rows of d numbers. A value
+            may be NaN or infinite.
     """
 
     clients: Ids
     values: Float64[np.ndarray, "_n *_d"]
 
     def dense(self, n_clients: int, fill_value: float = float("nan")) -> Float64[np.ndarray, "_k *_d"]:
-        """Return the values as float64 [n_clients, ...], with `fill_value` for clients that did not report."""
+        """Return the values as float64 [n_clients, ...], with `fill_value` for clients that did not answer."""
         values_by_client = np.full((n_clients, *self.values.shape[1:]), fill_value)
         values_by_client[self.clients] = self.values
         return values_by_client
 
     def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
-        """Return the answers without those of absent clients; is_absent: bool [n_clients]."""
+        """Return the answers of all clients but those that are absent, by the flags `is_absent`, bool [n_clients]."""
         if not is_absent.any():
             return self
         return ProbeResult(self.clients[~is_absent[self.clients]], self.values[~is_absent[self.clients]])
@@ -143,19 +145,19 @@ class Selection(ReadOnly):
     """The cohort that a selector chose for a round, with its scores and the work of each client.
 
     Attributes:
-        clients: sorted distinct ids of available clients. At most `cohort` of them, unless `uncapped`.
-        scores: float64 [n_clients], NaN if a client has no score.
+        clients: sorted distinct ids of available clients, at most as many as the cohort, unless `uncapped`.
+        scores: score of each client, float64 [n_clients], NaN if a client has no score; None for no scores.
         score_terms: terms of the score by name (exploit, explore, ...), each float64 [n_clients].
-        probability: float64 [n_clients] of being drawn, where the method draws.
-        uncapped: whether the cohort may be larger than `cohort` (FLASH's first round, selector=full).
+        probability: probability with which the method draws each client, float64 [n_clients]; None if it does not draw.
+        uncapped: whether more clients than the cohort may be selected (FLASH's first round, selector=full).
         plain: whether this round is a round of FedAvg whatever the run's aggregator, regulariser and server optimizer,
             at the cost of FedAvg (FedDiverse's pre-training).
-        units: int64 [n_clients], local epochs of each client (steps, as in `ClientUpdate`), at least 1. None: the
-            default number for all clients.
-        upload: float64 [n_clients] in (0, 1], the probability with which a client sends each tensor of its update; the
+        units: local epochs of each client (steps, if it trains a fixed number), at least 1, int64 [n_clients]; None for
+            the default number.
+        upload: probability with which a client sends each tensor of its update, in (0, 1], float64 [n_clients]; the
             engine draws. None: all clients send everything.
         zero_fill: whether a tensor that a client did not send counts as zero; otherwise as the mean of those sent.
-        reward: float64 [n_clients], reward of each client's last update, NaN if there is none. It is only logged.
+        reward: reward of each client's last update, float64 [n_clients], NaN if there is none; only logged.
     """
 
     clients: Ids
@@ -173,14 +175,14 @@ class Selection(ReadOnly):
 
 @dataclass(frozen=True)
 class AggregationOverride:
-    """A selector's override of the aggregation, aligned with the outcome's clients.
+    """A selector's change of the aggregation, aligned with `clients` of the round's outcome.
 
     A client that is dropped, or has weight 0, counts as not arrived. Without other clients, nothing has arrived.
 
     Attributes:
-        keep: bool, False drops a client's update; None keeps all.
-        weights: weights that replace the aggregator's, which normalises them unless `absolute`.
-        absolute: whether the weights are used as they are: an unbiased estimate needs a sum other than 1.
+        keep: False drops a client's update, bool [n]; None keeps all.
+        weights: weights that replace the aggregator's, [n], which are normalised unless `absolute`; None for no change.
+        absolute: whether the weights are used as they are; an unbiased estimate may need a sum other than 1.
     """
 
     keep: np.ndarray | None = None
@@ -194,14 +196,15 @@ class RoundOutcome(ReadOnly):
 
     Attributes:
         round: number of the round, from 0.
-        selection: the cohort.
+        selection: the cohort that was selected.
         clients: sorted ids of the clients whose update arrived and is finite.
-        failed: sorted ids of the clients whose update is lost, of the cohort or of those in flight.
-        signals: the reported signals that the component declares, by name, each [len(clients)], aligned with `clients`.
-        probes: results of the concurrent probes, by signal.
-        round_s: virtual seconds that the round took, including those until a client was ready.
+        failed: sorted ids of the clients whose update is lost, of this cohort or of those in flight.
+        signals: signals that the component declares, by name, each [len(clients)], aligned with `clients`.
+        probes: answers to the concurrent queries, by signal.
+        round_s: virtual seconds that the round took, including the wait until a client was ready.
         announced_s: the deadline that was announced to clients, in virtual seconds after the broadcast; inf for none.
-        sent_round: round of the model that each of `clients` received; None if it is this round's for all.
+        sent_round: round of the model that each of `clients` received, [len(clients)]; None if all received this
+            round's.
     """
 
     round: int
@@ -222,18 +225,18 @@ class RoundOutcome(ReadOnly):
 
 @dataclass(frozen=True)
 class RoundReport(ReadOnly):
-    """A finished round, for observers only.
+    """A finished round, for observers such as loggers only.
 
     Attributes:
-        step: number of completed rounds; step 0 reports w_0 and has no cohort.
+        step: number of completed rounds; step 0 reports the initial model and has no cohort.
         cohort: sorted ids of the selected clients.
         arrived: sorted ids of the clients whose update arrived.
         metrics: scalars by name (`test/acc`, `time/virtual_s`, ...).
-        clients: one column per quantity, each [n_clients].
+        clients: values of each client by column name, [n_clients] each.
         trace: mean and standard deviation of the quantities that the selector estimates, by name (FLASH: theta).
-        fingerprint: digest of the global model.
+        fingerprint: hexadecimal digest of the global model.
         draw_log: the draws by which the selector chose the cohort; None without a cohort.
-        wall_s: host seconds by stage since the previous report. They have no effect on results.
+        wall_s: host seconds since the previous report, by stage. They have no effect on results.
     """
 
     step: int

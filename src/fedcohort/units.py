@@ -12,22 +12,22 @@ METRIC_PREFIXES = ("", "k", "M", "G", "T", "P", "E")
 
 
 def bytes_(value: float) -> str:
-    """Return a number of bytes as text in powers of 1000: 1234567 -> '1.23 MB'."""
+    """Return `value`, a number of bytes, as text in powers of 1000: 1234567 -> '1.23 MB'."""
     return _format_with_prefix(value, BYTE_UNITS)
 
 
 def flops(value: float) -> str:
-    """Return a number of floating-point operations as text, not as a rate: 1.2e12 -> '1.2 TFLOP'."""
+    """Return `value`, a number of floating-point operations, as text: 1.2e12 -> '1.2 TFLOP'."""
     return _format_with_prefix(value, [f"{prefix}FLOP" for prefix in METRIC_PREFIXES])
 
 
 def joules(value: float) -> str:
-    """Return an energy in joules as text in powers of 1000: 1234567 -> '1.23 MJ'."""
+    """Return `value`, an energy in joules, as text in powers of 1000: 1234567 -> '1.23 MJ'."""
     return _format_with_prefix(value, [f"{prefix}J" for prefix in METRIC_PREFIXES])
 
 
 def seconds(value: float) -> str:
-    """Return seconds as text in two units, the smaller one rounded: 4321 -> '1 h 12 min', 239.6 -> '4 min 0 s'."""
+    """Return `value` seconds as text in two units, the smaller one rounded: 4321 -> '1 h 12 min'."""
     if not math.isfinite(value):
         return "-"
     if value < 120:
@@ -38,7 +38,7 @@ def seconds(value: float) -> str:
 
 
 def rough_seconds(value: float) -> str:
-    """Return seconds as text in one unit: 2400 -> '40 min'."""
+    """Return `value` seconds as rounded text in one unit: 2400 -> '40 min'."""
     if value < 90:
         return f"{max(1, round(value))} s"
     if value < 5400:
@@ -47,12 +47,12 @@ def rough_seconds(value: float) -> str:
 
 
 def percent(value: float) -> str:
-    """Return a share as text in per cent: 0.8731 -> '87.3 %'."""
+    """Return `value`, a share in [0, 1], as text in per cent: 0.8731 -> '87.3 %'."""
     return f"{100 * value:.1f} %" if math.isfinite(value) else "-"
 
 
 def number(value: float) -> str:
-    """Return a number as text with four significant digits."""
+    """Return `value` as text with four significant digits: 0.123456 -> '0.1235'."""
     return f"{value:.4g}" if math.isfinite(value) else "-"
 
 

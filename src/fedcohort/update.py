@@ -14,12 +14,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class UpdateGroup:
-    """Clients that were trained in one batch. One matrix product sums their updates without computing each update.
+    """A group of clients that were trained in one batch, whose weighted updates can be summed without forming each.
 
     Attributes:
-        n_clients: number of clients.
-        weighted_sum: function that takes weights by client id and returns the sum of weight x update over these
-            clients, [P].
+        n_clients: number of clients in the group.
+        weighted_sum: function of the weights by client id that returns the sum of weight times update over the group,
+            [P].
     """
 
     n_clients: int
@@ -32,27 +32,27 @@ class ClientUpdate(ReadOnly):
 
     Attributes:
         client: id of the client.
-        n_train: number of its training samples.
-        n_used: number of samples that its mini-batches are drawn from: n_train, or the samples that `samples` has
-            selected. A client that trains a fixed number of steps may see fewer of them.
-        steps: optimizer steps done.
+        n_train: number of training samples of the client.
+        n_used: number of samples that the client's mini-batches are drawn from: n_train, or those that the component
+            `samples` has selected. A client that trains a fixed number of steps may see fewer of them.
+        steps: number of optimizer steps done.
         response: displacement of the model after these steps under a constant gradient of 1, in units of the local
-            learning rate (`training/response.py`).
-        units_done: local epochs done; steps, where the client trains a fixed number of steps.
-        units_asked: epochs or steps that the server requested.
+            learning rate; optimizer and weight decay determine it (`training/response.py`).
+        units_done: number of local epochs done, or of steps if the client trains a fixed number.
+        units_asked: number of epochs or steps that the server requested.
         lr: local learning rate of the round.
-        vector: the update y - w_t, float [P], or a function that returns it: see `delta`.
-        buffers: the network's float buffers and frozen parameters, [B].
-        counters: the network's integer buffers, int64 [I].
+        vector: the update, local model minus received model, float [P], or a function that returns it: see `delta`.
+        buffers: the network's float buffers and frozen parameters after training, [B].
+        counters: the network's integer buffers after training, int64 [I].
         uploads: vectors that the hooks send in addition to the update, by name, [P] each.
         stored: vectors that the hooks keep at the client once the server has acknowledged the update, by name.
         batch_loss: mean cross-entropy of each mini-batch before its step, in nats, float64 [steps].
         batch_size: number of samples in each mini-batch, int64 [steps].
         sample_loss: cross-entropy of each sample when it was first trained on, in nats, float64 [n_used]; NaN for a
             sample that was not trained on.
-        norms: L2 norms of the update, of each upload, and of the buffers if there are any.
+        norms: L2 norms of the update, of each of `uploads` in their order, and of the buffers if there are any.
         duration: virtual seconds from the broadcast to the arrival of the update.
-        loss_after: mean cross-entropy of y on all n_train samples, in nats; NaN if no component reads it.
+        loss_after: mean cross-entropy of the local model on all n_train samples, in nats; NaN if no component reads it.
         group: the clients that were trained in one batch with this one; None if its update must be formed.
         loss_report: statistics of the client's list of losses, by signal (`samples.base.Samples.report_losses`).
     """
@@ -81,7 +81,7 @@ class ClientUpdate(ReadOnly):
 
     @cached_property
     def delta(self) -> "Tensor":
-        """The update y - w_t, [P]. An engine that can sum updates without forming them computes it on first access."""
+        """The update, local model minus received model, [P]; computed on first access if `vector` is a function."""
         return self.vector() if callable(self.vector) else self.vector
 
     told = renamed_attribute("ClientUpdate.told", "loss_report")

@@ -164,32 +164,32 @@ class NeuralBandit:
 
     Attributes:
         lam: ridge penalty on the covariance of the network's gradients.
-        nu: factor of the exploration bonus.
-        pairs: number of pairs of hidden units.
-        steps: number of Adam steps per round.
+        bonus_factor: factor of the exploration bonus.
+        n_pairs: number of pairs of hidden units.
+        n_steps: number of Adam steps per round.
         lr: learning rate of Adam.
     """
 
     lam: float
-    nu: float
-    pairs: int
-    steps: int
+    bonus_factor: float
+    n_pairs: int
+    n_steps: int
     lr: float
 
     def prior(self, n_features: int, rng: OptionalGenerator | None) -> NetworkBelief:
-        return neural.initial_network(n_features, self.pairs, self.lam, rng)
+        return neural.initial_network(n_features, self.n_pairs, self.lam, rng)
 
     def judge(
         self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, NetworkBelief]:
         mean_rewards, widths, belief = neural.predict_with_bonus(belief, X)
-        return _add_bonus(mean_rewards, self.nu * widths), belief
+        return _add_bonus(mean_rewards, self.bonus_factor * widths), belief
 
     def choose(self, belief: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
         return neural.add_selected_gradients(belief, X)
 
     def learn(self, belief: NetworkBelief, X: ContextMatrix, r: Values) -> NetworkBelief:
-        return neural.add_rewards_and_fit(belief, X, r, self.lam, self.steps, self.lr)
+        return neural.add_rewards_and_fit(belief, X, r, self.lam, self.n_steps, self.lr)
 
     def coefficients(self, belief: NetworkBelief) -> tuple[Values, Values]:
         return np.empty(0), np.empty(0)
@@ -202,12 +202,13 @@ class RestlessBandit:
     Attributes:
         lam: ridge penalty of the regression.
         states: number of hidden states.
-        c: factor of the number of exploring rounds: cohorts are random while fewer than c ln(t + 1) of t rounds were.
+        explore: factor of the number of exploring rounds: cohorts are random while fewer than explore ln(t + 1) of t
+            rounds were.
     """
 
     lam: float
     states: int
-    c: float
+    explore: float
 
     def prior(self, n_features: int, rng: OptionalGenerator | None) -> HiddenMarkov:
         return restless.initial_belief(n_features, self.states, self.lam, rng)
@@ -216,7 +217,7 @@ class RestlessBandit:
         self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, HiddenMarkov]:
         expected_rewards = restless.predict_rewards(belief, X)
-        if not restless.is_exploring(belief.n_explored_rounds, round, self.c):
+        if not restless.is_exploring(belief.n_explored_rounds, round, self.explore):
             return _add_bonus(expected_rewards, 0.0 * expected_rewards), belief
         equal_scores = 0.0 * expected_rewards  # NaN stays
         return _add_bonus(equal_scores, equal_scores), restless.count_explored_round(belief)

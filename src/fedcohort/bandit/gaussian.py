@@ -69,7 +69,7 @@ class Observations:
     mu: Float64[np.ndarray, "k"]
     weights: Float64[np.ndarray, "n"]
 
-    def observation_groups(self) -> list[ObservationGroup]:
+    def group_observations(self) -> list[ObservationGroup]:
         """Return the observations in groups that lack the same clients; an observation of no client is left out."""
         is_observed: Bool[np.ndarray, "n k"] = ~np.isnan(self.Y)
         observation_groups = []
@@ -208,7 +208,7 @@ def fit_features(
         observations: observations whose likelihood is maximised.
         n_steps: number of steps.
     """
-    observation_groups = observations.observation_groups()
+    observation_groups = observations.group_observations()
     if not observation_groups:
         return X, f
     features, kernel_scale, fitted_tensors = _optimised_tensors(kernel, X, f)
@@ -225,7 +225,7 @@ def loss_and_gradients(
     The parameters are those of `fit_features`.
     """
     features, kernel_scale, fitted_tensors = _optimised_tensors(kernel, X, f)
-    loss = kernel.loss(features, kernel_scale, observations.observation_groups())
+    loss = kernel.loss(features, kernel_scale, observations.group_observations())
     gradients = torch.autograd.grad(loss, fitted_tensors)
     return float(loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.fits_scale else 0.0
 

@@ -21,7 +21,7 @@ from jaxtyping import Float64
 
 from fedcohort.types import Values
 
-Table = Float64[np.ndarray, "_n _c"]
+ClassTable = Float64[np.ndarray, "_n _c"]
 PRIOR_DEGREES = 5.0  # degrees of freedom of the common variance in a client's variance
 MAX_STEPS, TOLERANCE = 60, 1e-4  # of the fixed point of tau^2
 SUM_STEPS, SUM_SPREAD_STEPS = 3, 40  # of `fit_by_sums`: exchanges with the clients, and steps of tau^2 in each
@@ -41,13 +41,13 @@ class ClassLosses:
             would have, [n].
     """
 
-    counts: Table
-    loss_sums: Table
-    squared_loss_sums: Table
+    counts: ClassTable
+    loss_sums: ClassTable
+    squared_loss_sums: ClassTable
     other_label_loss_sums: Values
 
     @classmethod
-    def from_rows(cls, rows: Table) -> "ClassLosses":
+    def from_rows(cls, rows: ClassTable) -> "ClassLosses":
         """Return the reports in `rows` [n, 3 C + 1], a row from each client with the fields in their order."""
         counts, loss_sums, squared_loss_sums = np.split(rows[:, :-1], 3, axis=1)
         return cls(counts, loss_sums, squared_loss_sums, rows[:, -1])
@@ -124,8 +124,8 @@ def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
         v = (v * n_samples + PRIOR_DEGREES * np.average(v, weights=n_samples)) / (n_samples + PRIOR_DEGREES)
         spread_squared = 1.0
         for _ in range(SUM_SPREAD_STEPS):
-            weights = 1 / (spread_squared + v / n)
-            spread_squared *= float((weights**2 * residuals**2).sum() / weights.sum())
+            inverse_variances = 1 / (spread_squared + v / n)
+            spread_squared *= float((inverse_variances**2 * residuals**2).sum() / inverse_variances.sum())
             spread_squared = max(spread_squared, MIN_SPREAD)
         b = np.where(n_samples > 0, residuals * spread_squared / (spread_squared + v / n), 0.0)
         variance = 1 / (1 / spread_squared + n_samples / v)

@@ -17,7 +17,7 @@ from fedcohort.diagnosis.excess_loss import ClassLosses, ExcessLoss, fit_by_clas
 from fedcohort.types import Values
 
 MIN_SCALE = 0.2  # nats; below this D the model does not tell right labels from wrong ones yet
-MAX_GAP = 1.15  # a larger difference of rates is impossible: the model does not tell yet
+MAX_RATE_GAP = 1.15  # a larger difference of rates is impossible: the model does not tell yet
 MIN_CLASS_SHARE = 2.0  # a client holds a class if its share there is this multiple of 1 / C
 
 
@@ -39,7 +39,7 @@ class NoiseEstimate:
     @property
     def is_valid(self) -> bool:
         """Whether the model distinguishes right labels from wrong ones, so that `gap` is meaningful."""
-        return self.fit.nats_per_wrong_label >= MIN_SCALE and self.gap <= MAX_GAP
+        return self.fit.nats_per_wrong_label >= MIN_SCALE and self.gap <= MAX_RATE_GAP
 
 
 def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
@@ -97,11 +97,11 @@ def choose_pool(
     class_shares = class_counts / np.maximum(n_samples, 1.0)[:, None]
     may_join = excess < upper_mean
     for c in range(class_counts.shape[1]):
-        holders = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
-        for client in holders[~in_pool[holders]].tolist():
+        holder_ids = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
+        for joining_id in holder_ids[~in_pool[holder_ids]].tolist():
             if _is_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], cover):
                 break
-            in_pool[client] = True
+            in_pool[joining_id] = True
     return in_pool
 
 

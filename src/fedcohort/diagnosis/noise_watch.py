@@ -67,10 +67,10 @@ class NoiseWatch:
     def consequence(self) -> str:
         """The decision that follows from the probes so far, as text for the log."""
         if self.is_acting:
-            return "the clients with more wrong labels are left out, but for probation"
+            return "the clients with more wrong labels are left out, except for their probation places"
         if self.is_released:
-            return "the gap fell, so that the clients left out are released"
-        return "a further probe shows whether it persists" if self.is_suspected else "no clients are left out"
+            return "the difference has fallen: the excluded clients may be selected again"
+        return "another probe must confirm the difference" if self.is_suspected else "no client is left out"
 
 
 def rounds_between_probes(first: int, n_clients: int, cohort_size: int) -> int:

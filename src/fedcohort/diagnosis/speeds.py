@@ -123,10 +123,10 @@ def predict_slowest_seconds(log_seconds: Values, variance_within: float, cohort_
     """
     from scipy import special
 
-    deviations = np.sqrt(variance_within) * special.ndtri(QUANTILE_NODES)
-    seconds = np.sort(np.exp(log_seconds[:, None] + deviations).ravel())
-    probability_below = (np.arange(1, len(seconds) + 1) / len(seconds)) ** cohort_size
-    return float((seconds * np.diff(probability_below, prepend=0.0)).sum())
+    log_deviations = np.sqrt(variance_within) * special.ndtri(QUANTILE_NODES)
+    sorted_seconds = np.sort(np.exp(log_seconds[:, None] + log_deviations).ravel())
+    probability_below = (np.arange(1, len(sorted_seconds) + 1) / len(sorted_seconds)) ** cohort_size
+    return float((sorted_seconds * np.diff(probability_below, prepend=0.0)).sum())
 
 
 def choose_fast_clients(
@@ -144,7 +144,7 @@ def choose_fast_clients(
 
     Args:
         speeds: estimated speeds of all clients.
-        class_counts: samples by client and class, [n_clients, C].
+        class_counts: samples by client and class, [n_clients, n_classes].
         in_pool: whether each client is in the pool from which cohorts are drawn, [n_clients].
         cohort_size: number of clients of a round.
         class_cover: least ratio of the fast clients' share of each class to their share of all samples.

@@ -9,7 +9,7 @@ BOUND_RANK_MARGIN = 8  # ranks added to twice the expected rank of the n-th smal
 
 
 def nth_smallest(values: Values, n: int) -> float:
-    """Return the n-th smallest of `values` [K], n in [1, K]; NaN counts as the largest value.
+    """Return the n-th smallest of `values` [k], n in [1, k]; NaN counts as the largest value.
 
     `np.partition` of all values is slow. Every 64th value gives an upper bound below which there are only a few values,
     which are partitioned instead. If fewer than n values are below the bound, all values are partitioned.

@@ -26,7 +26,7 @@ def make_even_margin_tables(
 
     Args:
         group_sizes: samples of the data by class and attribute, [C, A].
-        sizes: proportions of the clients' sizes, [K].
+        sizes: proportions of the clients' sizes, [n_clients].
         dominant_values: dominant class, attribute or shift of each client, for the three types of skew in turn.
         p_dominant: fraction of a skewed client's samples with its class, its attribute, or its class and attribute.
         categories: ids of the rows and columns of `group_sizes`, for messages.
@@ -68,7 +68,7 @@ def make_data_margin_tables(
 
     Args:
         group_sizes: samples of the data by class and attribute, [C, A].
-        sizes: samples of each client, [K].
+        sizes: samples of each client, [n_clients].
         dominant_values: dominant class, attribute or shift of each client, for the three types of skew in turn.
         p_dominant: fraction of a skewed client's samples with its class, its attribute, or its class and attribute.
         categories: ids of the rows and columns of `group_sizes`, for messages.

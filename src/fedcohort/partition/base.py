@@ -101,7 +101,7 @@ class Partition(Component, Protocol):
 
         Args:
             sample_pool: the N samples.
-            sizes: positive number of samples of each client, int64 [K], with sum N.
+            sizes: positive number of samples of each client, int64 [n_clients], with sum N.
             rng: generator for all random choices.
 
         Raises:

@@ -34,9 +34,9 @@ class SplitPlan:
     """Sizes, class sizes and random orders that a split is made from.
 
     Attributes:
-        sizes: samples of each client, [K].
+        sizes: samples of each client, [n_clients].
         class_sizes: samples of each class, [C]; the sum is that of `sizes`.
-        clients: ids of the clients in random order, [K]; the first ones are skewed.
+        clients: ids of the clients in random order, [n_clients]; the first ones are skewed.
         classes: numbers of the classes in random order, [C].
     """
 
@@ -46,7 +46,7 @@ class SplitPlan:
     classes: Ids
 
     def count_dominant_samples(self, dominant_share: float) -> Ids:
-        """Return the number of samples of its dominant class that each client has if it is skewed, [K].
+        """Return the number of samples of its dominant class that each client has if it is skewed, [n_clients].
 
         Args:
             dominant_share: fraction of a skewed client's samples that have its dominant class.
@@ -54,7 +54,7 @@ class SplitPlan:
         return np.rint(dominant_share * self.sizes).astype(np.int64)
 
     def choose_dominant_classes(self, n_skewed: int, dominant_share: float) -> Ids | None:
-        """Return each client's dominant class, [K], or NO_CLASS; None if the classes have too few samples.
+        """Return each client's dominant class, [n_clients], or NO_CLASS; None if the classes have too few samples.
 
         Args:
             n_skewed: number of clients with a dominant class.
@@ -196,9 +196,9 @@ def _assign_rows(
 
     Args:
         labels: class of each sample, [N].
-        count_table: samples of each class that a skewed client gets, [K, C].
+        count_table: samples of each class that a skewed client gets, [n_clients, n_classes].
         plan: sizes and orders of the clients.
-        is_uniform: whether a client is uniform, so that it gets a share of the remaining samples, bool [K].
+        is_uniform: whether a client is uniform, so that it gets a share of the remaining samples, bool [n_clients].
         rng: generator that shuffles the samples of each class.
     """
     K, C = count_table.shape

@@ -84,7 +84,7 @@ class ExtendedDirichlet(Partition):
         """Raise `OptionError` if no allocation gives each client its classes, and each class a client.
 
         Args:
-            n_clients: number of clients, K.
+            n_clients: number of clients.
             max_clients: largest number of clients that can hold each class, for the classes that have samples.
             min_of_class: smallest number of samples that a client has of each of its classes.
         """

@@ -58,7 +58,7 @@ class LabelShards(Partition):
 
         Args:
             sample_pool: the N samples.
-            sizes: samples of each client, [K].
+            sizes: samples of each client, [n_clients].
             shard_sizes: samples of each shard, [K * shards]; None for shards that add up to `sizes`.
             rng: generator for the order of the samples of a class, and of the shards.
         """

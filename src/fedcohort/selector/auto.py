@@ -234,7 +234,7 @@ class Auto(Selector[State]):
             in_pool[:] = True
         elif watch.is_acting and estimate.gap >= self.gap:
             in_pool[clients] = choose_pool(estimate, losses.counts, MIN_POOL_SHARE, self.cover)
-        log.info("round %d: groups differ by %.2f in label noise: %s", round + 1, watch.last_gap, watch.consequence)
+        log.info("round %d: two groups' noise rates differ by %.2f: %s", round + 1, watch.last_gap, watch.consequence)
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:

@@ -109,8 +109,8 @@ class Delta(Selector[State]):
         ranges.number("least", self.least, "(0, 1]")
         if self.ideal and (self.score, self.gradient) != ("formula", "query"):
             raise OptionError(
-                "ideal=true measures clients before they train, so that there are no losses or updates: choose "
-                "score=formula and gradient=query"
+                "ideal=true measures clients before they train, when they have no losses or updates, got "
+                f"score={self.score} and gradient={self.gradient}: choose score=formula and gradient=query"
             )
 
     @property

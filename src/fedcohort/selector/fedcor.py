@@ -202,7 +202,7 @@ class FedCor(Selector[State]):
     def _choose_cohort(self, state: State, ctx: RoundContext) -> Selection:
         """Return the cohort of round `ctx`; its score terms are each client's discount and position in the order."""
         if state.X is None:
-            raise ValueError("FedCor has not fitted its kernel yet: it chooses by scores only after the warm-up")
+            raise ValueError("selector=fedcor has no scores yet: call `select` in all rounds of the warm-up before")
         cohort_order, all_scores = self.order_cohort(
             self._make_kernel().covariance(state.X, state.f), state.p, state.alpha, ctx
         )
