@@ -14,15 +14,15 @@ def read_only(value: T) -> T:
     """Return a read-only view of `value` if it is a numpy array, and any other value unchanged."""
     if not isinstance(value, np.ndarray) or not value.flags.writeable:
         return value
-    view = value.view()
-    view.flags.writeable = False
-    return view
+    read_only_view = value.view()
+    read_only_view.flags.writeable = False
+    return read_only_view
 
 
 class ReadOnly:
     """The base of records whose arrays can't be written to, because several components share them."""
 
     def __post_init__(self) -> None:
-        for name, value in vars(self).items():
-            if isinstance(value, np.ndarray) and value.flags.writeable:
-                object.__setattr__(self, name, read_only(value))
+        for field_name, field_value in vars(self).items():
+            if isinstance(field_value, np.ndarray) and field_value.flags.writeable:
+                object.__setattr__(self, field_name, read_only(field_value))

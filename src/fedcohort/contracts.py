@@ -32,15 +32,15 @@ def contract_error(value_name: str, expected_text: str, value: object) -> Compon
 
 def describe_value(value: object) -> str:
     """Return a short description of `value`: type, shape and range of an array or tensor, else its printed form."""
-    shape, dtype = getattr(value, "shape", None), getattr(value, "dtype", None)
-    if shape is None or dtype is None:
+    shape_text, dtype_text = getattr(value, "shape", None), getattr(value, "dtype", None)
+    if shape_text is None or dtype_text is None:
         value_text = repr(value)
         if len(value_text) > MAX_VALUE_CHARACTERS:
             value_text = value_text[:MAX_VALUE_CHARACTERS] + "..."
         return f"{value_text} ({type(value).__name__})"
     type_name = "array" if isinstance(value, np.ndarray) else type(value).__name__
-    array_text = f"{str(dtype).removeprefix('torch.')} {type_name} {list(shape)}"
-    if isinstance(value, np.ndarray) and value.size and dtype.kind in "iuf":
+    array_text = f"{str(dtype_text).removeprefix('torch.')} {type_name} {list(shape_text)}"
+    if isinstance(value, np.ndarray) and value.size and dtype_text.kind in "iuf":
         array_text += f" with values from {value.min():g} to {value.max():g}"
     return array_text
 
@@ -227,6 +227,6 @@ def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarr
     Raises:
         ComponentError: the answers have another shape.
     """
-    shape = (n_clients, *getattr(answers, "shape", ())[1:2])
-    check_array(f"the signal {signal_name!r}: the result", answers, shape, "if", allow_nan=True)
+    answer_shape = (n_clients, *getattr(answers, "shape", ())[1:2])
+    check_array(f"the signal {signal_name!r}: the result", answers, answer_shape, "if", allow_nan=True)
     return np.asarray(answers)

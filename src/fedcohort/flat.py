@@ -61,12 +61,12 @@ class Layout:
     def from_network(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
         """Return the layout of the tensors of `network`; `channels_last` stores 4-d tensors with the channel last."""
         parameters, buffers = list(network.named_parameters()), list(network.named_buffers())
-        frozen_parameters = [(name, p) for name, p in parameters if not p.requires_grad]
-        float_buffers = [(name, b) for name, b in buffers if b.is_floating_point()]
+        frozen_parameters = [(tensor_name, p) for tensor_name, p in parameters if not p.requires_grad]
+        float_buffers = [(tensor_name, b) for tensor_name, b in buffers if b.is_floating_point()]
         return cls(
-            _assign_offsets([(name, p) for name, p in parameters if p.requires_grad], channels_last),
+            _assign_offsets([(tensor_name, p) for tensor_name, p in parameters if p.requires_grad], channels_last),
             _assign_offsets([*frozen_parameters, *float_buffers]),
-            _assign_offsets([(name, b) for name, b in buffers if not b.is_floating_point()]),
+            _assign_offsets([(tensor_name, b) for tensor_name, b in buffers if not b.is_floating_point()]),
         )
 
     @property
@@ -79,22 +79,22 @@ class Layout:
 
     def batch_norm(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
         """Return the positions in `buffers` of all running means and, aligned with them, of the variances, [s] each."""
-        blocks_by_name = {block.name: block for block in self.buffers}
+        blocks_by_name = {buffer_block.name: buffer_block for buffer_block in self.buffers}
         mean_positions: list[int] = []
         variance_positions: list[int] = []
-        for name, block in blocks_by_name.items():
-            variance_block = blocks_by_name.get(name.removesuffix("running_mean") + "running_var")
-            if name.endswith("running_mean") and variance_block is not None:
-                mean_positions += range(block.offset, block.offset + block.size)
+        for buffer_name, buffer_block in blocks_by_name.items():
+            variance_block = blocks_by_name.get(buffer_name.removesuffix("running_mean") + "running_var")
+            if buffer_name.endswith("running_mean") and variance_block is not None:
+                mean_positions += range(buffer_block.offset, buffer_block.offset + buffer_block.size)
                 variance_positions += range(variance_block.offset, variance_block.offset + variance_block.size)
         return torch.tensor(mean_positions, dtype=torch.int64), torch.tensor(variance_positions, dtype=torch.int64)
 
 
 def _assign_offsets(named_tensors: list[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
-    blocks, offset = [], 0
-    for name, tensor in named_tensors:
-        blocks.append(Block(name, tuple(tensor.shape), offset, channels_last and tensor.dim() == 4))
-        offset += tensor.numel()
+    blocks, next_offset = [], 0
+    for tensor_name, tensor in named_tensors:
+        blocks.append(Block(tensor_name, tuple(tensor.shape), next_offset, channels_last and tensor.dim() == 4))
+        next_offset += tensor.numel()
     return tuple(blocks)
 
 

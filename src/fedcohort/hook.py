@@ -196,12 +196,12 @@ def begin_all(
     Raises:
         ComponentError: if a hook returns something else than a correction.
     """
-    corrections = [hook.begin(w, broadcast, stored, ctx) for hook in hooks]
-    for hook, correction in zip(hooks, corrections, strict=True):
+    corrections = [client_hook.begin(w, broadcast, stored, ctx) for client_hook in hooks]
+    for client_hook, correction in zip(hooks, corrections, strict=True):
         for method_name in ("correct", "finish"):
             if not callable(getattr(correction, method_name, None)):
                 expected_text = f"an object with a method {method_name}"
-                raise contract_error(f"{_describe_hook(hook)}: the result of begin", expected_text, correction)
+                raise contract_error(f"{_describe_hook(client_hook)}: the result of begin", expected_text, correction)
     return corrections
 
 
@@ -215,7 +215,7 @@ def finish_all(
     Raises:
         ComponentError: if the vectors are not those that the hook declares.
     """
-    results = []
+    hook_results = []
     for hook, correction in zip(hooks, corrections, strict=True):
         hook_description = _describe_hook(hook)
         result = check_type(f"{hook_description}: the result of finish", correction.finish(y, steps, lr), HookResult)
@@ -224,8 +224,8 @@ def finish_all(
             raise contract_error(f"{hook_description}: HookResult.uploads", expected_text, result.uploads)
         check_vectors_by_name(f"{hook_description}: HookResult.uploads", result.uploads, len(y))
         check_vectors_by_name(f"{hook_description}: HookResult.stored", result.stored)
-        results.append(result)
-    return results
+        hook_results.append(result)
+    return hook_results
 
 
 def _describe_hook(hook: ClientHook) -> str:

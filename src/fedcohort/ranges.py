@@ -141,19 +141,19 @@ def identifier(option: str, value: object) -> None:
 
 def texts(option: str, value: object) -> None:
     """Raise `OptionError` for `option` unless `value` is a list of texts; it may be empty."""
-    if not _is_list(value) or not all(isinstance(item, str) for item in value):
+    if not _is_list(value) or not all(isinstance(list_item, str) for list_item in value):
         raise range_error(option, "a list of texts, as [id,age]", value)
 
 
 def integers(option: str, value: object, interval: str) -> None:
     """Raise `OptionError` for `option` unless `value` is a list, maybe empty, of integers inside `interval`."""
-    if not _is_list(value) or not all(_is_number(item, interval, int) for item in value):
+    if not _is_list(value) or not all(_is_number(list_item, interval, int) for list_item in value):
         raise range_error(option, f"a list of integers in {interval}", value)
 
 
 def numbers(option: str, value: object, interval: str) -> None:
     """Raise `OptionError` for `option` unless `value` is a list, maybe empty, of numbers inside `interval`."""
-    if not _is_list(value) or not all(_is_number(item, interval, int | float) for item in value):
+    if not _is_list(value) or not all(_is_number(list_item, interval, int | float) for list_item in value):
         raise range_error(option, f"a list of numbers in {interval}", value)
 
 
@@ -162,7 +162,7 @@ def words(option: str, value: object, *allowed_texts: str) -> None:
     list_items = value if _is_list(value) else ()
     if (
         not list_items
-        or not all(item in allowed_texts for item in list_items)
+        or not all(list_item in allowed_texts for list_item in list_items)
         or len(set(list_items)) < len(list_items)
     ):
         raise range_error(option, f"a list of one or more of {', '.join(allowed_texts)}, none twice", value)

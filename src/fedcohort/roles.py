@@ -100,7 +100,7 @@ def roles_of_option(option: str) -> list[str]:
 @cache
 def role_of(option: str) -> OptionRole:
     """Return what another value of `option` (dotted) changes, and whether the run then stays the same run."""
-    return next((ROLE_BY_OPTION[name] for name in roles_of_option(option)), COMPONENT_OPTION_ROLE)
+    return next((ROLE_BY_OPTION[option_node] for option_node in roles_of_option(option)), COMPONENT_OPTION_ROLE)
 
 
 def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -108,11 +108,11 @@ def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator
 
     `name_prefix`, which ends with a dot unless empty, precedes all names.
     """
-    for key, value in config.items():
+    for node_name, value in config.items():
         if isinstance(value, Mapping) and value:
-            yield from flatten_config(value, f"{name_prefix}{key}.")
+            yield from flatten_config(value, f"{name_prefix}{node_name}.")
         else:
-            yield f"{name_prefix}{key}", value
+            yield f"{name_prefix}{node_name}", value
 
 
 def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> dict[str, Any]:

@@ -27,7 +27,7 @@ class Signals(Mapping[str, Any]):
     """Values that clients have reported, by signal. Reading a signal outside `needs` raises `UndeclaredSignal`."""
 
     def __init__(self, values_by_signal: Mapping[str, Any], declared_signals: frozenset[str], reader_name: str) -> None:
-        self._values = {signal: read_only(value) for signal, value in values_by_signal.items()}
+        self._values = {signal: read_only(reported_value) for signal, reported_value in values_by_signal.items()}
         self._declared = declared_signals
         self._reader = reader_name
 
