@@ -53,7 +53,7 @@ from run_harness import go
         ),
         ({"state": [0, 0, -1, 0, 0]}, r"availability.path: .*ready.parquet has no client that is ever available"),
         ({"own": [60, 100, 50, 99, 50]}, r"availability.period: .*: row 3 has a period of 99 .*row 1 .* 100"),
-        ({"own": [60, 100, 25, 100, 25]}, r"availability.period: .*: row 4 ends at 30, after the period of 25 seconds"),
+        ({"own": [60, 100, 25, 100, 25]}, r"availability.period: .*: row 4 ends at 30, after its period of 25 seconds"),
     ],
 )
 def test_an_invalid_table_is_rejected_with_file_row_and_reason(
@@ -73,7 +73,7 @@ def test_an_invalid_table_is_rejected_with_file_row_and_reason(
     [
         ({"start": "begin"}, r"availability.start: .* has no column 'begin'; it has client, start_s, end_s, state"),
         ({"state": "there"}, r"availability.state: .* has no column 'there'"),
-        ({"period_s": 45}, r"availability.period_s: .*: row 3 ends at 50, after the period of 45 seconds"),
+        ({"period_s": 45}, r"availability.period_s: .*: row 3 ends at 50, after its period of 45 seconds"),
     ],
 )
 def test_options_that_contradict_the_table_are_rejected(

@@ -16,7 +16,7 @@ from fedcohort.rng import Draws
 
 
 class Availability(Component, Protocol):
-    """An availability model: which clients are ready to be selected when a round begins.
+    """A model of which clients are ready to be selected when a round begins.
 
     Attributes:
         always: whether every client is ready in every round.
@@ -27,11 +27,14 @@ class Availability(Component, Protocol):
         return False
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client is ready in a round, bool [n_clients]; unused if `schedule` returns a schedule."""
+        """Return whether each client is ready in a round, bool [n_clients]; unused if `schedule` returns a schedule.
+
+        `draws` are the random numbers of the round.
+        """
         return np.ones(draws.n_clients, dtype=bool)
 
     def schedule(self, draws: Draws) -> ReadySchedule | None:
-        """Return the virtual seconds at which each client is ready; None if readiness does not depend on the clock.
+        """Return the intervals in virtual seconds in which each client is ready; None if the clock plays no role.
 
         Args:
             draws: random numbers that are drawn once per run.

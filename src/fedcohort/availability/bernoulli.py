@@ -22,7 +22,7 @@ class Bernoulli(Availability):
     """An availability model in which each client is ready with the same probability, independently in each round.
 
     Attributes:
-        p: probability of being ready.
+        p: probability that a client is ready, in [1e-9, 1].
     """
 
     p: float
@@ -31,5 +31,5 @@ class Bernoulli(Availability):
         ranges.number("p", self.p, "[1e-9, 1]")
 
     def ready(self, draws: Draws) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client is ready in this round, bool [n_clients]; possibly no client is ready."""
+        """Return whether each client is ready in the round of `draws`, bool [n_clients]; possibly none is."""
         return draws.uniform("availability") < self.p

@@ -23,11 +23,11 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Diurnal(Availability):
-    """An availability model with one interval a day for each client.
+    """An availability model in which each client is ready in one interval a day, at a random time.
 
     Attributes:
-        share: share of the day in which a client is ready.
-        day_s: virtual seconds of a day.
+        share: length of this interval as a share of the day.
+        day_s: length of a day in virtual seconds.
     """
 
     share: float
@@ -40,7 +40,10 @@ class Diurnal(Availability):
         ranges.number("day_s", self.day_s, "[1e-3, 1e9]")
 
     def schedule(self, draws: Draws) -> ReadySchedule:
-        """Return a schedule with one interval for each client, or two where it is ready at midnight."""
+        """Return a schedule with one interval a day for each client, or two if the client is ready at midnight.
+
+        `draws` gives the second of the day at which each client's interval begins.
+        """
         phase_s, n_clients = self.day_s * draws.uniform("diurnal"), draws.n_clients
         seconds_past_midnight = np.maximum(
             phase_s + self.share * self.day_s - self.day_s, 0.0

@@ -25,12 +25,12 @@ class ReadySchedule(ReadOnly):
     """The intervals of virtual seconds in which each client is ready. Several clients may share intervals.
 
     Attributes:
-        start_s: second at which each interval begins, [intervals]; the intervals of a device are adjacent in the array,
+        start_s: second at which each interval begins, [intervals]; the intervals of a client are adjacent in the array,
             ordered and disjoint.
         end_s: second at which each interval ends, [intervals].
-        first_interval: position of each client's first interval, [clients].
-        stop_interval: position after each client's last interval, [clients]; `first_interval` without intervals.
-        period_s: seconds after which a client's intervals repeat, at least the end of its last interval, [clients].
+        first_interval: position of each client's first interval, [n_clients].
+        stop_interval: position after each client's last interval, [n_clients]; `first_interval` without intervals.
+        period_s: seconds after which a client's intervals repeat, at least the end of its last interval, [n_clients].
     """
 
     start_s: Values
@@ -43,7 +43,10 @@ class ReadySchedule(ReadOnly):
     def from_intervals(
         cls, intervals_by_client: Sequence[Sequence[tuple[float, float]]], period_s: float
     ) -> "ReadySchedule":
-        """Return the schedule of clients with the given intervals in seconds, which repeat after `period_s` seconds."""
+        """Return the schedule of clients with the given intervals, which repeat after `period_s` seconds.
+
+        `intervals_by_client` holds (start, end) in seconds of each interval of each client, in order.
+        """
         interval_bounds_s = np.array(
             [interval for client_intervals in intervals_by_client for interval in client_intervals], dtype=np.float64
         ).reshape(-1, 2)
@@ -59,18 +62,18 @@ class ReadySchedule(ReadOnly):
 
     @cached_property
     def ready_s_before(self) -> Values:
-        """Return the total seconds of all intervals before each interval, and of all intervals, [intervals + 1]."""
+        """Total seconds of all intervals before each interval, and of all intervals, [intervals + 1]."""
         return np.concatenate([[0.0], np.cumsum(self.end_s - self.start_s)])
 
     def seconds_until_ready(self, now_s: float) -> Values:
-        """Return the seconds from `now_s` until each client is ready, [clients]; inf if it is never ready."""
+        """Return the seconds from second `now_s` until each client is ready, [n_clients]; inf if it is never ready."""
         is_ready, change_s = self.next_change(np.arange(len(self.first_interval)), now_s)
         return np.where(is_ready, 0.0, change_s)
 
     def next_change(self, client_ids: Ids, now_s: float) -> tuple[Bool[np.ndarray, "n"], Values]:
-        """Return whether clients are ready at `now_s`, [n], and the seconds until an interval ends or begins, [n].
+        """Return whether each client is ready at second `now_s`, [n], and the seconds until this changes, [n].
 
-        A client that is never ready has infinitely many seconds.
+        `client_ids` are the ids of the clients, [n]. A client that is never ready has infinitely many seconds.
         """
         is_ready, change_s = np.zeros(len(client_ids), dtype=bool), np.full(len(client_ids), np.inf)
         (rows,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
@@ -87,7 +90,10 @@ class ReadySchedule(ReadOnly):
         return is_ready, change_s
 
     def ready_share(self, client_ids: Ids, start_s: float, end_s: float) -> Values:
-        """Return the share of the seconds from `start_s` to a later `end_s` in which each client is ready, [n]."""
+        """Return the share of the seconds from `start_s` to `end_s` > `start_s` in which each client is ready, [n].
+
+        `client_ids` are the ids of the clients, [n].
+        """
         first_pos, stop_pos = self.first_interval[client_ids], self.stop_interval[client_ids]
         period_s, ready_s = self.period_s[client_ids], self.ready_s_before[stop_pos] - self.ready_s_before[first_pos]
         ready_until_s = []
@@ -99,24 +105,24 @@ class ReadySchedule(ReadOnly):
         return ready_shares
 
     def _ready_s_in_period(self, first_pos: Ids, latest_pos: Ids, phase_s: Values) -> Values:
-        """Return the seconds in which a client is ready before second `phase_s` of its period, [n].
+        """Return the seconds in which each client is ready in its period before second `phase_s` of it, [n].
 
         Args:
-            first_pos: position of its first interval, [n].
+            first_pos: position of the client's first interval, [n].
             latest_pos: position of the last interval that begins by then, `first_pos` - 1 without one, [n].
-            phase_s: second of the period, [n].
+            phase_s: second within the client's period, [n].
         """
         has_begun = latest_pos >= first_pos
         interval_s = np.where(has_begun, np.minimum(phase_s, self.end_s[latest_pos]) - self.start_s[latest_pos], 0.0)
         return np.where(has_begun, self.ready_s_before[latest_pos] - self.ready_s_before[first_pos] + interval_s, 0.0)
 
     def completion_time(self, client_ids: Ids, now_s: float | Values, work_s: Values) -> Values:
-        """Return the seconds until work that begins at `now_s` is complete, done only while a client is ready.
+        """Return the seconds from `now_s` until work is complete that clients do only while they are ready, [n].
 
         Args:
             client_ids: ids of the clients that work, [n].
             now_s: virtual second at which the work begins, one number or one per client, [n].
-            work_s: seconds of work, [n]; zero work takes no time.
+            work_s: seconds of work of each client, [n]; zero work takes no time, and work that never ends is inf.
         """
         first_position = self.first_interval[client_ids]
         stop_position = self.stop_interval[client_ids]
@@ -148,7 +154,7 @@ class ReadySchedule(ReadOnly):
 
 
 class ReadyTracker:
-    """Finds the ready clients at later and later seconds, and checks only those again whose interval may have ended.
+    """A finder of the ready clients at later and later seconds; it checks only clients that may have changed.
 
     Args:
         schedule: intervals in which clients are ready.
@@ -160,7 +166,7 @@ class ReadyTracker:
         self.is_ready, self.unchanged_until_s = np.zeros(n_clients, dtype=bool), np.zeros(n_clients)
 
     def find_ready(self, now_s: float) -> Ids:
-        """Return the sorted ids of the clients that are ready at `now_s`, which may be before the last call."""
+        """Return the sorted ids of the clients that are ready at second `now_s`, which may be before the last call."""
         if now_s < self.last_s:
             self.unchanged_until_s[:] = -math.inf
         (outdated_ids,) = np.nonzero(self.unchanged_until_s <= now_s)
@@ -172,13 +178,13 @@ class ReadyTracker:
 
 
 def _last_at_most(ascending_values: Values, first_position: Ids, stop_position: Ids, max_value: Values) -> Ids:
-    """Return the last position in each range whose value is at most `max_value`, [n]; `first_position` - 1 without one.
+    """Return the last position in each range whose value is at most `max_value`, [n]; `first_position` - 1 if none.
 
     Args:
-        ascending_values: values, ascending within each range.
+        ascending_values: values of all ranges, ascending within each range.
         first_position: first position of each range, [n].
         stop_position: position after the last one of each range, [n].
-        max_value: largest value that counts, [n].
+        max_value: largest value that counts in each range, [n].
     """
     lower_position, upper_position = first_position - 1, stop_position.copy()
     while (is_unfinished := upper_position - lower_position > 1).any():

@@ -50,18 +50,19 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class Trace(Availability):
-    """An availability model that reads a user's table of the intervals in which each client is ready.
+    """An availability model that reads the intervals in which each client is ready from a user's table.
 
     Attributes:
         path: path of the table.
-        client: column of device names.
-        start: column of the seconds at which intervals begin, or of the numbers of steps if `step_s` is set.
-        end: column of the seconds at which intervals end; not read if `step_s` is set.
-        step_s: seconds of a step, if each row is one step; None if the table has intervals.
-        state: column that is 1 in rows where the client is ready; None if it is ready in all rows.
+        client: name of the column of device names.
+        start: name of the column of the seconds at which intervals begin, or of step numbers if `step_s` is set.
+        end: name of the column of the seconds at which intervals end; not read if `step_s` is set.
+        step_s: seconds of a step, if each row stands for one step; None if the table has intervals.
+        state: name of the column that is 1 in rows where the client is ready; None if it is ready in all rows.
         period_s: seconds after which the table repeats; None for the end of its last interval.
-        period: column of periods in seconds, one for each client; None if all clients have the period `period_s`.
-        assign: device of a client: the k-th one for client k ("by_id"), or a random one ("drawn").
+        period: name of the column of periods in seconds, one per client; None if all clients have the period
+            `period_s`.
+        assign: device of a client: "by_id" gives client k the k-th device, "drawn" a random one.
         idle: whether devices that are never ready may be drawn; it has no effect with assign=by_id.
     """
 
@@ -98,7 +99,7 @@ class Trace(Availability):
         ranges.flag("idle", self.idle)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if the option `idle` has no effect."""
+        """Return a start-up notice if `idle` has no effect; `choice` is the component's name in its group."""
         if self.idle or self.assign == "drawn":
             return ()
         notice = (
@@ -107,7 +108,7 @@ class Trace(Availability):
         return (f"{notice} it is never ready. Set availability.assign=drawn to draw among the other devices",)
 
     def schedule(self, draws: Draws) -> ReadySchedule:
-        """Read the table, and return the intervals in which each client is ready.
+        """Return the intervals of the table in which each client is ready; `draws` assigns devices with assign=drawn.
 
         Raises:
             DataError: the table has an error.
@@ -137,7 +138,7 @@ class Trace(Availability):
         )
 
     def _read_intervals(self, table: "Frame") -> tuple[Values, Values]:
-        """Return the seconds at which each row's interval begins and ends, [rows] each.
+        """Return the seconds at which the interval of each row of `table` begins and ends, [rows] each.
 
         Times that count from another origin, as UNIX time does, are shifted to second 0 of the virtual clock.
 
@@ -176,10 +177,9 @@ class Trace(Availability):
         return DataError(f"availability.{option}: {self.path}: row {row} {problem_text}")
 
     def _check_order(self, row_order: Ids, row_device: Ids, start_s: Values, end_s: Values) -> None:
-        """Check that the intervals of each device in the table are in order and do not overlap.
+        """Raise `DataError` if an interval is empty, or begins before the previous one of its device ends.
 
-        Raises:
-            DataError: an interval is empty, or begins before the previous one ends.
+        `row_order` holds the table's rows sorted by device; the other arrays are in this order, [rows].
         """
         if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
             row_position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
@@ -196,11 +196,7 @@ class Trace(Availability):
             raise self._row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {rule_text}")
 
     def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
-        """Return the seconds after which each device repeats, [devices].
-
-        Raises:
-            DataError: a device has two periods, or an interval ends after its period.
-        """
+        """Return the seconds after which each device repeats, [devices]; raise `DataError` for contradictory ones."""
         option = "period_s" if self.period is None else "period"
         if self.period is None:
             periods_s = np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s))
@@ -210,18 +206,18 @@ class Trace(Availability):
             row_position = int(differs_from_previous.argmax())
             problem_text = (
                 f"has a period of {periods_s[row_position + 1]:g} seconds, and row {row_order[row_position]} of the "
-                f"same client {periods_s[row_position]:g}"
+                f"same client {periods_s[row_position]:g}: use one number"
             )
             raise self._row_error("period", int(row_order[row_position + 1]), problem_text)
         if (ends_after_period := end_s > periods_s).any():
             row_position = int(ends_after_period.argmax())
-            problem_text = f"ends at {end_s[row_position]:g}, after the period of {periods_s[row_position]:g} seconds"
+            problem_text = f"ends at {end_s[row_position]:g}, after its period of {periods_s[row_position]:g} seconds"
             raise self._row_error(option, int(row_order[row_position]), problem_text)
         device_periods_s: Values = periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))]
         return device_periods_s
 
     def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:
-        """Return the device that stands for each client, as its position in the order of device names, [n_clients]."""
+        """Return each client's device, its position in the order of device names, [n_clients]."""
         device_positions = np.arange(len(first_pos)) if self.idle else np.flatnonzero(stop_pos > first_pos)
         if self.assign == "drawn":
             drawn_devices: Ids = device_positions[
@@ -242,7 +238,7 @@ def _warn_on_rank_0(message: str) -> None:
 
 
 def _merge_intervals(start_s: Values, end_s: Values, device: Ids) -> tuple[Values, Values, Ids]:
-    """Merge intervals of a device that touch or overlap; return starts, ends and devices, each [intervals]."""
+    """Return starts, ends and devices of intervals, merged where two of a device touch or overlap, [intervals]."""
     starts_new_interval = (device[1:] != device[:-1]) | (start_s[1:] > end_s[:-1])
     is_interval_start = np.concatenate([[True], starts_new_interval])
     is_interval_end = np.concatenate([starts_new_interval, [True]])

@@ -7,7 +7,7 @@ from fedcohort.types import Values
 
 
 def draw_dirichlet(alpha: float, n_variables: int, rng: np.random.Generator) -> Values:
-    """Draw shares from the symmetric Dirichlet distribution Dir(alpha, ..., alpha), [n_variables], for any alpha > 0.
+    """Draw shares from the symmetric Dirichlet distribution with concentration `alpha` > 0, [n_variables].
 
     The draw is made in logarithms, by Gamma(alpha) = Gamma(alpha + 1) U^(1/alpha): for small alpha every Gamma(alpha)
     underflows to 0.
@@ -27,7 +27,7 @@ def draw_dirichlet(alpha: float, n_variables: int, rng: np.random.Generator) -> 
 def draw_log_gamma(
     alpha: float, shape: tuple[int, int], rng: np.random.Generator
 ) -> Float64[np.ndarray, "clients classes"]:
-    """Draw logarithms of Gamma(alpha) variables, for any alpha > 0, at least the smallest finite float."""
+    """Draw logarithms of Gamma(alpha) variables for any alpha > 0, of this `shape`, each a finite number."""
     with np.errstate(over="ignore"):
         log_gammas = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
     return np.asarray(np.maximum(log_gammas, np.finfo(np.float64).min))

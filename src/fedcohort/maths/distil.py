@@ -23,14 +23,24 @@ PROBABILITY_TOLERANCE = 1e-6  # difference below which probabilities count as eq
 def distillation_loss(
     target_probs: Float[Tensor, "b c"], logits: Float[Tensor, "b c"], tau: float = 1.0
 ) -> Float[Tensor, ""]:
-    """Return the mean KL(target || softmax(logits / tau)) in nats; its gradient is (softmax - target) / (tau b)."""
+    """Return the mean KL(target || softmax(logits / tau)) over samples in nats, a scalar.
+
+    Its gradient in the logits is (softmax - target) / (tau b).
+
+    Args:
+        target_probs: target probabilities of each sample, [b, C].
+        logits: predicted logits of each sample, [b, C].
+        tau: temperature that divides the logits.
+    """
     return F.kl_div(F.log_softmax(logits / tau, 1), target_probs, reduction="batchmean")
 
 
 def draw_batches(rng: np.random.Generator, n_rows: int, batch_size: int, n_batches: int) -> Iterator[Ids]:
-    """Yield `n_batches` mini-batches of row numbers, pass after pass over all rows, each in a new random order.
+    """Yield `n_batches` mini-batches of row numbers, [batch_size] each, in a new random order for each pass.
 
     The last mini-batch of a pass may be smaller.
+
+    A pass covers the numbers from 0 to `n_rows`; its last mini-batch may be smaller.
     """
     n_yielded = 0
     while n_yielded < n_batches:
@@ -44,7 +54,7 @@ def draw_batches(rng: np.random.Generator, n_rows: int, batch_size: int, n_batch
 
 @torch.no_grad()
 def predict_logits(network: nn.Module, inputs: Tensor, batch_size: int) -> Float[Tensor, "n c"]:
-    """Return the network's logits for all inputs in eval mode, [n, C], computed for `batch_size` samples at a time."""
+    """Return the logits of `network` in eval mode for `inputs` [n, ...], [n, C], `batch_size` samples at a time."""
     network.eval()
     return torch.cat([network(input_batch) for input_batch in torch.split(inputs, batch_size)])
 
@@ -56,9 +66,16 @@ def step_towards_target(
     tau: float = 1.0,
     loss_weight: float = 1.0,
 ) -> None:
-    """Make one optimizer step that reduces `loss_weight` times the distillation loss of `logits` to `target_probs`.
+    """Make one optimizer step that reduces the distillation loss of `logits` to `target_probs`.
 
     There is no step if the target is already predicted up to rounding errors, which Adam would scale to full steps.
+
+    Args:
+        optimizer: optimizer of the parameters from which the logits were computed.
+        target_probs: target probabilities of each sample, [b, C].
+        logits: predicted logits of each sample, with their graph, [b, C].
+        tau: temperature that divides the logits.
+        loss_weight: factor of the loss.
     """
     with torch.no_grad():
         if float((F.softmax(logits / tau, 1) - target_probs).abs().max()) <= PROBABILITY_TOLERANCE:
@@ -69,5 +86,5 @@ def step_towards_target(
 
 
 def trainable_parameters(network: nn.Module) -> list[nn.Parameter]:
-    """Return the parameters of a network that require a gradient; other parameters are frozen."""
+    """Return the parameters of `network` that require a gradient; the others are frozen."""
     return [parameter for parameter in network.parameters() if parameter.requires_grad]

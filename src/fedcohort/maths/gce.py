@@ -12,6 +12,12 @@ from torch import Tensor
 
 
 def generalised_ce(log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], q: float) -> Float[Tensor, "b"]:
-    """Return the generalised cross-entropy of each sample, [b], from log-probabilities; q in (0, 1]."""
+    """Return the generalised cross-entropy (1 - p^q) / q of each sample, p the probability of its label, [b].
+
+    Args:
+        log_probs: log-probabilities of the classes, [b, C].
+        labels: class of each sample, [b].
+        q: exponent in (0, 1]; near 0 it is the cross-entropy, 1 gives 1 - p.
+    """
     log_py = log_probs.gather(1, labels[:, None])[:, 0]
     return -(q * log_py).expm1() / q

@@ -18,7 +18,7 @@ BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to 
 
 
 def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows, OneColumn]:
-    """Return the tilted weights p [..., n] nearest to q with KL(p || uniform) <= rho, and the multiplier lambda.
+    """Return weights near q with KL(weights || uniform) <= rho, [..., n], and the multiplier lambda, [..., 1].
 
     With rho = 0 the weights are equal, and lambda is infinite unless all q are equal.
 
@@ -43,7 +43,10 @@ def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows
 
 
 def _kl_from_uniform(z: LogWeightRows, log_s: OneColumn) -> OneColumn:
-    """Return KL(p || uniform) in nats of p = softmax(s z), where max z = 0."""
+    """Return KL(p || uniform) in nats of p = softmax(s z), [..., 1], for `z` [..., n] with maximum 0.
+
+    `log_s` is the logarithm of s, [..., 1].
+    """
     s = np.exp(log_s)
     tilted_weights = np.exp(s * z)
     weight_sum = tilted_weights.sum(-1, keepdims=True)

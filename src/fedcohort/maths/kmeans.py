@@ -16,9 +16,15 @@ MAX_LLOYD_STEPS = 300  # largest number of steps of a run, as in scikit-learn
 def cluster_numbers(
     values: Float64[np.ndarray, "n"], n_clusters: int, rng: np.random.Generator, max_steps: int = 50
 ) -> np.ndarray:
-    """Return the sorted means of `n_clusters` clusters of numbers, [n_clusters].
+    """Return the sorted means of `n_clusters` clusters of numbers by k-means, [n_clusters].
 
     Clusters of numbers are intervals whose bounds are in the middle between two means.
+
+    Args:
+        values: the numbers, [n].
+        n_clusters: number of clusters.
+        rng: random generator of the first means.
+        max_steps: largest number of steps.
     """
     values = np.sort(values)
     cumulative_sums = np.concatenate([[0.0], np.cumsum(values)])
@@ -37,9 +43,15 @@ def cluster_numbers(
 def cluster_vectors(
     X: PointMatrix, n_clusters: int, rng: np.random.Generator, n_restarts: int = 10
 ) -> Int64[np.ndarray, "_n"]:
-    """Return the cluster number of each row, below `n_clusters`, by the best of `n_restarts` runs of k-means.
+    """Return the cluster number of each row by the best of several runs of k-means, int64 [n].
 
     Clusters are numbered by their first member in lexicographic order, so that the order of rows does not matter.
+
+    Args:
+        X: the vectors, [n, d].
+        n_clusters: largest number of clusters.
+        rng: random generator of the first centres.
+        n_restarts: number of runs.
     """
     row_order = np.lexsort(X.T[::-1])
     sorted_points = X[row_order]
@@ -54,7 +66,7 @@ def cluster_vectors(
 
 
 def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tuple[float, Int64[np.ndarray, "_n"]]:
-    """Run k-means from one start; return the sum of squared distances to the centres, and each point's centre.
+    """Run k-means on X [n, d] from one start; return the sum of squared distances and each row's centre, [n].
 
     A step without improvement ends the run, also if it is worse by rounding, so that runs do not oscillate.
     """
@@ -73,7 +85,10 @@ def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tup
 
 
 def _draw_centres(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> PointMatrix:
-    """Draw centres by k-means++: with probabilities in proportion to the squared distance to the nearest centre."""
+    """Draw `n_clusters` rows of X [n, d] as centres by k-means++, [n_clusters, d].
+
+    The probability of a row is proportional to its squared distance to the nearest centre.
+    """
     centres = np.empty((n_clusters, X.shape[1]))
     centres[0] = X[rng.integers(len(X))]
     nearest_distances = ((X - centres[0]) ** 2).sum(1)

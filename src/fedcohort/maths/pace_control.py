@@ -23,12 +23,12 @@ POSITION_DECIMALS = 12
 
 @dataclass(frozen=True)
 class PaceState:
-    """State of FedBalancer's controller of the loss threshold and the deadline.
+    """State of FedBalancer's controller of loss threshold and deadline.
 
     Attributes:
         n_rounds: number of rounds with arrivals.
-        utilities: utilities of at most the last 2 w rounds, the newest last.
-        ltr, ddlr: positions of the loss threshold and of the deadline, in [0, 1].
+        utilities: utility of at most the last 2 w rounds in nats per second, the newest last, [rounds].
+        ltr, ddlr: relative positions of the loss threshold and of the deadline between their bounds, in [0, 1].
     """
 
     n_rounds: int
@@ -39,7 +39,7 @@ class PaceState:
 
 @dataclass(frozen=True)
 class PaceControl:
-    """FedBalancer's controller, which moves the loss threshold and the deadline by fixed steps.
+    """FedBalancer's controller, which moves loss threshold and deadline by fixed steps as training advances.
 
     Attributes:
         w: rounds between two changes.
@@ -61,7 +61,7 @@ class PaceControl:
         return PaceState(0, np.empty(0), 0.0, 1.0)
 
     def observe(self, state: PaceState, utility: float) -> PaceState:
-        """Return the state after a round with this utility; a utility that is not finite leaves the state unchanged."""
+        """Return the state after a round with `utility` in nats per second; it is unchanged if that is not finite."""
         if not np.isfinite(utility):
             return state
         n_rounds, utilities = state.n_rounds + 1, np.append(state.utilities, utility)[-2 * self.w :]
@@ -75,18 +75,18 @@ class PaceControl:
 
 @runtime_checkable
 class Paced(Protocol):
-    """A component with a `PaceControl`, FedBalancer's controller of the loss threshold and the deadline."""
+    """A component with a `PaceControl` (property `control`), the controller of loss threshold and deadline."""
 
     @property
     def control(self) -> PaceControl: ...
 
 
 def pace_utility(loss_sum: Values, n_used: Values, deadline_s: float) -> float:
-    """Return the utility of a round: mean loss of the samples trained on, in nats, over the deadline in seconds.
+    """Return the utility of a round in nats per second: mean loss of the trained samples over the deadline.
 
     Args:
-        loss_sum: sum of the losses of each client that arrived, [m].
-        n_used: number of samples of each client, [m].
+        loss_sum: sum of the sample losses of each client that arrived in nats, [m].
+        n_used: number of these samples of each client, [m].
         deadline_s: announced deadline in seconds.
     """
     samples_times_s = float(n_used.sum()) * deadline_s

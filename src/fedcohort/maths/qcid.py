@@ -11,7 +11,9 @@ ClassCounts = Float64[np.ndarray, "_n c"]
 
 
 def class_imbalances(class_counts: ClassCounts, added_counts: Values | float = 0.0) -> Values:
-    """Return the imbalance of each row of class counts, [n]: 0 for equal counts, 1 - 1/C for a single class or none.
+    """Return sum_c (share_c - 1/C)^2 of each row of class counts, [n]: 0 for equal counts, at most 1 - 1/C.
+
+    A row without samples has the value 1 - 1/C.
 
     Args:
         class_counts: number of samples of each class in each row.
@@ -25,7 +27,7 @@ def class_imbalances(class_counts: ClassCounts, added_counts: Values | float = 0
 
 
 def _block_imbalances(class_shares: ClassCounts) -> Values:
-    """Return the imbalance of each row of class counts, [n]; the argument is overwritten."""
+    """Return the imbalance of each row of `class_shares` [n, C], which holds counts and is overwritten, [n]."""
     n_classes = class_shares.shape[1]
     samples_per_row = class_shares @ np.ones((n_classes, 1))  # sums of integers are exact in any order
     has_samples = samples_per_row[:, 0] > 0

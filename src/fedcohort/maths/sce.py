@@ -12,11 +12,11 @@ from torch import Tensor
 def symmetric_ce(
     log_probs: Float[Tensor, "b c"], labels: Int[Tensor, "b"], a: float, b: float, A: float
 ) -> Float[Tensor, "b"]:
-    """Return the symmetric cross-entropy a CE + b RCE of each sample, in nats, [b].
+    """Return a CE + b RCE, the symmetric cross-entropy of each sample, in nats, [b].
 
     Args:
-        log_probs: log-probabilities.
-        labels: labels.
+        log_probs: log-probabilities of the classes, [b, C].
+        labels: class y of each sample, [b].
         a: weight of the cross-entropy CE = -ln p_y.
         b: weight of the reverse cross-entropy RCE = -A (1 - p_y).
         A: negative number that stands for ln 0.

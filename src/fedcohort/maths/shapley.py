@@ -30,7 +30,7 @@ def shapley_values(
     permutations_per_player: int,
     rng: np.random.Generator,
 ) -> Values:
-    """Return the Shapley value of each player, [n]; a difference with a value that is not finite counts as 0.
+    """Return the Shapley value of each player, [n]; a value difference that is not finite counts as 0.
 
     Args:
         value_function: function of a coalition, as sorted positions of its players, that returns the coalition's value.
@@ -38,8 +38,8 @@ def shapley_values(
         n: number of players.
         tolerance: difference of two values that counts as 0.
         max_exact_players: largest number of players for which all coalitions are evaluated.
-        permutations_per_player: largest number of permutations, divided by the number of players.
-        rng: generator of the permutations.
+        permutations_per_player: largest number of permutations per player.
+        rng: random generator of the permutations.
     """
     known_values = dict[frozenset[int], float]()
 
@@ -78,6 +78,8 @@ def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: l
     """Return the value that each player adds to the players before it in `player_order`, [n].
 
     Players after the first coalition whose value is within `tolerance` of that of all players add 0.
+
+    `value_of` returns the value of a coalition.
     """
     marginals, preceding_players = np.zeros(len(player_order)), frozenset[int]()
     final_value = value_of(frozenset(player_order))

@@ -14,15 +14,15 @@ Vector = Float64[np.ndarray, "n"]
 def minimise_by_descent(
     gradient_step: Callable[[Vector], Vector], start_point: Vector, max_steps: int = 20_000, tolerance: float = 1e-12
 ) -> Vector:
-    """Return the fixed point of `gradient_step`, found by steps with Nesterov's momentum.
+    """Return the fixed point of `gradient_step`, [n], found by steps with Nesterov's momentum.
 
         t <- (1 + sqrt(1 + 4 t^2)) / 2,   extrapolated point = w + (t_before - 1) / t (w - w_before)
 
     The momentum restarts when it increases the objective.
 
     Args:
-        gradient_step: function that returns a point after a gradient step and its projection.
-        start_point: the first point.
+        gradient_step: function that returns a point [n] after a gradient step and its projection.
+        start_point: the first point, [n].
         max_steps: largest number of steps.
         tolerance: largest change of an entry in the last step.
     """
@@ -44,7 +44,7 @@ def minimise_by_descent(
 
 
 def project_onto_simplex(v: Vector) -> Vector:
-    """Return the point of {w >= 0, sum w = 1} nearest to v (Held, Wolfe and Crowder 1974)."""
+    """Return the point of {w >= 0, sum w = 1} nearest to v [n], [n] (Held, Wolfe and Crowder 1974)."""
     v = v - v.max()  # the projection is the same, but rounding of large entries would lose the 1
     descending_values = np.sort(v)[::-1]
     sum_excess = np.cumsum(descending_values) - 1
@@ -53,7 +53,7 @@ def project_onto_simplex(v: Vector) -> Vector:
 
 
 def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float = 1e-8) -> Vector:
-    """Return argmin over the simplex of Var(sum_k w_k X_k), the population variance over the d entries.
+    """Return the weights on the simplex with the least variance of sum_k w_k X_k over the d columns of X [n, d], [n].
 
     A ridge of `relative_ridge` times the trace of the quadratic form makes the minimum unique. Projected gradient steps
     from equal weights find it, each in O(n d).
@@ -75,7 +75,7 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
 
 
 def project_onto_box_simplex(v: Vector, lower_bounds: Vector, upper_bounds: Vector) -> Vector:
-    """Return the point of {lower_bounds <= w <= upper_bounds, sum w = 1} nearest to v.
+    """Return the point of {lower_bounds <= w <= upper_bounds, sum w = 1} nearest to v, all [n].
 
     The point is clip(v + mu, lower_bounds, upper_bounds), whose sum increases piecewise linearly with mu; mu is
     interpolated between two of the 2 n breakpoints. The lower bounds sum to at most 1, the upper ones to at least 1.
@@ -89,13 +89,13 @@ def project_onto_box_simplex(v: Vector, lower_bounds: Vector, upper_bounds: Vect
 
 
 def min_norm_weights(Q: Float64[np.ndarray, "n n"], start_weights: Vector, epsilon: float) -> Vector:
-    """Return the weights w that minimise w' Q w, each within `epsilon` of its start weight and in [0, 1], with sum 1.
+    """Return the weights w that minimise w' Q w near `start_weights`, each in [0, 1], with the sum 1, [n].
 
     Projected gradient steps from `start_weights` find them, each in O(n^2).
 
     Args:
-        Q: Gram matrix of the vectors.
-        start_weights: weights on the simplex.
+        Q: Gram matrix of the vectors, [n, n].
+        start_weights: weights on the simplex, [n].
         epsilon: largest change of each weight.
     """
     lower_bounds, upper_bounds = np.maximum(start_weights - epsilon, 0.0), np.minimum(start_weights + epsilon, 1.0)

@@ -18,21 +18,21 @@ SKETCH_KINDS = ("values", "shared_projection")
 
 
 def sketch_length(n_params: int, rate: float) -> int:
-    """Return the number of entries of a gradient sketch: the share `rate` of the `n_params` parameters, at least 2."""
+    """Return the length of a gradient sketch: the share `rate` of the `n_params` parameters, at least 2."""
     return max(2, math.ceil(rate * n_params - 1e-9))
 
 
 def sketch_gradient(
     gradient: Float64[np.ndarray, "p"], rate: float, sketch_kind: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
-    """Return the sketch of a gradient, float64 [d]; all NaN if a number of the gradient is not finite.
+    """Return a sketch (short summary) of a gradient, float64 [d]; all NaN if the gradient is not finite.
 
     Args:
-        gradient: gradient, float64 [P].
+        gradient: the gradient, float64 [P].
         rate: length of the sketch as a fraction of P.
-        sketch_kind: "values" takes the sorted means of d clusters of the numbers; "shared_projection" adds every number
+        sketch_kind: "values" takes the sorted means of d clusters of the entries; "shared_projection" adds every entry
             to one of d sums, with a random factor.
-        rng: a generator in the same state for all clients.
+        rng: random generator, in the same state for all clients.
     """
     n_bins = sketch_length(len(gradient), rate)
     if not np.isfinite(gradient).all():

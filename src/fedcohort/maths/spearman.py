@@ -6,14 +6,14 @@ from fedcohort.types import Values
 
 
 def mean_ranks(values: Values) -> Values:
-    """Return the ranks of finite values, from 0, with the mean rank for equal values, [n]."""
+    """Return the rank of each of the finite `values` [n], from 0, with the mean rank for equal values, [n]."""
     _, index_of_value, value_counts = np.unique(values, return_inverse=True, return_counts=True)
     n_smaller = np.concatenate([[0], np.cumsum(value_counts)[:-1]])
     return np.asarray((n_smaller + (value_counts - 1) / 2)[index_of_value])
 
 
 def rank_correlation(first_column: Values, second_column: Values) -> float:
-    """Return Spearman's rank correlation of two columns over the rows where both are finite; NaN for constant ranks."""
+    """Return Spearman's correlation of two columns [n] over the rows where both are finite; NaN for constant ranks."""
     is_finite = np.isfinite(first_column) & np.isfinite(second_column)
     if not is_finite.any():
         return float("nan")

@@ -10,7 +10,10 @@ StratumValues = Float64[np.ndarray, "h"]
 
 
 def strata_deviations(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_strata: int) -> StratumValues:
-    """Return the standard deviation of the rows of X in each stratum, [n_strata]; 0 for a single row."""
+    """Return the standard deviation of the rows of X [n, d] in each stratum, [n_strata]; 0 for a single row.
+
+    `stratum_of_row` is the stratum of each row, from 0, [n].
+    """
     standard_deviations = np.zeros(n_strata)
     for h in range(n_strata):
         member_rows = X[stratum_of_row == h]
@@ -20,11 +23,13 @@ def strata_deviations(X: Float64[np.ndarray, "n d"], stratum_of_row: Ids, n_stra
 
 
 def neyman_targets(stratum_sizes: StratumSizes, standard_deviations: StratumValues, n_draws: int) -> StratumValues:
-    """Return Neyman's allocation of draws, in proportion to size times deviation, [h]; to size if all deviations are 0.
+    """Return Neyman's allocation of draws to h strata, [h], in proportion to size times deviation.
+
+    It is proportional to size if all deviations are 0. The targets are not integers.
 
     Args:
-        stratum_sizes: number of members of each stratum.
-        standard_deviations: standard deviation of each stratum.
+        stratum_sizes: number of members of each stratum, [h].
+        standard_deviations: standard deviation in each stratum, [h].
         n_draws: number of draws to allocate.
     """
     weights = stratum_sizes * (standard_deviations if (stratum_sizes * standard_deviations).sum() > 0 else 1.0)
@@ -32,7 +37,7 @@ def neyman_targets(stratum_sizes: StratumSizes, standard_deviations: StratumValu
 
 
 def round_to_capacity(target_draws: StratumValues, capacity: StratumSizes, n_draws: int) -> StratumSizes:
-    """Round the strata's target numbers of draws to integers of at most `capacity`, [h].
+    """Return integers near `target_draws` [h], the target number of draws of each stratum, of at most `capacity` [h].
 
     The integers sum to `n_draws` or, if that is less, to the sum of `capacity`. Each stratum with capacity gets one
 
@@ -48,11 +53,13 @@ def round_to_capacity(target_draws: StratumValues, capacity: StratumSizes, n_dra
 
 
 def equal_allocation(stratum_sizes: StratumSizes, capacity: StratumSizes, n_draws: int) -> StratumSizes:
-    """Divide `n_draws` equally among strata, [h], with at most `capacity` draws each.
+    """Return the number of draws of each of h strata, [h]: `n_draws` divided equally, at most `capacity` [h] each.
 
     The result sums to `n_draws` or, if that is less, to the sum of `capacity`. The remainder of the division goes to
 
     the largest strata. Draws beyond a stratum's capacity go to the other strata.
+
+    `stratum_sizes` is the number of members of each stratum, [h].
     """
     stratum_draws = np.zeros(len(stratum_sizes), np.int64)
     while (n_remaining := int(min(n_draws, capacity.sum()) - stratum_draws.sum())) > 0:
@@ -65,7 +72,11 @@ def equal_allocation(stratum_sizes: StratumSizes, capacity: StratumSizes, n_draw
 
 
 def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
-    """Return the aggregation weight of each arrived client: N_h / K over the number of arrivals of its stratum h."""
+    """Return each arrived client's weight: its stratum's share of all clients over its stratum's arrivals.
+
+    `stratum_of_client` is the stratum of every client, [n_clients], `clients` the ids of those that arrived; the
+    weights are [len(clients)].
+    """
     stratum_sizes = np.bincount(stratum_of_client + 1)
     n_arrived = np.bincount(stratum_of_client[clients] + 1, minlength=1)
     client_stratum = stratum_of_client[clients] + 1

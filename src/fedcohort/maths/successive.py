@@ -28,11 +28,11 @@ LOG_OF_ZERO = -np.inf
 
 
 def set_log_probability(weights: Values, remaining_weight: float) -> float:
-    """Return log P of drawing the set of clients of these positive weights, in any order.
+    """Return the log probability, in nats, of drawing exactly this set of clients, in any order.
 
     Args:
-        weights: weights of the drawn clients.
-        remaining_weight: sum of the weights in the pool outside of the set, R.
+        weights: weights of the clients of the set, positive, [m].
+        remaining_weight: sum of the weights in the pool outside of the set.
     """
     from scipy.special import logsumexp
 
@@ -49,11 +49,11 @@ def set_log_probability(weights: Values, remaining_weight: float) -> float:
 
 @dataclass(frozen=True)
 class CohortLaw:
-    """The distribution of a cohort: certain clients, and draws from disjoint pools.
+    """The probability distribution of a round's cohort: certain clients, and draws from disjoint pools.
 
     Attributes:
         certain_ids: sorted ids of the clients that are in each cohort.
-        draws: draws with more than one possible set.
+        draws: logged draws with more than one possible set.
         reason: why the log does not determine the distribution; "" if it does.
     """
 
@@ -68,7 +68,7 @@ class CohortLaw:
 
     @classmethod
     def from_log(cls, draw_log: DrawLog, cohort: Ids) -> "CohortLaw":
-        """Return the distribution that drew `cohort`, sorted ids, by the draws of its selection.
+        """Return the distribution from which `cohort`, sorted ids, was drawn, by the draws in `draw_log`.
 
         The queries and their answers are given. From the first random draw on, the pools must be disjoint: otherwise a
         later pool depends on what was drawn, and the probability is a sum over paths that the log does not hold.
@@ -87,14 +87,14 @@ class CohortLaw:
         return cls(np.setdiff1d(cohort, random_ids), random_draws)
 
     def log_probability(self, cohort: Ids) -> float:
-        """Return log P of a cohort, sorted ids; -inf for one that cannot be drawn."""
+        """Return the log probability of `cohort`, sorted ids, in nats; -inf if it cannot be drawn."""
         weights_by_draw = self._split_weights(cohort)
         if weights_by_draw is None:
             return LOG_OF_ZERO
         return sum(_log_probability(draw, weights) for draw, weights in zip(self.draws, weights_by_draw, strict=True))
 
     def can_draw(self, cohort: Ids) -> bool:
-        """Return whether a cohort, sorted ids, has a positive probability."""
+        """Return whether `cohort`, sorted ids, has a positive probability."""
         return self._split_weights(cohort) is not None
 
     @property
@@ -103,7 +103,7 @@ class CohortLaw:
         return all(len(draw.pool) == draw.pool_size for draw in self.draws)
 
     def _split_weights(self, cohort: Ids) -> list[Values] | None:
-        """Return the weights of the clients that come from each draw; None if the cohort cannot be drawn."""
+        """Return the weights of the clients of `cohort` that come from each draw; None if it cannot be drawn."""
         remaining_ids = np.setdiff1d(cohort, self.certain_ids, assume_unique=True)
         if len(remaining_ids) != len(cohort) - len(self.certain_ids):
             return None
@@ -120,7 +120,7 @@ class CohortLaw:
         return None if len(remaining_ids) else weights_by_draw
 
     def draw_cohorts(self, n: int, rng: np.random.Generator) -> Int64[np.ndarray, "n cohort"]:
-        """Return `n` cohorts, each with sorted ids; needs the weights of all clients of the pools."""
+        """Return `n` random cohorts of sorted ids, [n, cohort]; the log must have the weights of all clients."""
         return np.stack([self._draw_cohort(rng) for _ in range(n)])
 
     def _draw_cohort(self, rng: np.random.Generator) -> Ids:
@@ -135,13 +135,16 @@ class CohortLaw:
 
 
 def _count_weight_kinds(weights: Values) -> tuple[int, int, int]:
-    """Return the numbers of infinite, of positive finite and of zero weights."""
+    """Return how many of `weights` are infinite, positive and finite, and zero."""
     n_infinite, n_zero = int(np.count_nonzero(np.isinf(weights))), int(np.count_nonzero(weights == 0))
     return n_infinite, len(weights) - n_infinite - n_zero, n_zero
 
 
 def _log_probability(draw: Draw, weights: Values) -> float:
-    """Return log P that a draw takes a set of clients of these weights, of each kind as many as it took."""
+    """Return the log probability, in nats, that `draw` takes clients with these `weights`, [m].
+
+    There are as many infinite, positive and zero weights as in the clients that were drawn.
+    """
     if n_zero := int(np.count_nonzero(weights == 0)):  # all clients of positive weight are drawn as well
         from scipy.special import gammaln
 

@@ -13,7 +13,7 @@ COLUMNS_PER_BLOCK = (
 
 
 def trimmed_mean(matrix: Float[Tensor, "n p"], k: int) -> tuple[Float[Tensor, "p"], Values]:
-    """Return the mean of each column without its k smallest and k largest values, k < n / 2.
+    """Return the mean of each column of `matrix` [n, p] without its k smallest and k largest values, k < n / 2.
 
     Returns:
         The means, [p], and the share of the remaining values that belongs to each row, [n].

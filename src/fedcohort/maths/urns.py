@@ -15,8 +15,8 @@ def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
     """Fill urns (sampling distributions) with items (clients), in order; what does not fit goes to the next urn.
 
     Args:
-        item_masses: mass of each item; the sum is that of `urn_sizes`.
-        urn_sizes: mass that each urn takes.
+        item_masses: mass of each item, [items]; the sum is that of `urn_sizes`.
+        urn_sizes: mass that each urn takes, [urns].
 
     Returns:
         Item, urn and mass of each part of an item, [parts] each, in the order of the urns.
@@ -28,10 +28,10 @@ def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
 
 
 def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarray, "merges 4"]:
-    """Return Ward's tree of the clients as in `scipy.cluster.hierarchy.linkage`.
+    """Return Ward's tree of n clients as in `scipy.cluster.hierarchy.linkage`, float64 [n - 1, 4].
 
     Args:
-        angles: angles between the clients' updates, in radians.
+        angles: angles between the clients' updates in radians, [n, n].
         tree: "rows" clusters the rows of `angles`, "condensed" takes the angles as distances.
     """
     from scipy.cluster.hierarchy import linkage
@@ -42,12 +42,12 @@ def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarr
 
 
 def cut_ward_tree(client_masses: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
-    """Return each client's cluster number, [a]; a cluster is a largest subtree with a mass of at most `capacity`.
+    """Return each client's cluster number, [n]; a cluster is a largest subtree with a mass of at most `capacity`.
 
     Args:
-        client_masses: samples of each client times the number of draws, [a].
-        tree: scipy's linkage matrix of the clients.
-        capacity: samples of all clients.
+        client_masses: number of samples of each client times the number of draws, [n].
+        tree: Ward's tree of the clients (`ward_tree`), [n - 1, 4].
+        capacity: largest mass of a cluster, the number of samples of all clients.
     """
     merged_nodes = tree[:, :2].astype(np.int64)
     node_mass = np.concatenate([client_masses, np.zeros(len(merged_nodes), np.int64)])

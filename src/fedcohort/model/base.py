@@ -21,11 +21,12 @@ else:
 
 
 class Model(Component, Protocol):
-    """A model: it builds the network that is trained, for the shape of the data's samples.
+    """A component that builds the network to train, for the shape of the data's samples.
 
     Attributes:
-        reads_symbols: whether inputs are tokens, which are integers of any type, instead of float32 numbers.
-        per_position: whether the network has logits for each position of a sequence, [B, length, n_classes].
+        reads_symbols: whether inputs are tokens, integers that the network embeds, instead of float32 numbers.
+        per_position: whether the network has logits for each position of a sequence, [B, length, n_classes], instead of
+            one vector.
     """
 
     @property
@@ -38,7 +39,7 @@ class Model(Component, Protocol):
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
-        """Return a network from inputs [B, *shape] to logits [B, n_classes].
+        """Return a network from inputs [B, *shape] to logits [B, n_classes], with random initial weights.
 
         Raises `IncompatibleConfig` if the model does not support this shape.
         """
@@ -46,11 +47,11 @@ class Model(Component, Protocol):
 
 @dataclass(frozen=True)
 class TokenModel(Model):
-    """A network of LSTM layers that reads sequences of tokens.
+    """A model of LSTM layers that read sequences of tokens.
 
     Attributes:
         embedding: length of a token's embedding vector.
-        hidden: units of each LSTM layer.
+        hidden: number of units of each LSTM layer.
         layers: number of LSTM layers.
     """
 
@@ -66,19 +67,19 @@ class TokenModel(Model):
 
 
 def require_sequences(model_name: str, sample_shape: tuple[int, ...]) -> None:
-    """Raise `IncompatibleConfig` unless a sample is a sequence, of shape [length]."""
+    """Raise `IncompatibleConfig`, with `model_name`, unless a sample is a sequence: `sample_shape` is (length,)."""
     if len(sample_shape) != 1:
         message_start = f"model={model_name} needs sequences [length]"
         raise IncompatibleConfig(f"{message_start}, but the inputs are {list(sample_shape)}")
 
 
 def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int) -> tuple[int, int, int]:
-    """Return channels, height and width of images; raise `IncompatibleConfig` for other data or smaller images.
+    """Return channels, height and width of a sample; raise `IncompatibleConfig` if it is no image, or a smaller one.
 
     Args:
-        model_name: name of the model.
-        sample_shape: shape of a sample.
-        min_side: smallest allowed side of an image, in pixels.
+        model_name: name of the model, for the message.
+        sample_shape: shape of a sample, (channels, height, width) for images.
+        min_side: smallest allowed height and width, in pixels.
     """
     if len(sample_shape) != 3 or min(sample_shape[1:]) < min_side:
         message_start = f"model={model_name} needs images [channels, height, width] of at least {min_side}x{min_side}"
@@ -87,12 +88,13 @@ def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int
 
 
 def check_norm_groups(norm: str, groups: int, channels_by_layer: Iterable[int]) -> None:
-    """Check the options of a normalisation layer.
+    """Raise `OptionError` for invalid options of normalisation layers.
 
     Args:
-        norm: must be "group" or "batch".
-        groups: groups of channels; with group norm it must divide the channels of every layer.
-        channels_by_layer: channels of the normalised layers.
+        norm: value of the option `norm`, "group" or "batch".
+        groups: value of the option `groups`, the number of groups of channels; with norm=group it must divide the
+            channels of every layer.
+        channels_by_layer: number of channels of each normalised layer.
     """
     ranges.choice("norm", norm, "group", "batch")
     ranges.integer("groups", groups, "[1, inf)")

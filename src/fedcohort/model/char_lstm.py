@@ -16,12 +16,12 @@ from fedcohort.model.base import Network, TokenModel, require_sequences
 
 @dataclass(frozen=True)
 class CharLstm(TokenModel):
-    """LEAF's network for Shakespeare: two LSTM layers that predict the next character."""
+    """LEAF's model for Shakespeare: LSTM layers that predict the next character from the characters before."""
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
-        """Return a network from sequences [B, length] of tokens below n_classes to logits of the next token.
+        """Return a network from sequences [B, length] of tokens below n_classes to logits [B, n_classes].
 
-        Raises `IncompatibleConfig` if inputs are not sequences.
+        `shape` is (length,). Raises `IncompatibleConfig` for samples of another shape.
         """
         from fedcohort.model.sequence import NextTokenLstm  # noqa: PLC0415 - options are checked before torch is imported
 

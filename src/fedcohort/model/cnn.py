@@ -13,10 +13,10 @@ from fedcohort.model.base import Model, Network, require_images
 
 @dataclass(frozen=True)
 class Cnn(Model):
-    """FedAvg's CNN: two 5x5 convolutions with max pooling, and one dense layer.
+    """FedAvg's CNN for images: two 5x5 convolutions with max pooling, and one dense layer.
 
     Attributes:
-        dense: units of the dense layer.
+        dense: number of units of the dense layer.
     """
 
     dense: int

@@ -26,6 +26,8 @@ MIN_SIDE = 9  # pixels of a side: the last batch norm sees two pixels then, also
 
 @dataclass(frozen=True)
 class CnnLeafCeleba(Model):
+    """LEAF's CNN for CelebA: four 3x3 convolutions with batch norm and max pooling; it has no options."""
+
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 

@@ -18,6 +18,8 @@ DENSE_UNITS = 2048
 
 @dataclass(frozen=True)
 class CnnLeafFemnist(Model):
+    """LEAF's CNN for FEMNIST: two 5x5 convolutions with max pooling, and a large dense layer; it has no options."""
+
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from fedcohort.model import glorot, two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 

@@ -7,7 +7,10 @@ from torch import nn
 
 
 def draw_weights(network: nn.Module) -> None:
-    """Draw new weights of all convolutions and dense layers in their order; normalisation layers do not change."""
+    """Draw new weights of all convolutions and dense layers of `network`, in their order, by Glorot's uniform rule.
+
+    Biases become 0; other layers do not change.
+    """
     for module in network.modules():
         if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
             nn.init.xavier_uniform_(module.weight)

@@ -26,6 +26,8 @@ PAD_BEFORE, PAD_AFTER = 7, 8  # zeros, KERNEL - 1 together: the output is as lon
 
 @dataclass(frozen=True)
 class HarCnn(Model):
+    """A CNN for the sensor windows of UCI HAR: one convolution over time and a dense layer; it has no options."""
+
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from torch import nn  # noqa: PLC0415 - options are checked before torch is imported
 

@@ -22,7 +22,11 @@ STAGE_SETTINGS = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 
 
 
 class InvertedResidual(nn.Module):
-    """An inverted residual block, with `expansion` times its input channels in the depthwise convolution."""
+    """An inverted residual block: a 1x1, a depthwise 3x3 and a 1x1 convolution, with a shortcut if shapes match.
+
+    `in_channels` and `out_channels` are the block's channels, `stride` that of the 3x3 convolution, which has
+    `expansion` times the input channels. `norm_name` and `groups` are as in `make_layers`.
+    """
 
     def __init__(
         self, in_channels: int, out_channels: int, stride: int, expansion: int, norm_name: str, groups: int
@@ -43,7 +47,10 @@ class InvertedResidual(nn.Module):
 def _make_conv(
     in_channels: int, out_channels: int, kernel_size: int, stride: int, conv_groups: int, norm_name: str, groups: int
 ) -> nn.Sequential:
-    """Return a convolution with `conv_groups` groups of channels, followed by normalisation and ReLU6."""
+    """Return a square convolution, followed by normalisation and ReLU6.
+
+    `conv_groups` is the number of groups of the convolution, `norm_name` and `groups` are as in `make_layers`.
+    """
     convolution = nn.Conv2d(
         in_channels, out_channels, kernel_size, stride, kernel_size // 2, groups=conv_groups, bias=False
     )
@@ -53,14 +60,14 @@ def _make_conv(
 def make_layers(
     image_channels: int, n_classes: int, layer_channels: tuple[int, ...], norm_name: str, groups: int
 ) -> nn.Sequential:
-    """Return a MobileNetV2 with these numbers of channels.
+    """Return a MobileNetV2 from images to logits [B, n_classes], with new random weights.
 
     Args:
-        image_channels: channels of an image.
-        n_classes: number of logits.
-        layer_channels: channels of the stem, of each stage, and of the last convolution.
+        image_channels: number of channels of an image.
+        n_classes: number of classes.
+        layer_channels: numbers of channels of the stem, of each stage, and of the last convolution.
         norm_name: normalisation layers: "group" for group norm, "batch" for batch norm.
-        groups: groups of channels in each layer of group norm.
+        groups: number of groups of channels in each layer of group norm.
     """
     stem_channels, *stage_channels, last_channels = layer_channels
     features: list[nn.Module] = [_make_conv(image_channels, stem_channels, 3, 2, 1, norm_name, groups)]

@@ -11,10 +11,10 @@ from fedcohort.model.base import Model, Network
 
 @dataclass(frozen=True)
 class Mlp(Model):
-    """A multi-layer perceptron with ReLU activations.
+    """A multi-layer perceptron with ReLU activations, on the flattened sample.
 
     Attributes:
-        hidden: units of each hidden layer; an empty list gives logistic regression.
+        hidden: number of units of each hidden layer; an empty list gives logistic regression.
     """
 
     hidden: Sequence[int]

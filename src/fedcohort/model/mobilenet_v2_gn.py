@@ -26,10 +26,10 @@ class MobileNetV2(Model):
     """MobileNetV2 with group norm, optionally with pretrained weights.
 
     Attributes:
-        width: multiplier of the channels of all layers, which are rounded to multiples of eight; the last layer has at
+        width: factor of the channels of all layers, which are rounded to multiples of eight; the last layer has at
             least 1280.
         norm: normalisation layers: "group" for group norm, "batch" for batch norm.
-        groups: groups of channels in each layer of group norm.
+        groups: number of groups of channels in each layer of group norm.
         weights: path of a file of pretrained weights; None to draw initial weights.
     """
 
@@ -48,7 +48,7 @@ class MobileNetV2(Model):
 
     @property
     def layer_channels(self) -> tuple[int, ...]:
-        """Channels of the stem, of each stage, and of the last convolution."""
+        """Numbers of channels of the stem, of each stage, and of the last convolution."""
         last_channels = _round_to_step(max(1.0, self.width) * LAST_CHANNELS)
         return (*(_round_to_step(self.width * channels) for channels in CHANNELS_AT_WIDTH_1), last_channels)
 
@@ -63,6 +63,6 @@ class MobileNetV2(Model):
 
 
 def _round_to_step(channels: float) -> int:
-    """Return the multiple of eight nearest to `channels`, or the next one if it is below 0.9 x `channels`."""
+    """Return the multiple of 8 nearest to `channels`, or the next one if that is below 0.9 x `channels`."""
     nearest_multiple = max(CHANNEL_STEP, int(channels + CHANNEL_STEP / 2) // CHANNEL_STEP * CHANNEL_STEP)
     return nearest_multiple if nearest_multiple >= 0.9 * channels else nearest_multiple + CHANNEL_STEP

@@ -42,13 +42,14 @@ MAX_NAMES_LISTED = 8  # names in a message
 
 @dataclass(frozen=True)
 class Module(Model):
-    """A model that builds the network by a user's class or function.
+    """A model that builds its network by a user's class or function.
 
     Attributes:
         path: dotted name of the class or function, as in `my_networks.Net`.
         args: values of the parameters of the class or function, by name; None for an empty mapping.
         inputs: type of the network's inputs, "numbers" (float32) or "tokens" (int64).
-        output: what logits are for: each "sample" [B, n_classes], or each "position" of it [B, length, n_classes].
+        output: what the logits are for: each "sample" [B, n_classes], or each "position" of a sequence [B, length,
+            n_classes].
         head: index or key of the logits if `forward` returns a tuple, a list or a dict; None if it returns the logits.
     """
 
@@ -85,7 +86,7 @@ class Module(Model):
         return self.output == "position"
 
     def build(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
-        """Build the network, and check that equal seeds give equal weights.
+        """Return the user's network for samples of this `shape`, after checking that equal seeds give equal weights.
 
         Raises:
             OptionError: the class does not exist, or does not accept its parameters.
@@ -129,7 +130,7 @@ class Module(Model):
         return network
 
     def _fill_arguments(self, factory: Callable[..., object], shape: tuple[int, ...], n_classes: int) -> dict[str, Any]:
-        """Return the arguments of `factory` by name: the values of `args`, and shape and classes of the data.
+        """Return the arguments of `factory` by name: the option `args`, and values from the data.
 
         Args:
             factory: the user's class or function.
@@ -194,12 +195,12 @@ def _load_factory(factory_path: str) -> Callable[..., object]:
 
 
 def _suggest_name(unknown_name: str, candidates: Iterable[str], list_prefix: str = "its parameters are ") -> str:
-    """Return the end of a message about an unknown name.
+    """Return the end of a message about an unknown name, such as "; did you mean width?".
 
     Args:
-        unknown_name: the name.
-        candidates: the valid names; the most similar one is suggested, or all are listed.
-        list_prefix: text before the list.
+        unknown_name: the name that was given.
+        candidates: all valid names; the most similar one is suggested, or the first ones are listed.
+        list_prefix: text before this list.
     """
     candidate_names = list(candidates)
     if similar_name := ranges.find_closest(unknown_name, candidate_names):

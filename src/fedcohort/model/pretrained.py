@@ -13,15 +13,15 @@ BN_STATISTICS = ("running_mean", "running_var", "num_batches_tracked")
 
 
 def load_weights(network: nn.Module, path: Path, classifier_prefix: str) -> None:
-    """Load pretrained weights from a file into the network.
+    """Load pretrained weights from a file into the network, in place.
 
     Statistics of batch norm are skipped if the network has none. The classifier keeps its initial weights if the file's
     classifier has another number of classes.
 
     Args:
         network: network whose weights are set.
-        path: path of the file.
-        classifier_prefix: prefix of the names of the classifier's tensors.
+        path: path of the file, a state dict in torch's format or a .safetensors file.
+        classifier_prefix: prefix of the names of the classifier's tensors, such as "classifier.".
 
     Raises:
         OptionError: the file can't be read, or tensors don't fit; the message names the first ones.
@@ -46,7 +46,11 @@ def load_weights(network: nn.Module, path: Path, classifier_prefix: str) -> None
 
 
 def _read_tensors(path: Path) -> dict[str, Tensor]:
-    """Return the tensors in a file of weights by name, without executing code that the file may contain."""
+    """Return the tensors in the file `path` by name, without executing code that the file may contain.
+
+    Raises:
+        OptionError: the file can't be read, or holds something else than tensors by name.
+    """
     try:
         if path.suffix == ".safetensors":
             from safetensors.torch import load_file  # noqa: PLC0415 - an optional package

@@ -18,7 +18,11 @@ from fedcohort.model import norms
 
 
 class BasicBlock(nn.Module):
-    """A basic residual block of two 3x3 convolutions; the first one has the given stride."""
+    """A basic residual block of two 3x3 convolutions with normalisation, and a shortcut.
+
+    `in_channels` and `out_channels` are the block's channels, `stride` that of the first convolution. `norm_name` and
+    `groups` are as in `make_layers`.
+    """
 
     def __init__(self, in_channels: int, out_channels: int, stride: int, norm_name: str, groups: int) -> None:
         super().__init__()
@@ -44,15 +48,15 @@ def make_layers(
     norm_name: str,
     groups: int,
 ) -> nn.Sequential:
-    """Return a residual network with these numbers of channels and blocks.
+    """Return a residual network from images to logits [B, n_classes], with new random weights.
 
     Args:
-        image_channels: channels of an image.
-        n_classes: number of logits.
-        stage_channels: channels of each stage.
-        blocks_per_stage: number of blocks of each stage.
+        image_channels: number of channels of an image.
+        n_classes: number of classes.
+        stage_channels: number of channels of each stage.
+        blocks_per_stage: number of residual blocks in each stage.
         norm_name: normalisation layers: "group" for group norm, "batch" for batch norm.
-        groups: groups of channels in each layer of group norm.
+        groups: number of groups of channels in each layer of group norm.
     """
     layers = [
         nn.Conv2d(image_channels, stage_channels[0], 3, 1, 1, bias=False),

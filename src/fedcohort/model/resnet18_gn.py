@@ -22,7 +22,7 @@ class ResNet18(Model):
 
     Attributes:
         norm: normalisation layers: "group" for group norm, "batch" for batch norm.
-        groups: groups of channels in each layer of group norm.
+        groups: number of groups of channels in each layer of group norm.
     """
 
     norm: str

@@ -23,8 +23,8 @@ class ResNet8(Model):
 
     Attributes:
         norm: normalisation layers: "group" for group norm, "batch" for batch norm.
-        groups: groups of channels in each layer of group norm.
-        width: channels of the first stage; each further stage has twice as many as the one before.
+        groups: number of groups of channels in each layer of group norm.
+        width: number of channels of the first stage; each further stage has twice as many as the one before.
     """
 
     norm: str

@@ -11,7 +11,11 @@ MAX_INITIAL_WEIGHT = 0.1  # of uniform initial weights
 
 
 class TokenLstm(nn.Module):
-    """An LSTM network over sequences of tokens: embedding, LSTM layers, dense layer; subclasses define the output."""
+    """An LSTM network over sequences of tokens: embedding, LSTM layers, dense layer; subclasses define the output.
+
+    `n_tokens` is the number of tokens, `embedding` the length of an embedding vector, `hidden` the number of units of
+    each of `layers` LSTM layers.
+    """
 
     def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
         super().__init__()
@@ -20,13 +24,13 @@ class TokenLstm(nn.Module):
         self.dense = nn.Linear(hidden, n_tokens)
 
     def lstm_states(self, x: Tensor) -> Tensor:
-        """Return the hidden states of the last LSTM layer after each token of x [B, length], [B, length, hidden]."""
+        """Return the last LSTM layer's hidden state after each token of x [B, length], float32 [B, length, hidden]."""
         hidden_states: Tensor = self.lstm(self.embedding(x.long()))[0]
         return hidden_states
 
 
 class NextTokenLstm(TokenLstm):
-    """An LSTM that predicts the next token: logits [B, n_tokens] after the last token of a sequence [B, length].
+    """A network that predicts the next token: logits [B, n_tokens] after the last token of a sequence [B, length].
 
     The initial weights are drawn as TensorFlow draws them.
     """
@@ -39,7 +43,7 @@ class NextTokenLstm(TokenLstm):
 
     @torch.no_grad()
     def _draw_gates(self, hidden: int, layers: int) -> None:
-        """Draw the initial weights of the LSTM layers; biases are 0, but 1 in the forget gates.
+        """Draw the initial weights of `layers` LSTM layers of `hidden` units; biases are 0, but 1 in the forget gates.
 
         In torch's tensors the gates are in the order input, forget, cell, output.
         """
@@ -61,7 +65,7 @@ class NextTokenLstm(TokenLstm):
 
 
 class PerPositionLstm(TokenLstm):
-    """An LSTM that predicts the next token after each position of a sequence: logits [B, length, n_tokens].
+    """A network that predicts the next token after each position of a sequence: logits [B, length, n_tokens].
 
     The initial weights are uniform in [-0.1, 0.1].
     """

@@ -6,13 +6,13 @@ from torch import nn
 def make_layers(
     image_shape: tuple[int, int, int], channels: tuple[int, int], dense: int, n_classes: int
 ) -> nn.Sequential:
-    """Return a network of two convolutions and dense layers.
+    """Return a network from images to logits [B, n_classes]: two 5x5 convolutions with pooling, and dense layers.
 
     Args:
-        image_shape: channels, height and width of an image.
-        channels: output channels of the first and of the second convolution.
-        dense: units of the hidden dense layer; 0 leaves the layer out.
-        n_classes: number of logits.
+        image_shape: number of channels, height and width of an image.
+        channels: numbers of output channels of the first and of the second convolution.
+        dense: number of units of the hidden dense layer; 0 leaves the layer out.
+        n_classes: number of classes.
     """
     in_channels, height, width = image_shape
     n_features = channels[1] * (height // 4) * (width // 4)

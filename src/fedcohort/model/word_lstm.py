@@ -19,7 +19,7 @@ from fedcohort.model.base import Network, TokenModel, require_sequences
 
 @dataclass(frozen=True)
 class WordLstm(TokenModel):
-    """LEAF's network for Reddit: two LSTM layers that predict the next word at each position."""
+    """LEAF's model for Reddit: LSTM layers that predict the next word after each position."""
 
     per_position: ClassVar[bool] = True
 
@@ -27,6 +27,8 @@ class WordLstm(TokenModel):
         """Return a network from sequences [B, length] of tokens below n_classes to logits [B, length, n_classes].
 
         Raises `IncompatibleConfig` if inputs are not sequences.
+
+        `shape` is (length,). Raises `IncompatibleConfig` for samples of another shape.
         """
         from fedcohort.model.sequence import PerPositionLstm  # noqa: PLC0415 - options are checked before torch is imported
 

@@ -15,11 +15,12 @@ from fedcohort.component import Component
 
 
 class Objective(Component, Protocol):
-    """A local objective: the loss of a mini-batch that clients minimise.
+    """A local objective, the loss of a mini-batch that clients minimise.
 
     Attributes:
-        plain: whether the objective is the mean cross-entropy, whose gradient the engines know in closed form.
-        uses_reference: whether the objective needs the predictions of w_t on the samples that a client trains on.
+        plain: whether the objective is the mean cross-entropy, whose gradient is known in closed form.
+        uses_reference: whether the objective needs the predictions of the received model on the samples that a client
+            trains on.
         minimises_mean: whether clients minimise the mean over samples, so that `transform_mean` changes nothing.
         robust_loss: weights alpha, beta and A of FLASH's robust loss; empty for other objectives.
         max_bounded_loss: largest value of the objective's bounded terms for one sample, in nats; 0 without such terms.
@@ -53,12 +54,13 @@ class Objective(Component, Protocol):
 
         Args:
             logits: logits of the network, [b, C].
-            labels: labels, [b].
-            reference_probs: probabilities of w_t in eval mode, fixed during the round, where `uses_reference`.
+            labels: class of each sample, [b].
+            reference_probs: class probabilities of the received model in eval mode, fixed during the round, [b, C];
+                None unless `uses_reference`.
         """
 
     def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
-        """Return the loss that clients minimise, from the mean of `per_sample` over a mini-batch; by default that mean.
+        """Return the loss that clients minimise in nats, computed from the mean of `per_sample`; by default the mean.
 
         Args:
             mean_loss: mean of the objective over the mini-batch, or over one mini-batch of each of k clients, in nats.

@@ -15,7 +15,7 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class CrossEntropy(Objective):
-    """Cross-entropy, a local objective; it has no options."""
+    """The cross-entropy as a local objective; it has no options."""
 
     plain: ClassVar[bool] = True
 

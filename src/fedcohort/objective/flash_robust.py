@@ -36,9 +36,9 @@ class FlashRobust(Objective):
     """FLASH's noise-robust loss, a local objective: cross-entropy with pseudo-labels and reverse cross-entropy.
 
     Attributes:
-        alpha: weight of the pseudo-label term.
+        alpha: weight of the pseudo-label term, the cross-entropy to the received model's predictions.
         beta: weight of the reverse cross-entropy.
-        A: the value of log 0, negative.
+        A: number that stands for ln 0 in the reverse cross-entropy, negative.
     """
 
     alpha: float
@@ -65,7 +65,7 @@ class FlashRobust(Objective):
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         if reference_probs is None:
             raise ValueError(
-                "FLASH's loss needs the predictions of w_t on the batch: pass `reference_probs`, float [b, c]"
+                "FLASH's loss needs the received model's predictions: pass `reference_probs`, float [b, c]"
             )
         log_probs = F.log_softmax(logits, 1)
         log_py = log_probs.gather(1, labels[:, None])[:, 0]

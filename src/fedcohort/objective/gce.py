@@ -27,7 +27,7 @@ class Gce(Objective):
     """Generalised cross-entropy, a local objective that gives implausible labels smaller gradients.
 
     Attributes:
-        q: exponent; the loss is nearly cross-entropy for q near 0, and the mean absolute error for q = 1.
+        q: exponent in (0, 1]; near 0 the loss is the cross-entropy, for 1 the mean absolute error.
     """
 
     q: float

@@ -34,10 +34,10 @@ class PropFair(Objective):
     """PropFair, a local objective that gives clients with high losses longer steps.
 
     Attributes:
-        base: objective of a sample, whose mean over a mini-batch is l.
-        M: utility at zero loss, above the largest relevant loss, in nats.
-        epsilon: value of M - l, in nats, below which the objective is linear in l.
-        tail: slope of the linear part: 1 / epsilon, that of the tangent ("huber"), or 1 / M ("ce").
+        base: objective of a sample, whose mean over a mini-batch is the loss that is transformed.
+        M: constant from which the loss is subtracted, above the largest relevant loss, in nats.
+        epsilon: value of M minus the loss, in nats, below which the objective is linear in the loss.
+        tail: slope of the linear part: "huber", that of the tangent, 1 / epsilon, or "ce", 1 / M.
     """
 
     base: Objective

@@ -31,7 +31,7 @@ class Sce(Objective):
     Attributes:
         a: weight of the cross-entropy.
         b: weight of the reverse cross-entropy.
-        A: the value of log 0, negative.
+        A: number that stands for ln 0 in the reverse cross-entropy, negative.
     """
 
     a: float

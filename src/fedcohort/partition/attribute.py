@@ -52,14 +52,16 @@ class Attribute(Partition):
     """A partition that gives each client the numbers of samples by class and attribute that a table states.
 
     Attributes:
-        counts: one table per client, samples by class and attribute; empty if the rule makes the tables.
+        counts: one table per client, numbers of samples by class and attribute, [n_clients][C][A]; empty if the other
+            options determine the tables.
         ci: fraction of the clients with class imbalance.
         ai: fraction of the clients with attribute imbalance.
-        share: fraction of a skewed client's samples that have its class, its attribute, or paired class and attribute.
-        left: skew that remains in the pooled data: class imbalance ("ci"), attribute imbalance ("ai"), or spurious
-            correlation ("sc").
+        share: fraction of a skewed client's samples that have its dominant class, its dominant attribute, or its pairs
+            of class and attribute.
+        left: type of skew that remains in the data of all clients together: class imbalance ("ci"), attribute imbalance
+            ("ai"), or spurious correlation ("sc").
         margins: distribution of a skewed client's other category: uniform, with equal clients and unused samples
-            ("even"), or that of the data, with all samples used ("data").
+            ("even"), or the distribution in the data, with all samples used ("data").
     """
 
     counts: Sequence[Sequence[Sequence[int]]]
@@ -89,7 +91,7 @@ class Attribute(Partition):
         return not self.counts
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted, disjoint positions of each client's samples, with the numbers of the client's table.
+        """Return sorted, disjoint positions of each client's samples, as many of each group as its table states.
 
         Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a group.
         """
@@ -111,7 +113,7 @@ class Attribute(Partition):
         return draw_by_table(group_of_sample, self._make_count_tables(group_sizes, sizes[clients], clients), rng)
 
     def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
-        """Return the clients' numbers of samples, int64 [n_clients]; only their proportions if margins=even.
+        """Return sizes that split `n_samples` among `n_clients` clients, int64 [n_clients]; equal if margins=even.
 
         Clients with class imbalance come first, then those with attribute imbalance, then those with correlation.
         """
@@ -127,11 +129,11 @@ class Attribute(Partition):
         return np.concatenate([np.full(n_skewed, client_size), correlated_sizes])
 
     def _read_count_tables(self, group_sizes: GroupSizes, n_clients: int | None) -> Counts:
-        """Return the samples of each client by class and attribute that the option `counts` states, [K, C, A].
+        """Return the samples of each client by class and attribute that the option `counts` states, [n_clients, C, A].
 
         Args:
-            group_sizes: samples of the data by class and attribute, [C, A].
-            n_clients: the option `clients`; None if it is not set.
+            group_sizes: number of samples in the data by class and attribute, [C, A].
+            n_clients: value of the option `clients`; None if it is not set.
 
         Raises:
             OptionError: the tables are of another number of clients, classes or attributes, or need more samples.
@@ -148,12 +150,13 @@ class Attribute(Partition):
         return count_tables
 
     def _make_count_tables(self, group_sizes: GroupSizes, sizes: Ids, clients: Ids) -> Counts:
-        """Return the tables of the clients' samples by class and attribute that the rule gives, [K, C, A].
+        """Return each client's samples by class and attribute as the options but `counts` state, [n_clients, C, A].
 
         Args:
-            group_sizes: samples of the data by class and attribute.
-            sizes: samples of each client: first those with class imbalance, then attribute imbalance, then correlation.
-            clients: id of the client that each of `sizes` belongs to.
+            group_sizes: number of samples in the data by class and attribute, [C, A].
+            sizes: number of samples of each client, [n_clients]: first the clients with class imbalance, then those
+                with attribute imbalance, then those with spurious correlation.
+            clients: id of the client that each of `sizes` belongs to, [n_clients].
         """
         categories = (np.flatnonzero(group_sizes.sum(1)), np.flatnonzero(group_sizes.sum(0)))
         C, A = (len(category_ids) for category_ids in categories)
@@ -169,13 +172,13 @@ class Attribute(Partition):
         return count_tables
 
     def _count_kinds(self, n_clients: int) -> tuple[int, int, int]:
-        """Return the numbers of clients with class imbalance, attribute imbalance and spurious correlation."""
+        """Return how many of `n_clients` have class imbalance, attribute imbalance and spurious correlation."""
         n_ci = round(self.ci * n_clients)
         n_ai = min(round(self.ai * n_clients), n_clients - n_ci)
         return n_ci, n_ai, n_clients - n_ci - n_ai
 
     def _check_counts(self) -> None:
-        """Raise `OptionError` for tables of different shapes, or entries that are not numbers of samples."""
+        """Raise `OptionError` if the option `counts` is no list of tables [n_clients, C, A] of sample numbers."""
         allowed_form = (
             "a list of tables, one a client, each a list of rows by class of whole numbers, as [[[9,1],[5,5]]]"
         )
@@ -188,7 +191,7 @@ class Attribute(Partition):
 
 
 def count_group_samples(sample_pool: SamplePool) -> tuple[Ids, GroupSizes]:
-    """Return each sample's group number, class * n_attributes + attribute, and the group sizes [classes, attributes].
+    """Return each sample's group, class x n_attributes + attribute, int64 [N], and the group sizes, [C, A].
 
     Raises `DataError` if the data have no attributes.
     """

@@ -22,14 +22,15 @@ DominantValues = Sequence[Sequence[int]]
 def make_even_margin_tables(
     group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: Categories
 ) -> Counts:
-    """Return the clients' samples by class and attribute with margins=even, [K, C, A].
+    """Return the number of samples of each client by class and attribute with margins=even, [n_clients, C, A].
 
     Args:
-        group_sizes: samples of the data by class and attribute, [C, A].
+        group_sizes: number of samples in the data by class and attribute, [C, A].
         sizes: proportions of the clients' sizes, [n_clients].
-        dominant_values: dominant class, attribute or shift of each client, for the three types of skew in turn.
-        p_dominant: fraction of a skewed client's samples with its class, its attribute, or its class and attribute.
-        categories: ids of the rows and columns of `group_sizes`, for messages.
+        dominant_values: for the three types of skew in turn, each client's dominant class, dominant attribute, or shift
+            between class and attribute.
+        p_dominant: fraction of a skewed client's samples with its dominant class, attribute, or pair of both.
+        categories: names of the rows and of the columns of `group_sizes`, for messages.
 
     Raises:
         OptionError: the data have too few samples of a group.
@@ -64,14 +65,15 @@ def make_even_margin_tables(
 def make_data_margin_tables(
     group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: Categories
 ) -> Counts:
-    """Return the clients' samples by class and attribute with margins=data, [K, C, A].
+    """Return the number of samples of each client by class and attribute with margins=data, [n_clients, C, A].
 
     Args:
-        group_sizes: samples of the data by class and attribute, [C, A].
-        sizes: samples of each client, [n_clients].
-        dominant_values: dominant class, attribute or shift of each client, for the three types of skew in turn.
-        p_dominant: fraction of a skewed client's samples with its class, its attribute, or its class and attribute.
-        categories: ids of the rows and columns of `group_sizes`, for messages.
+        group_sizes: number of samples in the data by class and attribute, [C, A].
+        sizes: number of samples of each client, [n_clients].
+        dominant_values: for the three types of skew in turn, each client's dominant class, dominant attribute, or shift
+            between class and attribute.
+        p_dominant: fraction of a skewed client's samples with its dominant class, attribute, or pair of both.
+        categories: names of the rows and of the columns of `group_sizes`, for messages.
 
     Raises:
         OptionError: the clients with class or attribute imbalance need more samples of a group than the data have.
@@ -94,12 +96,12 @@ def make_data_margin_tables(
 
 
 def _skewed_table(group_shares: Shares, skewed_row: int, p_dominant: float) -> Shares:
-    """Return shares with the sum `p_dominant` in one row, and unchanged proportions between and within the other rows.
+    """Return shares with the sum `p_dominant` in one row, and unchanged proportions in all others, [rows, columns].
 
     Args:
-        group_shares: share of the data in each group.
-        skewed_row: number of the row.
-        p_dominant: sum of the row in the result.
+        group_shares: share of the data in each group, [rows, columns].
+        skewed_row: number of the row whose sum is set.
+        p_dominant: sum of this row in the result.
     """
     row_totals = group_shares.sum(1)
     other_totals = np.where(np.arange(len(row_totals)) == skewed_row, 0.0, row_totals)
@@ -109,7 +111,7 @@ def _skewed_table(group_shares: Shares, skewed_row: int, p_dominant: float) -> S
 
 
 def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Values:
-    """Return n probabilities: `p_dominant` at `dominant_index`, and equal probabilities at all other positions."""
+    """Return n probabilities, [n]: `p_dominant` at `dominant_index`, and equal ones at all other positions."""
     probabilities = np.full(n, (1 - p_dominant) / max(1, n - 1))
     probabilities[dominant_index] = 1 - probabilities.sum() + probabilities[dominant_index]
     return probabilities
@@ -119,10 +121,10 @@ def check_group_sizes(n_needed: GroupSizes, group_sizes: GroupSizes, remedy_text
     """Raise `OptionError` if clients need more samples of a group than the data have.
 
     Args:
-        n_needed: samples that clients need by class and attribute, [C, A].
-        group_sizes: samples of the data, [C, A].
+        n_needed: number of samples that clients need by class and attribute, [C, A].
+        group_sizes: number of samples in the data by class and attribute, [C, A].
         remedy_text: feasible options, for the message.
-        categories: ids of the rows and columns, for the message.
+        categories: names of the rows and of the columns, for the message.
     """
     if (n_needed > group_sizes).any():
         y, a = (int(nonzero_index[0]) for nonzero_index in np.nonzero(n_needed > group_sizes))

@@ -16,18 +16,19 @@ from fedcohort.types import Ids, ReadOnly, read_only
 
 @dataclass(frozen=True)
 class SamplePool(ReadOnly):
-    """The N training samples that a partition distributes, with their classes, owners and attributes.
+    """The N training samples that a partition distributes, with their classes, natural clients and attributes.
 
     The properties select these samples from the arrays of all samples. They are computed on first use, as a copy of a
     large dataset's array takes memory that most partitions do not need.
 
     Attributes:
-        all_labels: class of each training sample of the dataset, int64, in [0, n_classes).
+        all_labels: class of each training sample of the dataset, int64 [all], in [0, n_classes).
         n_classes: number of classes.
-        all_owners: natural client of each sample, or None if the dataset has no natural clients.
-        all_attributes: second category of each sample, in [0, n_attributes), or None if the dataset has none.
+        all_owners: natural client of each training sample, int64 [all], or None if the dataset has no natural clients.
+        all_attributes: attribute of each training sample (such as its background), int64 [all], in [0, n_attributes),
+            or None if the dataset has none.
         n_attributes: number of attributes; 0 without attributes.
-        server_positions: sorted positions of the samples that are not distributed (the server holds them).
+        server_positions: sorted positions of the samples that the server holds, which are not distributed.
     """
 
     all_labels: Ids
@@ -38,7 +39,7 @@ class SamplePool(ReadOnly):
     server_positions: Ids = field(default_factory=lambda: np.empty(0, dtype=np.int64))
 
     def __len__(self) -> int:
-        """Return N, the number of samples that the partition distributes."""
+        """Return the number of samples that the partition distributes."""
         return len(self.all_labels) - len(self.server_positions)
 
     @cached_property
@@ -48,12 +49,12 @@ class SamplePool(ReadOnly):
 
     @cached_property
     def owner(self) -> Ids | None:
-        """Natural client of each sample that the partition distributes, int64 [N], or None."""
+        """Natural client of each sample that the partition distributes, int64 [N]; None without natural clients."""
         return None if self.all_owners is None else self._select_clients(self.all_owners)
 
     @cached_property
     def attribute(self) -> Ids | None:
-        """Attribute of each sample that the partition distributes, int64 [N], or None."""
+        """Attribute of each sample that the partition distributes, int64 [N]; None without attributes."""
         return None if self.all_attributes is None else self._select_clients(self.all_attributes)
 
     def _select_clients(self, values: Ids) -> Ids:
@@ -61,12 +62,12 @@ class SamplePool(ReadOnly):
 
 
 class Partition(Component, Protocol):
-    """A partition: it distributes training samples among clients.
+    """A component that distributes training samples among clients.
 
     Attributes:
         takes_owners: whether the clients are the natural clients of the dataset.
-        takes_sizes: whether `deal` is implemented, so that partition=quantity can choose the clients' sizes.
-        takes_all: whether every sample belongs to a client if all clients take part.
+        takes_sizes: whether `deal` is implemented, so that partition=quantity can draw the clients' sizes.
+        takes_all: whether each sample goes to a client if all clients take part.
     """
 
     takes_owners: ClassVar[bool] = False
@@ -84,9 +85,9 @@ class Partition(Component, Protocol):
         """Return sorted, disjoint positions of each client's samples: one array per client, or a `Ragged`.
 
         Args:
-            sample_pool: the N samples.
+            sample_pool: the N samples to distribute.
             n_clients: number of clients; None for all natural clients.
-            rng: generator for all random choices.
+            rng: random generator for all choices.
 
         Raises:
             DataError, OptionError: the split is impossible; the message names feasible values.
@@ -100,11 +101,12 @@ class Partition(Component, Protocol):
         and as large as the partition allows.
 
         Args:
-            sample_pool: the N samples.
+            sample_pool: the N samples to distribute.
             sizes: positive number of samples of each client, int64 [n_clients], with sum N.
-            rng: generator for all random choices.
+            rng: random generator for all choices.
 
         Raises:
             OptionError: the split is impossible.
+            DataError: the data lack a property that the partition needs.
         """
-        raise OptionError(f"{type(self).__name__} cannot deal samples to {len(sizes)} clients of given sizes")
+        raise OptionError(f"{type(self).__name__} can't use {len(sizes)} given sizes: choose another partition.base")

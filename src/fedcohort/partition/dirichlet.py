@@ -50,7 +50,7 @@ class Dirichlet(Partition):
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: disjoint, all samples together.
+        """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
         Raises `OptionError` if there are too few samples.
         """
@@ -66,7 +66,7 @@ class Dirichlet(Partition):
         return [np.sort(sample_ids) for sample_ids in tables.enlarge_small_parts(client_samples, self.min_samples)]
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn.
+        """Return sorted positions of each client's samples: sizes[k] of client k, with the class shares that are drawn.
 
         Raises `OptionError` if a client has fewer than `min_samples` samples.
         """

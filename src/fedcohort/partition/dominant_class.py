@@ -31,13 +31,13 @@ NO_CLASS = -1  # the "dominant class" of a client that has none
 
 @dataclass(frozen=True)
 class SplitPlan:
-    """Sizes, class sizes and random orders that a split is made from.
+    """The sizes and random orders from which a split is made.
 
     Attributes:
-        sizes: samples of each client, [n_clients].
-        class_sizes: samples of each class, [C]; the sum is that of `sizes`.
-        clients: ids of the clients in random order, [n_clients]; the first ones are skewed.
-        classes: numbers of the classes in random order, [C].
+        sizes: number of samples of each client, [n_clients].
+        class_sizes: number of samples of each class, [n_classes]; the sum is that of `sizes`.
+        clients: ids of the clients in random order, [n_clients]; the first ones get a dominant class.
+        classes: numbers of the classes in random order, [n_classes].
     """
 
     sizes: Ids
@@ -46,7 +46,7 @@ class SplitPlan:
     classes: Ids
 
     def count_dominant_samples(self, dominant_share: float) -> Ids:
-        """Return the number of samples of its dominant class that each client has if it is skewed, [n_clients].
+        """Return how many samples of its dominant class each client would have if it were skewed, int64 [n_clients].
 
         Args:
             dominant_share: fraction of a skewed client's samples that have its dominant class.
@@ -54,7 +54,7 @@ class SplitPlan:
         return np.rint(dominant_share * self.sizes).astype(np.int64)
 
     def choose_dominant_classes(self, n_skewed: int, dominant_share: float) -> Ids | None:
-        """Return each client's dominant class, [n_clients], or NO_CLASS; None if the classes have too few samples.
+        """Return each client's dominant class or NO_CLASS, [n_clients]; None if the classes have too few samples.
 
         Args:
             n_skewed: number of clients with a dominant class.
@@ -78,18 +78,21 @@ class SplitPlan:
         )
 
     def count_other_samples(self, dominant_classes: Ids, dominant_share: float) -> Ids:
-        """Return for each class the number of samples of other classes that the clients dominated by it need, [C]."""
+        """Return, for each class, how many samples of other classes the clients that it dominates need, [n_classes].
+
+        `dominant_classes` [n_clients] and `dominant_share` are as in `draw_count_table`, with p_dominant.
+        """
         is_skewed = dominant_classes != NO_CLASS
         n_other = (self.sizes - self.count_dominant_samples(dominant_share))[is_skewed]
         return np.bincount(dominant_classes[is_skewed], n_other, len(self.class_sizes)).astype(np.int64)
 
     def draw_count_table(self, dominant_classes: Ids, p_dominant: float, rng: np.random.Generator) -> Counts:
-        """Return the number of samples of each class that each skewed client gets, [K, C]; 0 for the other clients.
+        """Return how many samples of each class every skewed client gets, [n_clients, n_classes]; 0 for other clients.
 
         Args:
-            dominant_classes: dominant class of each client, or NO_CLASS.
+            dominant_classes: dominant class of each client, or NO_CLASS, [n_clients].
             p_dominant: fraction of a skewed client's samples that have its dominant class.
-            rng: generator of the order of clients and of ties.
+            rng: random generator of the order of clients and of ties.
         """
         count_table = np.zeros((len(self.sizes), len(self.class_sizes)), dtype=np.int64)
         skewed_clients = np.flatnonzero(dominant_classes != NO_CLASS)
@@ -111,13 +114,14 @@ class SplitPlan:
 
 
 def share_out_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_priorities: np.ndarray) -> Ids:
-    """Return integers that sum to `n_samples`, within bounds and as equal as possible, [C].
+    """Return integers that sum to `n_samples`, within bounds and as equal as possible, [n_classes].
 
     Args:
         n_samples: sum of the integers, between the sums of the bounds.
-        lower_bounds: smallest value of each integer, [C].
-        upper_bounds: largest value of each integer, [C].
-        tie_priorities: numbers in [0, 1), [C]; among equal integers that with the smallest number is raised first.
+        lower_bounds: smallest value of each integer, [n_classes].
+        upper_bounds: largest value of each integer, [n_classes].
+        tie_priorities: numbers in [0, 1), [n_classes]; among equal integers, the one with the smallest number is raised
+            first.
     """
     assigned_counts = lower_bounds.copy()
     for _ in range(n_samples - int(lower_bounds.sum())):
@@ -129,11 +133,11 @@ def share_out_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_p
 
 @dataclass(frozen=True)
 class DominantClass(Partition):
-    """A partition that gives some clients a dominant class.
+    """A partition that gives a fraction of the clients a dominant class each.
 
     Attributes:
-        fraction: fraction of the clients that are skewed.
-        share: fraction of a skewed client's samples that have its dominant class.
+        fraction: fraction of the clients that have a dominant class.
+        share: fraction of such a client's samples that have its dominant class.
     """
 
     takes_sizes: ClassVar[bool] = True
@@ -147,7 +151,7 @@ class DominantClass(Partition):
         ranges.number("share", self.share, "(0, 1]")
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: disjoint, all samples together.
+        """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
         Raises `OptionError`, with feasible values, if the classes have too few samples.
         """
@@ -171,7 +175,7 @@ class DominantClass(Partition):
         ]
 
     def _infeasible_option_error(self, plan: SplitPlan) -> OptionError:
-        """Return the error for classes with too few samples; its message names the nearest feasible options.
+        """Return the error for classes of `plan` with too few samples; the message names the nearest feasible options.
 
         These are the largest smaller `fraction` for the same `share`, and the nearest `share` for the same `fraction`.
         """
@@ -192,14 +196,15 @@ class DominantClass(Partition):
 def _assign_rows(
     labels: Ids, count_table: Counts, plan: SplitPlan, is_uniform: np.ndarray, rng: np.random.Generator
 ) -> list[Ids]:
-    """Return the positions of each client's samples.
+    """Return the positions of each client's samples, [n_k] each.
 
     Args:
         labels: class of each sample, [N].
-        count_table: samples of each class that a skewed client gets, [n_clients, n_classes].
-        plan: sizes and orders of the clients.
-        is_uniform: whether a client is uniform, so that it gets a share of the remaining samples, bool [n_clients].
-        rng: generator that shuffles the samples of each class.
+        count_table: number of samples of each class that a skewed client gets, [n_clients, n_classes].
+        plan: sizes and random orders of the split.
+        is_uniform: whether each client has no dominant class and gets a share of the remaining samples, bool
+            [n_clients].
+        rng: random generator that shuffles the samples of each class.
     """
     K, C = count_table.shape
     rows_by_class = [rng.permutation(np.flatnonzero(labels == c)) for c in range(C)]

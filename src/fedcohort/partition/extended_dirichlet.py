@@ -56,7 +56,7 @@ class ExtendedDirichlet(Partition):
         ranges.integer("min_samples", self.min_samples, "[1, inf)")
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: disjoint, all samples together.
+        """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
         Raises `OptionError` if a class has too few samples or clients.
         """
@@ -81,11 +81,11 @@ class ExtendedDirichlet(Partition):
         return [np.sort(np.concatenate(class_parts)) for class_parts in samples_of_clients]
 
     def _verify_feasible(self, n_clients: int, max_clients: Ids, min_of_class: int) -> None:
-        """Raise `OptionError` if no allocation gives each client its classes, and each class a client.
+        """Raise `OptionError` if no allocation gives each client `classes` classes, and each class a client.
 
         Args:
             n_clients: number of clients.
-            max_clients: largest number of clients that can hold each class, for the classes that have samples.
+            max_clients: largest number of clients that can hold each class that has samples, [n_classes].
             min_of_class: smallest number of samples that a client has of each of its classes.
         """
         n_classes = len(max_clients)
@@ -106,16 +106,16 @@ class ExtendedDirichlet(Partition):
 def choose_holders(
     n_held: int, min_clients: Ids, max_clients: Ids, priorities: np.ndarray
 ) -> Bool[np.ndarray, "clients classes"]:
-    """Return whether each client holds each class: the `n_held` classes with the smallest priorities, within limits.
+    """Return whether each client holds each class: its `n_held` classes with the smallest priorities, within limits.
 
     The result minimises the sum of the priorities of the held classes, by a linear program whose solutions are integers
     (limits on the rows and columns of a table). If the limits do not bind, it is a uniform draw.
 
     Args:
         n_held: number of classes of each client.
-        min_clients: smallest number of clients of each class, [classes].
-        max_clients: largest number of clients of each class, [classes].
-        priorities: random numbers in [0, 1), [clients, classes].
+        min_clients: smallest number of clients of each class, [n_classes].
+        max_clients: largest number of clients of each class, [n_classes].
+        priorities: random numbers in [0, 1), [n_clients, n_classes].
     """
     K, n_classes = priorities.shape
     is_holder = np.zeros((K, n_classes), dtype=bool)

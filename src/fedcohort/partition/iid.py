@@ -17,10 +17,12 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Iid(Partition):
+    """A partition that distributes the samples at random, with equal sizes."""
+
     takes_sizes: ClassVar[bool] = True
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: disjoint, all samples together.
+        """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
         Raises `OptionError` if there are fewer samples than clients.
         """
@@ -28,6 +30,6 @@ class Iid(Partition):
         return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] of client k."""
+        """Return sorted positions of each client's samples: sizes[k] random samples of `sample_pool` for client k."""
         sample_order = rng.permutation(len(sample_pool))
         return [np.sort(sample_ids) for sample_ids in np.split(sample_order, np.cumsum(sizes)[:-1])]

@@ -51,7 +51,7 @@ class InnerDirichlet(Partition):
         ranges.number("alpha", self.alpha, "(0, inf)")
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: disjoint, all samples together.
+        """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
         Raises `OptionError` if there are fewer samples than clients.
         """
@@ -59,7 +59,7 @@ class InnerDirichlet(Partition):
         return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that are drawn."""
+        """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that it draws."""
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         classes = np.flatnonzero(class_sizes)
         log_weights = draw_log_gamma(self.alpha, (len(sizes), len(classes)), rng)
@@ -70,16 +70,16 @@ class InnerDirichlet(Partition):
 def draw_class_counts(
     log_weights: Float64[np.ndarray, "clients classes"], sizes: Ids, class_sizes: Ids, rng: np.random.Generator
 ) -> np.ndarray:
-    """Return the number of samples of each class that every client draws, int64 [clients, classes].
+    """Return the number of samples of each class that every client draws, int64 [n_clients, n_classes].
 
     All clients draw in a random order. The draws up to the one that empties a class are kept. The later draws are
     repeated without this class, which has the same distribution as single draws in this order.
 
     Args:
-        log_weights: logarithms of each client's weights of the classes.
-        sizes: number of draws of each client, [clients].
-        class_sizes: samples of each class, positive, [classes]; their sum is at least that of `sizes`.
-        rng: generator for the draws.
+        log_weights: logarithm of each client's weight of each class, [n_clients, n_classes].
+        sizes: number of samples that each client draws, [n_clients].
+        class_sizes: number of samples of each class, positive, [n_classes]; their sum is at least that of `sizes`.
+        rng: random generator of the draws.
     """
     n_remaining, count_table = class_sizes.copy(), np.zeros(log_weights.shape, dtype=np.int64)
     clients = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made

@@ -25,7 +25,7 @@ class LabelShards(Partition):
     """A partition that sorts the samples by class, cuts them into shards, and gives each client some shards.
 
     Attributes:
-        shards: number of shards per client; 2 in McMahan et al. and in FedMABA.
+        shards: number of shards per client.
     """
 
     takes_sizes: ClassVar[bool] = True
@@ -37,7 +37,7 @@ class LabelShards(Partition):
         ranges.integer("shards", self.shards, "[1, inf)")
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: disjoint, all samples together.
+        """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
         Raises `OptionError` if there are fewer samples than shards.
         """
@@ -54,13 +54,14 @@ class LabelShards(Partition):
     def _cut_shards(
         self, sample_pool: SamplePool, sizes: Ids, shard_sizes: Ids | None, rng: np.random.Generator
     ) -> list[Ids]:
-        """Cut the samples, sorted by class, into shards; return the sorted positions of each client's samples.
+        """Return the sorted positions of each client's samples, in shards of the samples sorted by class.
 
         Args:
-            sample_pool: the N samples.
-            sizes: samples of each client, [n_clients].
-            shard_sizes: samples of each shard, [K * shards]; None for shards that add up to `sizes`.
-            rng: generator for the order of the samples of a class, and of the shards.
+            sample_pool: the N samples to distribute.
+            sizes: number of samples of each client, [n_clients].
+            shard_sizes: number of samples of each shard, [n_clients x shards]; None to cut each of `sizes` into equal
+                shards.
+            rng: random generator of the order of samples within a class, and of the shards.
         """
         K, smallest_size = len(sizes), int(sizes.min())
         if smallest_size < self.shards:

@@ -19,10 +19,12 @@ from fedcohort.partition.base import Partition, SamplePool
 
 @dataclass(frozen=True)
 class Natural(Partition):
+    """A partition by the natural clients of the dataset, such as writers or subjects."""
+
     takes_owners: ClassVar[bool] = True
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Ragged:
-        """Return the sorted positions of each owner's samples; all samples together if all owners take part.
+        """Return the sorted positions of the samples of the first `n_clients` natural clients, or of all for None.
 
         Raises `DataError` if the dataset has no owners, `OptionError` if it has too few.
         """

@@ -34,9 +34,10 @@ class Quantity(Partition):
     """A partition that draws the clients' sizes, and lets another partition choose the samples.
 
     Attributes:
-        base: partition that chooses the samples.
-        law: distribution of the sizes: "lognormal", or "power_law", in which the size falls with a client's rank.
-        spread: standard deviation of log w under lognormal, exponent under power_law; 0 for equal sizes.
+        base: partition that chooses the samples, given the clients' sizes.
+        law: distribution of the sizes: "lognormal", or "power_law", in which sizes fall with the clients' ranks.
+        spread: standard deviation of the logarithm of the sizes with law=lognormal, exponent of the rank with
+            law=power_law; 0 for equal sizes.
         min_samples: smallest number of samples of a client, training and validation together.
     """
 
@@ -82,7 +83,7 @@ class Quantity(Partition):
         return client_samples
 
     def weights(self, n_clients: int, rng: np.random.Generator) -> Values:
-        """Draw each client's weight, [n_clients]; the largest is 1."""
+        """Draw a weight for each of `n_clients` clients, proportional to its size, [n_clients]; the largest is 1."""
         if self.law == "power_law":
             log_weights = -self.spread * np.log(1.0 + rng.permutation(n_clients))
         else:

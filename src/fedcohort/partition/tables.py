@@ -18,7 +18,7 @@ def require_samples_for_clients(partition: str, n_clients: int | None, n_samples
 
     Args:
         partition: name of the partition, for the message.
-        n_clients: value of the option `clients`.
+        n_clients: value of the option `clients`; None if it is not set.
         n_samples: number of training samples.
     """
     if n_clients is None:
@@ -32,7 +32,7 @@ def require_samples_for_clients(partition: str, n_clients: int | None, n_samples
 
 
 def require_min_samples(min_samples: int, n_samples: int, n_clients: int) -> None:
-    """Raise `OptionError` if `n_samples` are too few for `min_samples` per client."""
+    """Raise `OptionError` if `n_samples` are too few for `min_samples` for each of `n_clients`."""
     if min_samples > n_samples // n_clients:
         raise OptionError(
             f"partition.min_samples={min_samples} is too large for {n_samples} training samples and {n_clients} "
@@ -41,12 +41,12 @@ def require_min_samples(min_samples: int, n_samples: int, n_clients: int) -> Non
 
 
 def equal_sizes(n_samples: int, n_clients: int) -> Ids:
-    """Return equal sizes that sum to `n_samples`, int64 [n_clients]; the first clients have one more if necessary."""
+    """Return sizes that sum to `n_samples`, int64 [n_clients]; the first clients have one more if necessary."""
     return n_samples // n_clients + (np.arange(n_clients) < n_samples % n_clients)
 
 
 def proportional_sizes(n_samples: int, weights: Values, min_client_size: int) -> Ids:
-    """Return client sizes that sum to `n_samples`, int64 [n_clients].
+    """Return sizes that sum to `n_samples`, one for each of `weights` [n_clients], int64 [n_clients].
 
     Every client has `min_client_size` samples and a share of the remaining ones in proportion to its weight, rounded to
     one of the two nearest integers. `n_samples` must be at least min_client_size * len(weights).
@@ -57,10 +57,10 @@ def proportional_sizes(n_samples: int, weights: Values, min_client_size: int) ->
 
 
 def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:
-    """Move the last samples of the largest clients to clients with fewer than `min_samples` samples.
+    """Return each client's samples after moving the last ones of large clients to clients with too few samples.
 
     Args:
-        client_samples: positions of each client's samples; at least `min_samples` * len(client_samples) in total.
+        client_samples: positions of each client's samples, [n_k] each; at least `min_samples` per client on average.
         min_samples: smallest number of samples of a client in the result.
     """
     client_sizes = np.array([len(sample_ids) for sample_ids in client_samples])
@@ -82,9 +82,12 @@ def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids
 def apportion_counts(
     sizes: Ids | Values, P: Float64[np.ndarray, "clients classes attributes"]
 ) -> Int64[np.ndarray, "clients classes attributes"]:
-    """Return integers near sizes[k] * P[k] with the sum sizes[k] for each client k, by largest remainders.
+    """Return integers near sizes[k] * P[k] with the sum sizes[k], by largest remainders, [n_clients, C, A].
 
     Ties go to another group for each client, so that no group gets all of the remaining samples.
+
+    `sizes` is the number of samples of each client, [n_clients]. `P`, [n_clients, C, A], holds each client's shares by
+    class and attribute, with the sum 1.
     """
     K, n_groups = len(P), P[0].size
     exact_counts = sizes[:, None] * P.reshape(K, n_groups)
@@ -99,12 +102,13 @@ def apportion_counts(
 def draw_by_table(
     stratum_of_sample: Ids, table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator
 ) -> list[Ids]:
-    """Draw the samples of each client by a table of numbers; return the sorted positions of each client's samples.
+    """Draw each client's samples by a table of numbers; return the sorted positions of each client's samples.
 
     Args:
         stratum_of_sample: number of each sample's stratum, a flat index into a row of the table, int64 [N].
-        table: number of samples of each stratum that each client gets.
-        rng: generator that shuffles the samples of a stratum.
+        table: number of samples of each stratum (class, or class and attribute) that each client gets, [n_clients,
+            ...].
+        rng: random generator that shuffles the samples of a stratum.
     """
     counts_by_stratum = table.reshape(len(table), -1)
     samples_by_client: list[list[Ids]] = [[] for _ in counts_by_stratum]
@@ -116,7 +120,7 @@ def draw_by_table(
 
 
 def spread_evenly(sizes: Ids) -> list[Ids]:
-    """Divide the positions from 0 to sum(sizes) among clients, sizes[k] to client k, spread evenly over all positions.
+    """Divide the positions 0 to sum(sizes) among clients, sizes[k] to client k; return each client's positions.
 
     Position j of client k is near the fraction (j + 1/2) / sizes[k]. With equal sizes the clients take turns.
     """
@@ -131,15 +135,15 @@ def spread_evenly(sizes: Ids) -> list[Ids]:
 def scale_to_margins(
     log_weights: Float64[np.ndarray, "clients kinds"], sizes: Ids, stratum_sizes: Ids
 ) -> Float64[np.ndarray, "clients kinds"]:
-    """Scale rows and columns of the weights to the given sums, by iterative proportional fitting.
+    """Return weights whose rows and columns have the given sums, [n_clients, strata], by proportional fitting.
 
     Source: Deming and Stephan 1940. Odds ratios between clients and strata stay those of the weights. Sums of rows are
     exact; sums of columns are within half a sample, unless that takes more than `MAX_SCALING_STEPS` steps.
 
     Args:
-        log_weights: logarithms of the weights.
-        sizes: positive sums of the rows.
-        stratum_sizes: sums of the columns, with the same total.
+        log_weights: logarithm of each client's weight of each stratum (class), [n_clients, strata].
+        sizes: positive sums of the rows, [n_clients].
+        stratum_sizes: sums of the columns, [strata], with the same total.
     """
     weights = np.maximum(np.exp(log_weights - log_weights.max(1, keepdims=True)), MIN_WEIGHT)
     column_factors: Values = np.ones(weights.shape[1])
@@ -155,12 +159,13 @@ def scale_to_margins(
 def round_to_margins(
     stratum_counts: Float64[np.ndarray, "clients kinds"], sizes: Ids, stratum_sizes: Ids
 ) -> Int64[np.ndarray, "clients kinds"]:
-    """Return integers near `stratum_counts` with exactly the given sums; rounding errors carry over to the next client.
+    """Return integers near `stratum_counts` with exactly the given sums, int64 [n_clients, strata].
 
     Args:
-        stratum_counts: exact numbers; rows sum to `sizes`, columns approximately to `stratum_sizes`.
-        sizes: sums of the rows.
-        stratum_sizes: sums of the columns, with the same total.
+        stratum_counts: numbers to round, [n_clients, strata]; rows sum to `sizes`, columns approximately to
+            `stratum_sizes`.
+        sizes: sums of the rows, [n_clients].
+        stratum_sizes: sums of the columns, [strata], with the same total.
     """
     count_table = np.zeros(stratum_counts.shape, dtype=np.int64)
     n_unassigned = stratum_sizes.copy()

@@ -19,10 +19,10 @@ from fedcohort.rng import new_generator
 
 
 class Proxy(Component, Protocol):
-    """A proxy set: inputs without labels that the server holds.
+    """A set of inputs without labels that the server holds (proxy set).
 
     Attributes:
-        has_inputs: whether the server holds such inputs; false only for proxy=none.
+        has_inputs: whether the server holds inputs; false only for proxy=none.
     """
 
     @property
@@ -31,11 +31,11 @@ class Proxy(Component, Protocol):
 
     @abstractmethod
     def inputs(self, federation: Federation, seed: int) -> Tensor | None:
-        """Return the inputs, [n, *shape of a sample], or None; they depend on the arguments only.
+        """Return the server's inputs, [n, *shape of a sample], or None; they depend on the arguments only.
 
         Args:
             federation: data of the run.
-            seed: the option `data_seed`.
+            seed: value of the option `data_seed`.
 
         Raises:
             OptionError, DataError: the inputs do not exist, or do not fit the data of the run.
@@ -43,9 +43,16 @@ class Proxy(Component, Protocol):
 
 
 def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, seed: int) -> Tensor:
-    """Return `n_inputs` random rows of `inputs` in their order, all rows for None.
+    """Return `n_inputs` random rows of `inputs` [rows, ...] in their order, or all rows for None.
 
-    `rows_description` says in the message of the `OptionError` which rows are too few.
+    Args:
+        inputs: rows to draw from, [rows, ...].
+        n_inputs: number of rows to draw; None for all.
+        rows_description: what the rows are, for the message.
+        seed: value of the option `data_seed`.
+
+    Raises:
+        OptionError: there are fewer rows than `n_inputs`.
     """
     if n_inputs is None:
         return inputs
@@ -59,11 +66,11 @@ def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, see
 
 
 def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation) -> Tensor:
-    """Return `inputs` if they have the run's shape and type, and are neither test samples nor samples of clients.
+    """Return `inputs` if they fit the run's samples and are neither test samples nor samples of clients.
 
     Args:
-        inputs: candidate inputs of a proxy set.
-        source_name: source of the inputs, for messages.
+        inputs: candidate inputs of a proxy set, [n, ...].
+        source_name: name of their source, for messages.
         federation: data of the run.
 
     Raises:
@@ -96,7 +103,10 @@ def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation)
 
 
 def _client_row_hashes(federation: Federation) -> UInt64[np.ndarray, "rows"]:
-    """Return hashes of all training and validation samples of clients, also of noisy samples before their noise."""
+    """Return a hash of every training and validation sample of the clients of `federation`, uint64 [rows].
+
+    Samples with feature noise are included with and without their noise.
+    """
     row_hash_arrays = [
         row_hashes(client_samples.x.cpu().numpy()) for client_samples in (federation.train, federation.val)
     ]

@@ -19,7 +19,7 @@ class ClientHeldout(Proxy):
     """A proxy set of the clients' validation inputs.
 
     Attributes:
-        n: number of inputs, None for all.
+        n: number of inputs to draw; None for all.
     """
 
     n: int | None

@@ -22,8 +22,8 @@ class OtherDataset(Proxy):
     """A proxy set of the training inputs of another dataset.
 
     Attributes:
-        source: the dataset; its yaml must not choose options of other groups.
-        n: number of inputs, None for all.
+        source: the other dataset; its yaml must not choose options of other groups.
+        n: number of inputs to draw; None for all.
     """
 
     source: Dataset

@@ -35,11 +35,11 @@ class Folder(Proxy):
     """A proxy set that reads inputs from a user's folder.
 
     Attributes:
-        path: the folder.
-        features: column of lists or images; None to use all columns of numbers except `leave_out`.
-        leave_out: columns of numbers that are not inputs.
+        path: path of the folder, or of a table.
+        features: name of the column of lists or images; None to use all columns of numbers except `leave_out`.
+        leave_out: names of columns of numbers that are not inputs.
         scale: divisor of the inputs; for images 1 or 255, which have the same effect.
-        n: number of inputs, None for all.
+        n: number of inputs to draw; None for all.
     """
 
     path: str
@@ -67,7 +67,7 @@ class Folder(Proxy):
         return draw_inputs(checked_inputs, self.n, "its rows", seed)
 
     def _read_numbers(self, table: Frame, federation: Federation) -> np.ndarray:
-        """Return the inputs if those of the run are not pixels, float32."""
+        """Return the inputs from `table`, float32 [n, *shape of a sample], if the run's inputs are not pixels."""
         column_names = self._input_columns(table, federation)
         cell_values = table.read_matrix(column_names) if self.features is None else table.read_arrays(self.features)
         inputs: np.ndarray = _to_sample_shape(cell_values, column_names, table, federation).astype(
@@ -79,7 +79,7 @@ class Folder(Proxy):
         return inputs
 
     def _read_pixels(self, table: Frame, federation: Federation) -> np.ndarray:
-        """Return the images as bytes [n, channels, height, width], read as the images of a dataset."""
+        """Return the images from `table` as uint8 [n, channels, height, width], in the format of the run's images."""
         if self.scale not in (1, 255):
             allowed_text = "1 or 255, which have the same effect if the run's inputs are images"
             raise ranges.range_error("proxy.scale", allowed_text, self.scale)
@@ -101,7 +101,10 @@ class Folder(Proxy):
         return pixels
 
     def _input_columns(self, table: Frame, federation: Federation) -> list[str]:
-        """Return the names of the columns that are inputs, in the order of the run's columns if these have them."""
+        """Return the names of the columns of `table` that are inputs, in the order of the run's columns if equal.
+
+        `federation` holds the data of the run.
+        """
         if self.features is not None:
             return [self.features]
         column_names = [name for name in table.names if name not in self.leave_out and table.is_number(name)]
@@ -112,7 +115,10 @@ class Folder(Proxy):
 def _to_sample_shape(
     inputs: np.ndarray, column_names: Sequence[str], table: Frame, federation: Federation
 ) -> np.ndarray:
-    """Return the inputs in the shape of the run's samples. Raises `DataError` if these have more or fewer numbers."""
+    """Return `inputs` [n, ...] in the shape of the run's samples; raise `DataError` if the numbers per sample differ.
+
+    `column_names` and `table` are the source of the inputs, for the message; `federation` holds the data of the run.
+    """
     sample_shape = tuple(federation.server_test.x.shape[1:])
     if prod(inputs.shape[1:]) != prod(sample_shape):
         raise DataError(

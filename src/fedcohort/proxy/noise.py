@@ -19,7 +19,7 @@ from fedcohort.rng import new_generator
 
 @dataclass(frozen=True)
 class Noise(Proxy):
-    """A proxy set of normal noise with the mean and variance of each feature.
+    """A proxy set of normal noise with the mean and variance of each feature of the server's validation samples.
 
     Attributes:
         n: number of inputs.

@@ -9,6 +9,8 @@ from fedcohort.proxy.base import Proxy
 
 @dataclass(frozen=True)
 class NoProxy(Proxy):
+    """An empty proxy set; it has no options."""
+
     has_inputs: ClassVar[bool] = False
 
     def inputs(self, federation: Federation, seed: int) -> None:

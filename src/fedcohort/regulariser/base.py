@@ -7,7 +7,7 @@ from fedcohort.hook import ClientHook
 
 
 class Regulariser(Component, Protocol):
-    """A term that is added to a local objective.
+    """A term that is added to the local objective of clients.
 
     Attributes:
         hooks: client hooks that add the term's gradient in local training.

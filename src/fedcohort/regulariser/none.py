@@ -10,4 +10,4 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class NoRegulariser(Regulariser):
-    """Training without regulariser: clients minimise their objective alone. There are no options."""
+    """The absence of a regulariser: clients minimise their objective alone. It has no options."""

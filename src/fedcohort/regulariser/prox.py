@@ -27,7 +27,12 @@ from fedcohort.regulariser.base import Regulariser
 
 @dataclass(frozen=True)
 class _ProximalCorrection(Correction):
-    """The correction that adds the proximal gradient mu (y - w_t) to each gradient of one client's training."""
+    """The correction that adds the proximal gradient mu (y - w) to each gradient of one client's training.
+
+    Attributes:
+        mu: strength of the pull towards the received model.
+        w: the received model, [P].
+    """
 
     mu: float
     w: Tensor
@@ -42,7 +47,11 @@ class _ProximalCorrection(Correction):
 
 @dataclass(frozen=True)
 class ProxHook(ClientHook):
-    """The client hook that adds the proximal gradient, with strength `mu`, to each gradient."""
+    """The client hook that adds the gradient of the proximal term to each gradient.
+
+    Attributes:
+        mu: strength of the pull towards the received model.
+    """
 
     mu: float
 
@@ -54,10 +63,10 @@ class ProxHook(ClientHook):
 
 @dataclass(frozen=True)
 class Prox(Regulariser):
-    """FedProx's proximal term, a regulariser.
+    """FedProx's proximal term, a regulariser that keeps local models near the received one.
 
     Attributes:
-        mu: strength of the pull towards the broadcast model; 0 trains without the term, with equal bits.
+        mu: strength of the pull towards the received model; 0 trains without the term, with equal bits.
     """
 
     mu: float
