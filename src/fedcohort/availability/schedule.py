@@ -77,14 +77,14 @@ class ReadySchedule(ReadOnly):
         """
         is_ready, change_s = np.zeros(len(client_ids), dtype=bool), np.full(len(client_ids), np.inf)
         (rows,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
-        clients = client_ids[rows]
-        first_position, stop_position = self.first_interval[clients], self.stop_interval[clients]
-        phase_s = now_s % self.period_s[clients]
+        scheduled_ids = client_ids[rows]
+        first_position, stop_position = self.first_interval[scheduled_ids], self.stop_interval[scheduled_ids]
+        phase_s = now_s % self.period_s[scheduled_ids]
         latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
         is_ready[rows] = (latest_position >= first_position) & (phase_s < self.end_s[latest_position])
         is_after_last_interval = latest_position + 1 == stop_position
         next_start_s = self.start_s[np.where(is_after_last_interval, first_position, latest_position + 1)] + np.where(
-            is_after_last_interval, self.period_s[clients], 0.0
+            is_after_last_interval, self.period_s[scheduled_ids], 0.0
         )
         change_s[rows] = np.where(is_ready[rows], self.end_s[latest_position], next_start_s) - phase_s
         return is_ready, change_s
@@ -188,8 +188,8 @@ def _last_at_most(ascending_values: Values, first_position: Ids, stop_position: 
     """
     lower_position, upper_position = first_position - 1, stop_position.copy()
     while (is_unfinished := upper_position - lower_position > 1).any():
-        midpoint = (lower_position + upper_position) // 2
-        is_below = is_unfinished & (ascending_values[midpoint] <= max_value)
-        lower_position = np.where(is_below, midpoint, lower_position)
-        upper_position = np.where(is_unfinished & ~is_below, midpoint, upper_position)
+        middle_position = (lower_position + upper_position) // 2
+        is_below = is_unfinished & (ascending_values[middle_position] <= max_value)
+        lower_position = np.where(is_below, middle_position, lower_position)
+        upper_position = np.where(is_unfinished & ~is_below, middle_position, upper_position)
     return lower_position

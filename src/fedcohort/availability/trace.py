@@ -81,10 +81,10 @@ class Trace(Availability):
 
     def __post_init__(self) -> None:
         trace_table.check_path(self.path)
-        for option in ("client", "start", "end"):
-            ranges.text(option, getattr(self, option))
-        for option in ("state", "period"):
-            ranges.text(option, getattr(self, option), allow_null=True)
+        for column_option in ("client", "start", "end"):
+            ranges.text(column_option, getattr(self, column_option))
+        for column_option in ("state", "period"):
+            ranges.text(column_option, getattr(self, column_option), allow_null=True)
         ranges.number("step_s", self.step_s, "[1e-3, 1e9]", allow_null=True)
         ranges.number("period_s", self.period_s, "[1e-3, 1e9]", allow_null=True)
         if self.period is not None and self.period_s is not None:
@@ -113,8 +113,8 @@ class Trace(Availability):
         Raises:
             DataError: the table has an error.
         """
-        columns = {option: getattr(self, option) for option in ("client", "start", "end", "state", "period")}
-        table = trace_table.read_table("availability", self.path, columns)
+        column_by_option = {option: getattr(self, option) for option in ("client", "start", "end", "state", "period")}
+        table = trace_table.read_table("availability", self.path, column_by_option)
         row_order, rows_per_device, (n_clients_without_gap, gap_message) = trace_table.sort_by_name(table, self.client)
         start_s, end_s = (bounds_s[row_order] for bounds_s in self._read_intervals(table))
         row_device = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
@@ -237,9 +237,9 @@ def _warn_on_rank_0(message: str) -> None:
         log.warning(message)
 
 
-def _merge_intervals(start_s: Values, end_s: Values, device: Ids) -> tuple[Values, Values, Ids]:
+def _merge_intervals(start_s: Values, end_s: Values, interval_device: Ids) -> tuple[Values, Values, Ids]:
     """Return starts, ends and devices of intervals, merged where two of a device touch or overlap, [intervals]."""
-    starts_new_interval = (device[1:] != device[:-1]) | (start_s[1:] > end_s[:-1])
+    starts_new_interval = (interval_device[1:] != interval_device[:-1]) | (start_s[1:] > end_s[:-1])
     is_interval_start = np.concatenate([[True], starts_new_interval])
     is_interval_end = np.concatenate([starts_new_interval, [True]])
-    return start_s[is_interval_start], end_s[is_interval_end], device[is_interval_start]
+    return start_s[is_interval_start], end_s[is_interval_end], interval_device[is_interval_start]

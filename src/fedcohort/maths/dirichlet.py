@@ -20,8 +20,8 @@ def draw_dirichlet(alpha: float, n_variables: int, rng: np.random.Generator) -> 
         max_log_gamma
     ):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
         return np.asarray((np.arange(n_variables) == log_uniform_draws.argmax()).astype(np.float64))
-    weights = np.exp(log_gamma - max_log_gamma)
-    return np.asarray(weights / weights.sum())
+    gamma_draws = np.exp(log_gamma - max_log_gamma)
+    return np.asarray(gamma_draws / gamma_draws.sum())
 
 
 def draw_log_gamma(

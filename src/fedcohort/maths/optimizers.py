@@ -22,5 +22,5 @@ def uncompiled_optimizer(optimizer_class: type[OptimizerType]) -> type[Optimizer
 @cache
 def _unwrapped_subclass(optimizer_class: Any) -> Any:  # noqa: ANN401 - a class, and a class of the same type
     method_names = ("add_param_group", "zero_grad", "step")
-    methods = {name: inspect.unwrap(getattr(optimizer_class, name)) for name in method_names}
+    methods = {method_name: inspect.unwrap(getattr(optimizer_class, method_name)) for method_name in method_names}
     return type(optimizer_class.__name__, (optimizer_class,), {**methods, "step": torch.no_grad()(methods["step"])})

@@ -47,9 +47,9 @@ def project_onto_simplex(v: Vector) -> Vector:
     """Return the point of {w >= 0, sum w = 1} nearest to v [n], [n] (Held, Wolfe and Crowder 1974)."""
     v = v - v.max()  # the projection is the same, but rounding of large entries would lose the 1
     descending_values = np.sort(v)[::-1]
-    sum_excess = np.cumsum(descending_values) - 1
-    last_positive = np.flatnonzero(descending_values - sum_excess / np.arange(1, len(v) + 1) > 0)[-1]
-    return np.asarray(np.maximum(v - sum_excess[last_positive] / (last_positive + 1), 0.0))
+    prefix_excess = np.cumsum(descending_values) - 1
+    last_positive = np.flatnonzero(descending_values - prefix_excess / np.arange(1, len(v) + 1) > 0)[-1]
+    return np.asarray(np.maximum(v - prefix_excess[last_positive] / (last_positive + 1), 0.0))
 
 
 def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float = 1e-8) -> Vector:

@@ -32,8 +32,8 @@ def neyman_targets(stratum_sizes: StratumSizes, standard_deviations: StratumValu
         standard_deviations: standard deviation in each stratum, [h].
         n_draws: number of draws to allocate.
     """
-    weights = stratum_sizes * (standard_deviations if (stratum_sizes * standard_deviations).sum() > 0 else 1.0)
-    return n_draws * weights / max(float(weights.sum()), 1e-300)
+    stratum_masses = stratum_sizes * (standard_deviations if (stratum_sizes * standard_deviations).sum() > 0 else 1.0)
+    return n_draws * stratum_masses / max(float(stratum_masses.sum()), 1e-300)
 
 
 def round_to_capacity(target_draws: StratumValues, capacity: StratumSizes, n_draws: int) -> StratumSizes:
@@ -80,5 +80,5 @@ def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
     stratum_sizes = np.bincount(stratum_of_client + 1)
     n_arrived = np.bincount(stratum_of_client[clients] + 1, minlength=1)
     client_stratum = stratum_of_client[clients] + 1
-    weights: Values = stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum]
-    return weights
+    arrival_weights: Values = stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum]
+    return arrival_weights

@@ -40,7 +40,7 @@ class MobileNetV2(Model):
 
     def __post_init__(self) -> None:
         ranges.number("width", self.width, "(0, 10]")
-        inner_channels = {MAX_EXPANSION * width for width in self.layer_channels[1:-2]}
+        inner_channels = {MAX_EXPANSION * n_channels for n_channels in self.layer_channels[1:-2]}
         check_norm_groups(self.norm, self.groups, {*self.layer_channels, *inner_channels})
         ranges.text("weights", self.weights, allow_null=True)
         if self.weights is not None and not Path(self.weights).is_file():

@@ -101,9 +101,9 @@ class Module(Model):
         network = self._make_network(shape, n_classes)
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(rng_state)
-            second_weights, weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
+            second_weights, first_weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
             if differing_names := [
-                n for n in weights if not weights[n].nan_to_num().equal(second_weights[n].nan_to_num())
+                n for n in first_weights if not first_weights[n].nan_to_num().equal(second_weights[n].nan_to_num())
             ]:
                 raise IncompatibleConfig(
                     f"model.path={self.path}: two networks with the same seed have different weights "

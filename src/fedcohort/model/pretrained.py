@@ -34,8 +34,8 @@ def load_weights(network: nn.Module, path: Path, classifier_prefix: str) -> None
     errors = [f"{name} is missing in the file" for name in initial_weights if name not in weights]
     errors += [f"{name} is not in the network" for name in weights if name not in initial_weights]
     for name, tensor in initial_weights.items():
-        if name in weights and (shape := weights[name].shape) != tensor.shape:
-            errors.append(f"{name} has shape {list(shape)} in the file and {list(tensor.shape)} in the network")
+        if name in weights and (file_shape := weights[name].shape) != tensor.shape:
+            errors.append(f"{name} has shape {list(file_shape)} in the file and {list(tensor.shape)} in the network")
     if errors:
         more_text = f", and {len(errors) - MAX_TENSORS_LISTED} more" if len(errors) > MAX_TENSORS_LISTED else ""
         raise OptionError(

@@ -47,16 +47,16 @@ class NextTokenLstm(TokenLstm):
 
         In torch's tensors the gates are in the order input, forget, cell, output.
         """
-        for layer in range(layers):
-            input_weights = getattr(self.lstm, f"weight_ih_l{layer}")
-            hidden_weights = getattr(self.lstm, f"weight_hh_l{layer}")
+        for layer_index in range(layers):
+            input_weights = getattr(self.lstm, f"weight_ih_l{layer_index}")
+            hidden_weights = getattr(self.lstm, f"weight_hh_l{layer_index}")
             # TensorFlow has both in one matrix
             weight_bound = math.sqrt(6 / (input_weights.shape[1] + hidden + 4 * hidden))
             nn.init.uniform_(input_weights, -weight_bound, weight_bound)
             nn.init.uniform_(hidden_weights, -weight_bound, weight_bound)
-            input_bias = getattr(self.lstm, f"bias_ih_l{layer}")
+            input_bias = getattr(self.lstm, f"bias_ih_l{layer_index}")
             nn.init.zeros_(input_bias)
-            nn.init.zeros_(getattr(self.lstm, f"bias_hh_l{layer}"))
+            nn.init.zeros_(getattr(self.lstm, f"bias_hh_l{layer_index}"))
             input_bias[hidden : 2 * hidden] = 1.0
 
     def forward(self, x: Tensor) -> Tensor:

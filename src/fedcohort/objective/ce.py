@@ -22,5 +22,5 @@ class CrossEntropy(Objective):
     def per_sample(
         self, logits: Float[Tensor, "b c"], labels: Int64[Tensor, "b"], reference_probs: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        loss = F.cross_entropy(logits, labels, reduction="none")
-        return loss, loss
+        cross_entropy = F.cross_entropy(logits, labels, reduction="none")
+        return cross_entropy, cross_entropy

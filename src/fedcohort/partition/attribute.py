@@ -183,10 +183,10 @@ class Attribute(Partition):
             "a list of tables, one a client, each a list of rows by class of whole numbers, as [[[9,1],[5,5]]]"
         )
         try:
-            table = np.array(self.counts)
+            count_tables = np.array(self.counts)
         except ValueError as error:
             raise ranges.range_error("counts", allowed_form, self.counts) from error
-        if table.ndim != 3 or table.dtype.kind != "i" or (table < 0).any():
+        if count_tables.ndim != 3 or count_tables.dtype.kind != "i" or (count_tables < 0).any():
             raise ranges.range_error("counts", allowed_form, self.counts)
 
 

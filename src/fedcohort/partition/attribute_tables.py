@@ -105,9 +105,9 @@ def _skewed_table(group_shares: Shares, skewed_row: int, p_dominant: float) -> S
     """
     row_totals = group_shares.sum(1)
     other_totals = np.where(np.arange(len(row_totals)) == skewed_row, 0.0, row_totals)
-    weights = (1 - p_dominant) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(row_totals))
-    weights[skewed_row] = 1 - weights.sum()
-    return np.asarray(group_shares * (weights / row_totals)[:, None])
+    row_sums = (1 - p_dominant) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(row_totals))
+    row_sums[skewed_row] = 1 - row_sums.sum()
+    return np.asarray(group_shares * (row_sums / row_totals)[:, None])
 
 
 def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Values:

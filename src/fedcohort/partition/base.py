@@ -45,19 +45,19 @@ class SamplePool(ReadOnly):
     @cached_property
     def labels(self) -> Ids:
         """Class of each sample that the partition distributes, int64 [N]."""
-        return self._select_clients(self.all_labels)
+        return self._drop_server_samples(self.all_labels)
 
     @cached_property
     def owner(self) -> Ids | None:
         """Natural client of each sample that the partition distributes, int64 [N]; None without natural clients."""
-        return None if self.all_owners is None else self._select_clients(self.all_owners)
+        return None if self.all_owners is None else self._drop_server_samples(self.all_owners)
 
     @cached_property
     def attribute(self) -> Ids | None:
         """Attribute of each sample that the partition distributes, int64 [N]; None without attributes."""
-        return None if self.all_attributes is None else self._select_clients(self.all_attributes)
+        return None if self.all_attributes is None else self._drop_server_samples(self.all_attributes)
 
-    def _select_clients(self, values: Ids) -> Ids:
+    def _drop_server_samples(self, values: Ids) -> Ids:
         return read_only(np.delete(values, self.server_positions) if len(self.server_positions) else values)
 
 

@@ -69,7 +69,7 @@ class Quantity(Partition):
         """
         K, N = require_samples_for_clients("quantity", n_clients, len(sample_pool)), len(sample_pool)
         require_min_samples(self.min_samples, N, K)
-        client_sizes = proportional_sizes(N, self.weights(K, rng), self.min_samples)
+        client_sizes = proportional_sizes(N, self.draw_size_weights(K, rng), self.min_samples)
         try:
             client_samples = self.base.deal(sample_pool, client_sizes, rng)
         except OptionError as error:  # the base names its options without the prefix that they have here
@@ -82,7 +82,7 @@ class Quantity(Partition):
             )
         return client_samples
 
-    def weights(self, n_clients: int, rng: np.random.Generator) -> Values:
+    def draw_size_weights(self, n_clients: int, rng: np.random.Generator) -> Values:
         """Draw a weight for each of `n_clients` clients, proportional to its size, [n_clients]; the largest is 1."""
         if self.law == "power_law":
             log_weights = -self.spread * np.log(1.0 + rng.permutation(n_clients))

@@ -97,12 +97,12 @@ def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation)
             f"{source_name}: {n_leaked} inputs are also in the run's test set, whose accuracy would be too high: "
             "remove them"
         )
-    if np.isin(input_hashes, _client_row_hashes(federation)).sum() * 2 >= len(inputs):
+    if np.isin(input_hashes, _hash_client_rows(federation)).sum() * 2 >= len(inputs):
         raise DataError(f"{source_name}: the inputs are samples of the clients: choose others, or proxy=client_heldout")
     return inputs
 
 
-def _client_row_hashes(federation: Federation) -> UInt64[np.ndarray, "rows"]:
+def _hash_client_rows(federation: Federation) -> UInt64[np.ndarray, "rows"]:
     """Return a hash of every training and validation sample of the clients of `federation`, uint64 [rows].
 
     Samples with feature noise are included with and without their noise.
