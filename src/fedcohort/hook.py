@@ -189,7 +189,7 @@ def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 def begin_all(
     hooks: Sequence[ClientHook], w: Vector, broadcast: NamedVectors, stored: NamedVectors, ctx: ClientContext
 ) -> list[Correction]:
-    """Return each hook's correction for one client's local training, from the arguments of `ClientHook.begin`.
+    """Return each hook's correction for one client's local training; the arguments are as in `ClientHook.begin`.
 
     The arguments are those of `ClientHook.begin`.
 

@@ -32,7 +32,7 @@ def find_closest(typed_name: object, valid_names: Iterable[str], min_similarity:
 
 
 def did_you_mean(typed_name: object, valid_names: Iterable[str], min_similarity: float = 0.6) -> str:
-    """Return "; did you mean NAME?", or "" if no name is similar; the arguments are those of `find_closest`."""
+    """Return "; did you mean NAME?", or "" if no name is similar; the arguments are as in `find_closest`."""
     similar_name = find_closest(typed_name, valid_names, min_similarity)
     return f"; did you mean {similar_name}?" if similar_name else ""
 

@@ -41,7 +41,7 @@ def test_samples_are_used_once_and_sizes_are_those_drawn(base: Any, law: str, sp
     quantity = Quantity(base, law, spread, 25)
     parts = split(quantity)
     np.testing.assert_array_equal(np.sort(np.concatenate(parts)), np.arange(N))
-    drawn = proportional_sizes(N, quantity.weights(K, np.random.default_rng(0)), 25)
+    drawn = proportional_sizes(N, quantity.draw_size_weights(K, np.random.default_rng(0)), 25)
     assert sizes(parts) == drawn.tolist() == sizes(split(Quantity(Iid(), law, spread, 25)))
     assert min(sizes(parts)) >= 25
     assert sizes(split(quantity, seed=1)) != sizes(parts) or spread == 0
@@ -58,7 +58,7 @@ def test_the_power_law_is_zipfs_law() -> None:
 @pytest.mark.parametrize("spread", [0.3, 1.0, 2.0])
 def test_the_lognormals_logarithms_have_the_spread(spread: float) -> None:
     """The sample's standard deviation has the relative error sqrt(1 / 2n)."""
-    logs = np.log(Quantity(Iid(), "lognormal", spread, 1).weights(5000, np.random.default_rng(2)))
+    logs = np.log(Quantity(Iid(), "lognormal", spread, 1).draw_size_weights(5000, np.random.default_rng(2)))
     assert logs.std() == pytest.approx(spread, rel=4.5 * np.sqrt(1 / 10_000))
     assert logs.max() == 0
 
@@ -134,7 +134,7 @@ def test_a_partition_with_its_own_sizes_is_rejected() -> None:
 
 
 def test_partitions_that_choose_sizes_reject_given_sizes() -> None:
-    with pytest.raises(OptionError, match="Natural can't use 2 given sizes: choose another partition.base"):
+    with pytest.raises(OptionError, match=r"Natural can't use 2 given sizes: choose another partition\.base"):
         Natural().deal(SamplePool(LABELS, C), np.array([1, N - 1]), np.random.default_rng(0))
 
 

@@ -179,7 +179,8 @@ class Trace(Availability):
     def _check_order(self, row_order: Ids, row_device: Ids, start_s: Values, end_s: Values) -> None:
         """Raise `DataError` if an interval is empty, or begins before the previous one of its device ends.
 
-        `row_order` holds the table's rows sorted by device; the other arrays are in this order, [rows].
+        `row_order` holds the table's rows sorted by device; `row_device`, `start_s` and `end_s` follow this order,
+        [rows].
         """
         if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
             row_position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
@@ -217,7 +218,10 @@ class Trace(Availability):
         return device_periods_s
 
     def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:
-        """Return each client's device, its position in the order of device names, [n_clients]."""
+        """Return each client's device, its position in the order of device names, [n_clients].
+
+        `first_pos` and `stop_pos` bound each device's intervals, [devices].
+        """
         device_positions = np.arange(len(first_pos)) if self.idle else np.flatnonzero(stop_pos > first_pos)
         if self.assign == "drawn":
             drawn_devices: Ids = device_positions[

@@ -13,7 +13,10 @@ def mean_ranks(values: Values) -> Values:
 
 
 def rank_correlation(first_column: Values, second_column: Values) -> float:
-    """Return Spearman's correlation of two columns [n] over the rows where both are finite; NaN for constant ranks."""
+    """Return the rank correlation of `first_column` and `second_column` [n]; NaN for constant ranks.
+
+    Rows in which one of the columns is not finite are left out.
+    """
     is_finite = np.isfinite(first_column) & np.isfinite(second_column)
     if not is_finite.any():
         return float("nan")

@@ -93,7 +93,8 @@ class Attribute(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted, disjoint positions of each client's samples, as many of each group as its table states.
 
-        Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a group.
+        Arguments are those of `Partition.split`. Raises `DataError` if the data have no attributes, `OptionError` if
+        they have too few samples of a group.
         """
         group_of_sample, group_sizes = count_group_samples(sample_pool)
         if self.counts:
@@ -106,7 +107,8 @@ class Attribute(Partition):
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, or fewer under margins=even.
 
-        Raises `DataError` if the data have no attributes, `OptionError` if they have too few samples of a group.
+        Arguments are those of `Partition.deal`. Raises `DataError` if the data have no attributes, `OptionError` if
+        they have too few samples of a group.
         """
         group_of_sample, group_sizes = count_group_samples(sample_pool)
         clients = rng.permutation(len(sizes))

@@ -52,7 +52,7 @@ class Dirichlet(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
-        Raises `OptionError` if there are too few samples.
+        Arguments are those of `Partition.split`. Raises `OptionError` if there are too few samples.
         """
         K, N = tables.require_samples_for_clients("dirichlet", n_clients, len(sample_pool)), len(sample_pool)
         tables.require_min_samples(self.min_samples, N, K)
@@ -68,7 +68,7 @@ class Dirichlet(Partition):
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, with the class shares that are drawn.
 
-        Raises `OptionError` if a client has fewer than `min_samples` samples.
+        Arguments are those of `Partition.deal`. Raises `OptionError` if a client has fewer than `min_samples` samples.
         """
         K, smallest_size = len(sizes), int(sizes.min())
         if self.min_samples > smallest_size:

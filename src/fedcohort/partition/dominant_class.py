@@ -153,7 +153,8 @@ class DominantClass(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
-        Raises `OptionError`, with feasible values, if the classes have too few samples.
+        Arguments are those of `Partition.split`. Raises `OptionError`, with feasible values, if the classes have too
+        few samples.
         """
         K = require_samples_for_clients("dominant_class", n_clients, len(sample_pool))
         return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
@@ -161,7 +162,8 @@ class DominantClass(Partition):
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k.
 
-        Raises `OptionError`, with feasible values, if the classes have too few samples.
+        Arguments are those of `Partition.deal`. Raises `OptionError`, with feasible values, if the classes have too few
+        samples.
         """
         K, class_sizes = len(sizes), np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         plan = SplitPlan(sizes, class_sizes, rng.permutation(K), rng.permutation(sample_pool.n_classes))

@@ -58,7 +58,7 @@ class ExtendedDirichlet(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
-        Raises `OptionError` if a class has too few samples or clients.
+        Arguments are those of `Partition.split`. Raises `OptionError` if a class has too few samples or clients.
         """
         K = tables.require_samples_for_clients("extended_dirichlet", n_clients, len(sample_pool))
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)

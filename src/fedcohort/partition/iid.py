@@ -24,12 +24,15 @@ class Iid(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
-        Raises `OptionError` if there are fewer samples than clients.
+        Arguments are those of `Partition.split`. Raises `OptionError` if there are fewer samples than clients.
         """
         K = require_samples_for_clients("iid", n_clients, len(sample_pool))
         return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] random samples of `sample_pool` for client k."""
+        """Return sorted positions of each client's samples: sizes[k] random samples of `sample_pool` for client k.
+
+        Arguments are those of `Partition.deal`.
+        """
         sample_order = rng.permutation(len(sample_pool))
         return [np.sort(sample_ids) for sample_ids in np.split(sample_order, np.cumsum(sizes)[:-1])]

@@ -53,13 +53,16 @@ class InnerDirichlet(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
-        Raises `OptionError` if there are fewer samples than clients.
+        Arguments are those of `Partition.split`. Raises `OptionError` if there are fewer samples than clients.
         """
         K = require_samples_for_clients("inner_dirichlet", n_clients, len(sample_pool))
         return self.deal(sample_pool, equal_sizes(len(sample_pool), K), rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that it draws."""
+        """Return sorted positions of each client's samples: sizes[k] of client k, with the classes that it draws.
+
+        Arguments are those of `Partition.deal`.
+        """
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         classes = np.flatnonzero(class_sizes)
         log_weights = draw_log_gamma(self.alpha, (len(sizes), len(classes)), rng)

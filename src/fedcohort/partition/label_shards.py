@@ -39,7 +39,7 @@ class LabelShards(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples of `sample_pool` together.
 
-        Raises `OptionError` if there are fewer samples than shards.
+        Arguments are those of `Partition.split`. Raises `OptionError` if there are fewer samples than shards.
         """
         K = require_samples_for_clients("label_shards", n_clients, N := len(sample_pool))
         return self._cut_shards(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
@@ -47,7 +47,7 @@ class LabelShards(Partition):
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` pieces of equal size.
 
-        Raises `OptionError` if a client has fewer samples than pieces.
+        Arguments are those of `Partition.deal`. Raises `OptionError` if a client has fewer samples than pieces.
         """
         return self._cut_shards(sample_pool, sizes, None, rng)
 

@@ -65,7 +65,7 @@ class Quantity(Partition):
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> Sequence[Ids]:
         """Return sorted positions of each client's samples: disjoint, all samples together if `takes_all`.
 
-        Raises `OptionError` if there are too few samples.
+        Arguments are those of `Partition.split`. Raises `OptionError` if there are too few samples.
         """
         K, N = require_samples_for_clients("quantity", n_clients, len(sample_pool)), len(sample_pool)
         require_min_samples(self.min_samples, N, K)

@@ -194,7 +194,7 @@ class FedDiverse(Selector[State]):
         return chosen_ids
 
     def _store_triplets(self, state: State, answers: ProbeResult) -> State:
-        """Return the state with the heterogeneity triplets that queried clients have answered."""
+        """Return the state with the heterogeneity triplets in `answers`, [n, 3]; invalid ones stay unknown."""
         delta, is_queried = state.delta.copy(), state.is_queried.copy()
         is_finite = np.isfinite(answers.values).all(1)
         delta[answers.clients[is_finite]] = np.clip(answers.values[is_finite], 0.0, 1.0)
