@@ -107,8 +107,6 @@ def describe_unexpected_error(error: BaseException) -> str:
     """Return the type and message of `error`, and file and line of its innermost frame.
 
     Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
-
-    Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
     """
     frames = traceback.extract_tb(error.__traceback__)
     frames_to_name = [frame for frame in frames if "site-packages" not in frame.filename] or list(frames)

@@ -11,7 +11,7 @@ from typing import Any
 
 
 class OptionEffect(enum.Enum):
-    """What another value of an option changes: no result of a run, only the last bits of results, or results."""
+    """The effect of another value of an option: none, on the last bits of results, or on results."""
 
     NO_EFFECT = "nothing"
     LAST_BITS = "last bits"  # sums in another order: results to rounding, until a choice flips
@@ -19,7 +19,7 @@ class OptionEffect(enum.Enum):
 
 
 class RunIdentity(enum.Enum):
-    """Whether a run with another value of the option is the same run, so that it can be resumed."""
+    """How a run with another value of an option relates to this run: the same run, which can be resumed, or another."""
 
     HASH = "another run"  # by the hash in the folder's name
     SEED = "another run, by the seed in the folder's name"

@@ -123,7 +123,7 @@ def next_belief(model: HiddenMarkov) -> Values:
 
 
 def predict_rewards(model: HiddenMarkov, X: ContextMatrix) -> Values:
-    """Return the reward that `model` expects of each row of X [n, d], [n]; NaN for NaN or values from 1e12 on."""
+    """Return the reward that `model` expects of each row of X [n, d], [n]; NaN for a row with NaN or huge values."""
     is_valid = find_valid_rows(X)
     expected_rewards = np.full(len(X), np.nan)
     expected_rewards[is_valid] = X[is_valid] @ (next_belief(model) @ reward_coefficients(model))

@@ -40,7 +40,6 @@ def round_to_capacity(target_draws: StratumValues, capacity: StratumSizes, n_dra
     """Return integers near `target_draws` [h], the target number of draws of each stratum, of at most `capacity` [h].
 
     The integers sum to `n_draws` or, if that is less, to the sum of `capacity`. Each stratum with capacity gets one
-
     draw, or the strata with the largest targets if there are too few draws. Each further draw goes to the stratum that
     is farthest below its target, the first one in case of ties.
     """
@@ -56,10 +55,7 @@ def equal_allocation(stratum_sizes: StratumSizes, capacity: StratumSizes, n_draw
     """Return the number of draws of each of h strata, [h]: `n_draws` divided equally, at most `capacity` [h] each.
 
     The result sums to `n_draws` or, if that is less, to the sum of `capacity`. The remainder of the division goes to
-
-    the largest strata. Draws beyond a stratum's capacity go to the other strata.
-
-    `stratum_sizes` is the number of members of each stratum, [h].
+    the largest strata by `stratum_sizes` [h]. Draws beyond a stratum's capacity go to the other strata.
     """
     stratum_draws = np.zeros(len(stratum_sizes), np.int64)
     while (n_remaining := int(min(n_draws, capacity.sum()) - stratum_draws.sum())) > 0:

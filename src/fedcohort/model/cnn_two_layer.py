@@ -20,7 +20,7 @@ class CnnTwoLayer(Model):
     """FedMABA's CNN: two 5x5 convolutions with max pooling, and the classifier.
 
     Attributes:
-        channels: output channels of the first and of the second convolution.
+        channels: numbers of output channels of the first and of the second convolution.
     """
 
     channels: Sequence[int]

@@ -26,8 +26,6 @@ class WordLstm(TokenModel):
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         """Return a network from sequences [B, length] of tokens below n_classes to logits [B, length, n_classes].
 
-        Raises `IncompatibleConfig` if inputs are not sequences.
-
         `shape` is (length,). Raises `IncompatibleConfig` for samples of another shape.
         """
         from fedcohort.model.sequence import PerPositionLstm  # noqa: PLC0415 - options are checked before torch is imported

@@ -52,12 +52,12 @@ class State:
         n_classes: number of classes.
         interval: rounds between two probes of the clients' losses by class.
         counts: samples by client and class as last reported, [n_clients, n_classes]; 0 before.
-        rate: excess rate of wrong labels of each client, [n_clients]; NaN if not known.
+        rate: share of wrong labels of each client beyond that of the cleanest ones, [n_clients]; NaN if not known.
         n_selections, last_round: number of each client's selections, and round of the last, [n_clients] each; -1
             before.
         in_pool, is_fast: whether cohorts may be drawn from each client, by its labels and by its speed, [n_clients]
             each.
-        durations: number, mean and variance of the seconds of each client's jobs.
+        durations: sums of the logarithms of the seconds of each client's jobs so far.
         watch: evidence of label noise from the probes so far.
         is_undecided: whether a probe was answered after the last decision on balance.
         is_balanced: whether cohorts are balanced over classes.

@@ -40,7 +40,7 @@ __getattr__ = renamed_names(__name__, NEW_NAMES_OF_FUNCTIONS)
 class Selector(Component, Protocol[S]):
     """A client selector: it chooses the clients of each round.
 
-    The server calls `plan` (queries about w_t), `select`, and, after local training and before the aggregation,
+    The server calls `plan` (queries on the model), `select`, and, after local training and before the aggregation,
     `observe`. A method implements `init` and `select`; everything else has a default.
 
     Client ids carry no information: relabelled clients must get relabelled scores. Where scores are random (Thompson

@@ -130,7 +130,7 @@ class Measurements:
         return replace(self, r=rewards, r_unit=self.r_unit.with_values(np.abs(new_rewards), scale_rule))
 
     def contexts(self) -> ContextMatrix:
-        """Return the context x(i) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
+        """Return the context (feature vector) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
 
         A component that is not finite becomes NaN.
         """
@@ -159,11 +159,11 @@ def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form
 def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
     """Return contexts X [n, d] with mean 0, covariance I over the finite rows, and an intercept of 1, [n, d + 1].
 
-        Z = (X - mean) C^-1/2
+        (X - mean) C^-1/2 with the covariance C
 
     This transform changes each feature as little as possible; a feature without variation becomes 0. The two loss
-    ratios are nearly collinear, and without an intercept a draw of theta ranks the clients along one line, in either
-    direction. With contexts of size 1 the confidence width gamma_t has the scale that its derivation assumes.
+    ratios are nearly collinear. Without an intercept, random coefficients would rank the clients along one line, in
+    either direction. With contexts of size 1 the exploration width has the scale that its derivation assumes.
     """
     is_valid = find_valid_rows(X)
     whitened_contexts = np.full((len(X), X.shape[1] + 1), np.nan)

@@ -215,9 +215,8 @@ class Delta(Selector[State]):
 def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, Values]:
     """Draw the cohort of round `ctx` with replacement, in proportion to `probability` [n_clients] of available clients.
 
-    Where at most `ctx.cohort` clients are available, each is drawn once.
-
-    Returns the number of draws of each client, [n_clients], and the probability of each available client, [a].
+    Returns the number of draws of each client, [n_clients], and the probability of each available client, [a]. Where at
+    most `ctx.cohort` clients are available, each is drawn once.
     """
     client_ids = ctx.available
     p = probability[client_ids] / probability[client_ids].sum() if len(client_ids) else np.empty(0)

@@ -141,7 +141,7 @@ def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) 
     """Return the rows that greedy facility location chooses, in order, and how many rows are nearest to each, [f].
 
     Args:
-        distances: distances between clients; of equal objectives the first row wins.
+        distances: distance between each pair of clients, [a, a]; of equal objectives the first row wins.
         n_facilities: number of rows to choose, at most a.
     """
     chosen_rows: list[int] = []

@@ -203,7 +203,7 @@ class FedDiverse(Selector[State]):
 
 
 def is_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
-    """Return whether each triplet of `delta` [n, 3] has attribute imbalance 1, spurious correlation 0, bool [n]."""
+    """Return whether each triplet of `delta` [n, 3] says nothing on attributes (imbalance 1, correlation 0), [n]."""
     return (delta[:, 1] > 1 - MIN_COMPONENT) & (delta[:, 2] < MIN_COMPONENT)
 
 

@@ -196,8 +196,8 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
 
     Args:
         a: importance of each client, positive, [n].
-        T: duration of each client's job, in seconds, positive, [n].
-        rho: weight of latency, in [0, 1).
+        T: duration of each client's job, in any unit, positive, [n].
+        rho: weight of the duration, in [0, 1).
     """
     if not len(a):
         return np.empty(0)

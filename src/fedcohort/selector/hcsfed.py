@@ -74,7 +74,8 @@ class State:
     """State of HCSFed that is kept between rounds.
 
     Attributes:
-        X: compressed gradient (sketch) of each client, [n_clients, d'], NaN if unknown; no columns before the first.
+        X: compressed gradient (sketch) of each client, [n_clients, length], NaN if unknown; no columns before the
+            first.
         is_queried: whether each client sent a sketch or an update in the current period of `recluster`, [n_clients].
         stratum_of_client: stratum of each client, -1 if unknown, [n_clients].
         needs_clustering: whether a sketch is newer than the strata, so that they must be formed again.
@@ -187,7 +188,7 @@ class HcsFed(Selector[State]):
         return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
     def is_reclustering_due(self, round: int) -> bool:
-        """Return whether all clients' sketches are computed again in `round`, by the option `recluster`."""
+        """Return whether all clients' compressed gradients are computed again in `round`, by the option `recluster`."""
         return self.recluster is not None and round > 0 and round % self.recluster == 0
 
     def _cluster_clients(self, state: State, ctx: RoundContext) -> Ids:

@@ -40,8 +40,7 @@ class LowRatio(Selector[State]):
     """A selector of clients whose loss has fallen most since their first report; the score is minus the loss ratio.
 
     Attributes:
-        share: share of the available clients, those with the lowest ratios of latest to first loss, that cohorts are
-            drawn from.
+        share: share of the available clients from which cohorts are drawn, those with the lowest loss ratios.
     """
 
     share: float

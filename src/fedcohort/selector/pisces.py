@@ -40,8 +40,8 @@ class State:
     Attributes:
         utility: utility of each client, from the losses of its last job, before the staleness factor, [n_clients]; NaN
             before its first job.
-        staleness: staleness in server steps of each client's last W updates, the latest last, [n_clients, W]; NaN for
-            missing ones.
+        staleness: staleness in server steps of each client's last updates, the latest last, [n_clients, window]; NaN
+            for missing ones.
         n_trained: number of updates of each client, [n_clients].
         eps: current share of places for clients that never trained.
     """

@@ -139,7 +139,7 @@ class UcbCs(Selector[State]):
         return None, State(discounted_sums, latest_deviations, sigma, mean_terms, width_terms, has_invalid_loss)
 
     def _largest_deviation(self, previous_sigma: float, deviations: Values) -> float:
-        """Return the largest finite number of `deviations` [n] in nats; `previous_sigma` if there is none."""
+        """Return the largest number of `deviations` [n], in nats; `previous_sigma` if none of them is finite."""
         return float(np.nanmax(deviations)) if np.isfinite(deviations).any() else previous_sigma
 
     def _decay_and_add(self, old_terms: Values, new_terms: Values, pulled_ids: np.ndarray) -> Values:
