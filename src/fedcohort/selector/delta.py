@@ -184,21 +184,21 @@ class Delta(Selector[State]):
         answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
         queried_values = answers[outcome.clients].reshape(n_arrived, -1)
         gradients = outcome.signals["update"] if self.gradient == "update" else queried_values[:, :-1]
-        latest_losses = outcome.signals["train_loss"] if self.score == "released" else queried_values[:, -1]
-        return np.column_stack([gradients, latest_losses])
+        spreads_or_losses = outcome.signals["train_loss"] if self.score == "released" else queried_values[:, -1]
+        return np.column_stack([gradients, spreads_or_losses])
 
-    def compute_scores(self, gradients: Float64[np.ndarray, "_n P"], latest_losses: Values) -> Values:
+    def compute_scores(self, gradients: Float64[np.ndarray, "_n P"], spreads_or_losses: Values) -> Values:
         """Return the score of each measured client, [n]; P is the length of a gradient.
 
         Args:
             gradients: gradient of each client, [n, P].
-            latest_losses: standard deviation of each client's mini-batch gradients with score=formula, its loss in nats
+            spreads_or_losses: standard deviation of each client's mini-batch gradients with score=formula, its loss in nats
                 with score=released, [n].
         """
         zeta = np.linalg.norm(gradients - gradients.mean(axis=0), axis=1)
         if self.score == "formula":
-            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * latest_losses**2))
-        losses = np.maximum(latest_losses, 0.0)
+            return np.asarray(np.sqrt(self.diversity * zeta**2 + self.variance * spreads_or_losses**2))
+        losses = np.maximum(spreads_or_losses, 0.0)
         loss_shares = losses / losses.sum() if losses.any() else np.full(len(losses), 1 / max(len(losses), 1))
         return np.asarray(self.beta * loss_shares * zeta + (1 - self.beta) * np.sqrt(loss_shares))
 

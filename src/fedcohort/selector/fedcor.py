@@ -136,7 +136,7 @@ class FedCor(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if ctx.round <= self.warmup + 1:
             return (Probe("loss", ctx.ready),)
-        if not self.trains_all_clients(ctx.round):
+        if not self.has_shadow_round(ctx.round):
             return ()
         trained_ids = draw(np.ones(ctx.n_clients), ctx.ready, ctx.cohort, ctx.rng)
         return Probe("loss", ctx.ready), Probe("shadow_loss", ctx.ready, {"trainers": tuple(trained_ids.tolist())})
@@ -157,7 +157,7 @@ class FedCor(Selector[State]):
         alpha[outcome.failed] *= self.beta
         return None, replace(state, alpha=alpha)
 
-    def trains_all_clients(self, round: int) -> bool:
+    def has_shadow_round(self, round: int) -> bool:
         """Return whether clients report in `round` on a model that is trained only for the fit and discarded."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
