@@ -192,8 +192,8 @@ class Delta(Selector[State]):
 
         Args:
             gradients: gradient of each client, [n, P].
-            spreads_or_losses: standard deviation of each client's mini-batch gradients with score=formula, its loss in nats
-                with score=released, [n].
+            spreads_or_losses: standard deviation of each client's mini-batch gradients with score=formula, its loss in
+                nats with score=released, [n].
         """
         zeta = np.linalg.norm(gradients - gradients.mean(axis=0), axis=1)
         if self.score == "formula":
