@@ -87,7 +87,7 @@ def check_array(
 
 
 def check_ids(value_name: str, value: object, n_ids: int, min_length: int = 0) -> None:
-    """Raise `ComponentError` unless `value` is an int64 array of sorted distinct ids in [0, n_ids).
+    """Raise `ComponentError` unless `value` is an integer array of sorted distinct ids in [0, n_ids).
 
     Args:
         value_name: name of the value in the message.
@@ -220,7 +220,7 @@ def find_error_line(traceback_start: TracebackType | None, module_name: str) -> 
 
 
 def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarray:
-    """Return `answers` as float64: a number, or a row of d numbers, for each client, [n_clients] or [n_clients, d].
+    """Return `answers` as an array: a number, or a row of d numbers, per client, [n_clients] or [n_clients, d].
 
     `signal_name` names the signal in messages.
 

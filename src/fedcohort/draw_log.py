@@ -90,16 +90,12 @@ def is_random(draw: Draw) -> bool:
 
 
 class LoggedGenerator(np.random.Generator):
-    """A random generator with the numbers of `generator`, which logs the draws without replacement made with it.
-
-    Attributes:
-        generator: the generator whose stream of numbers is continued.
-        max_weights: number of weights to log in a round; further draws log the weights of the drawn clients only.
+    """A random generator with the numbers of another one, which logs the draws without replacement made with it.
 
     Args:
-        generator: the generator whose numbers it continues.
+        generator: the generator whose stream of numbers is continued.
         logged_ids: sorted ids of the clients whose weights are logged.
-        max_weights: number of weights to log in a round, beyond which a draw has those of the drawn clients only.
+        max_weights: number of weights to log in a round; further draws log the weights of the drawn clients only.
     """
 
     def __init__(

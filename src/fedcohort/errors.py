@@ -82,17 +82,11 @@ class ClientError(FedcohortError):
 class LibraryMismatch(FedcohortError):
     """An error for a library without a private function or message on which a `compat.py` of this package relies.
 
-    Attributes:
+    Args:
         library: name of the installed package.
         missing_part: the function or message that is missing, for the message.
         purpose: what this package does with that function, a verb phrase for the message.
         known_version: last version of the library that is known to have the function.
-
-    Args:
-        library: its name as an installed package.
-        missing_part: the function or message that is missing.
-        purpose: the purpose for which this package uses that function, a verb phrase.
-        known_version: the last version of the library that is known to have it.
     """
 
     def __init__(self, library: str, missing_part: str, purpose: str, known_version: str) -> None:

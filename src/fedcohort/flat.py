@@ -35,7 +35,7 @@ class Block:
         return int(torch.Size(self.shape).numel())
 
     def view_of(self, vector: Tensor) -> Tensor:
-        """Return the tensor as a view of `vector`, [numbers of the network], in the tensor's shape."""
+        """Return the tensor as a view of the flat `vector`, in the tensor's shape for either memory format."""
         flat_values = vector[self.offset : self.offset + self.size]
         if not self.channels_last:
             return flat_values.view(self.shape)

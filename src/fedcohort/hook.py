@@ -189,9 +189,9 @@ def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: i
 def begin_all(
     hooks: Sequence[ClientHook], w: Vector, broadcast: NamedVectors, stored: NamedVectors, ctx: ClientContext
 ) -> list[Correction]:
-    """Return each hook's correction for one client's local training; the arguments are as in `ClientHook.begin`.
+    """Return each hook's correction for one client's local training, in the order of `hooks`.
 
-    The arguments are those of `ClientHook.begin`.
+    The other arguments are those of `ClientHook.begin`.
 
     Raises:
         ComponentError: if a hook returns something else than a correction.
@@ -208,9 +208,9 @@ def begin_all(
 def finish_all(
     hooks: Sequence[ClientHook], corrections: Sequence[Correction], y: Vector, steps: int, lr: float
 ) -> list[HookResult]:
-    """Return the vectors of each hook after a client's last step.
+    """Return the vectors of each hook after a client's last step, in the order of `hooks`.
 
-    `corrections` are those of `hooks`, in their order. The other arguments are those of `Correction.finish`.
+    `corrections` are those that `begin_all` returned. The other arguments are those of `Correction.finish`.
 
     Raises:
         ComponentError: if the vectors are not those that the hook declares.
