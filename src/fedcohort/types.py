@@ -234,7 +234,7 @@ class RoundReport(ReadOnly):
         metrics: scalars by name (`test/acc`, `time/virtual_s`, ...).
         clients: values of each client by column name, [n_clients] each.
         trace: mean and standard deviation of the quantities that the selector estimates, by name (FLASH: theta).
-        fingerprint: hexadecimal digest of the global model.
+        fingerprint: digests of all selections so far and of the global model, as text.
         draw_log: the draws by which the selector chose the cohort; None without a cohort.
         wall_s: host seconds since the previous report, by stage. They have no effect on results.
     """
