@@ -27,7 +27,8 @@ from fedcohort.flat import Block, Layout
 from fedcohort.hook import count_stored_floats, list_averaged_uploads
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.round.arrivals import Arrivals
-from fedcohort.round.collect import CollectOptions, Collector
+from fedcohort.round.collect import Collector
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals
 
 FOLDER = Path(__file__).parent

@@ -129,7 +129,7 @@ def time_round(arguments: tuple[str, ...], rounds: int) -> float:
 def load(overrides: list[str]) -> dict[str, int]:
     """Load and partition the data in this process; return the sizes and memory fields of `Cost`."""
     composition = compose.compose_run([*overrides[:1], "cohort=1", *overrides[1:]], ROOT / "configs")
-    objects = {group: components.make(composition, group) for group in DATA_GROUPS}
+    objects = {group: components.make_component(composition, group) for group in DATA_GROUPS}
     warm_up()
     Path("/proc/self/clear_refs").write_text("5")  # resets VmHWM, the peak of memory
     before = memory("VmRSS")

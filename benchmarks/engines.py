@@ -26,7 +26,8 @@ from torch import nn
 
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.flat import FlatModel
-from fedcohort.round.collect import CollectOptions, Collector
+from fedcohort.round.collect import Collector
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer

@@ -96,7 +96,7 @@ class SteppedRun:
         objects = check.make_light_components(composition)
         components = check.make_components(composition, objects)
         self.selector = ForcedSelector(components.selector)
-        facts = load.load(composition, objects, replace(components, selector=cast(Any, self.selector)))
+        facts = load.load_run_facts(composition, objects, replace(components, selector=cast(Any, self.selector)))
         self.network = build.build_network(composition, objects["model"], facts.federation)
         settings, self.federation = Settings.from_config(composition.config, "benchmark"), facts.federation
         self.setup = Setup(facts.components, settings, self.federation, self.network, Stopwatch(), None)

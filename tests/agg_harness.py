@@ -14,7 +14,8 @@ from fedcohort.flat import Block, FlatModel, Layout
 from fedcohort.hook import ClientContext, count_stored_floats, list_averaged_uploads
 from fedcohort.rng import new_generator
 from fedcohort.round.arrivals import Arrivals, reweight_updates
-from fedcohort.round.collect import CollectOptions, Collector
+from fedcohort.round.collect import Collector
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.round.server_models import RoundModels
 from fedcohort.types import ClientUpdate, Population, RoundOutcome, Selection, Signals, Values
 

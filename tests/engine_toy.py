@@ -14,7 +14,7 @@ from fedcohort.hook import ClientHook
 from fedcohort.model.base import Model
 from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
@@ -28,7 +28,7 @@ def federation_of(n: int = 90, clients: int = 3, dtype: torch.dtype = torch.floa
     x, y = rng.normal(size=(n, 5)).astype(np.float32), rng.integers(0, 3, n)
     raw = Raw("toy", x, y, x[:30], y[:30], 3)
     parts = (make("partition", "iid"), make("label_noise", "none"))
-    federation = build(raw, SplitOptions(*parts, seed=0, clients=clients, server_val=0.1, client_val=0.1))
+    federation = build_federation(raw, SplitOptions(*parts, seed=0, clients=clients, server_val=0.1, client_val=0.1))
     for part in (federation.train, federation.val):
         object.__setattr__(part, "x", part.x.to(dtype))
     return federation

@@ -11,7 +11,7 @@ from fedcohort.dataset.base import Raw
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.dominant_class import DominantClass
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 
 N, M, C = 2000, 500, 10
 FLASH = DominantClass(0.3, 0.8)
@@ -41,7 +41,7 @@ def make_federation(
     server_val: float = 0.05,
     client_val: float = 0.1,
 ) -> Federation:
-    return build(
+    return build_federation(
         make_raw() if data is None else data,
         SplitOptions(
             partition,

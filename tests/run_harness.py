@@ -15,7 +15,7 @@ from fedcohort.component import Facts
 from fedcohort.flat import has_batch_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.round.components import Components
-from fedcohort.startup import build, check, components, load, requirements, run
+from fedcohort.startup import build, check, components, load, notices, run
 from fedcohort.startup.compose import Composed, compose_with_hydra
 from fedcohort.startup.compose_jobs import JobComposer
 from fedcohort.types import RoundReport
@@ -108,16 +108,14 @@ def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[s
     """Return the start-up notices of `python train.py <overrides>`; `network` replaces the model's."""
     config = compose_words(*overrides)
     facts = load_facts(config)
-    network = network or build.build_network(config, components.make(config, "model"), facts.federation)
-    return requirements.list_notices(
-        config.choices, replace(facts, batch_norm=has_batch_statistics(network)), overrides
-    )
+    network = network or build.build_network(config, components.make_component(config, "model"), facts.federation)
+    return notices.list_notices(config.choices, replace(facts, batch_norm=has_batch_statistics(network)), overrides)
 
 
 def load_facts(composition: Composed) -> Facts:
     """Return the facts of a run that are known after loading its data."""
     objects = check.make_light_components(composition)
-    return load.load(composition, objects, check.make_components(composition, objects))
+    return load.load_run_facts(composition, objects, check.make_components(composition, objects))
 
 
 def make_components(*overrides: str, **replacements: Any) -> Components:

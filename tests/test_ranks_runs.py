@@ -66,7 +66,7 @@ def doubled(shard: Shard) -> Shard:
 @pytest.fixture
 def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     """Fields of the federation that a test replaces."""
-    built, network = load.load, build.build_network
+    built, network = load.load_run_facts, build.build_network
     changes: dict[str, Any] = {}
 
     def sorted_(*parts: Any) -> Facts:
@@ -81,7 +81,7 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
             facts, federation=replace(held_data, **{name: change(held_data) for name, change in changes.items()})
         )
 
-    monkeypatch.setattr(load, "load", sorted_)
+    monkeypatch.setattr(load, "load_run_facts", sorted_)
     monkeypatch.setattr(build, "build_network", lambda *parts: network(*parts).double())
     monkeypatch.setattr(run_harness, "Seen", Seen, raising=False)
     return changes

@@ -16,7 +16,7 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
@@ -71,7 +71,7 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
     x = bytes_ if pixels == "uint8" else SCALE.convert(bytes_)
     scale, y = SCALE if pixels == "uint8" else None, rng.integers(0, 3, 60)
     raw = Raw("toy", x, y, x[:10], y[:10], 3, scale=scale)
-    federation = build(
+    federation = build_federation(
         raw,
         SplitOptions(
             make("partition", "iid"), make("label_noise", "none"), seed=0, clients=3, server_val=0.1, client_val=0.1

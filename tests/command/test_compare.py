@@ -16,7 +16,7 @@ from fedcohort.api.comparison import Options
 from fedcohort.command.compare import compare_runs, main, parse_options
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
 from fedcohort.startup.command_line import run_with_one_line_errors
-from fedcohort.startup.comparison import read_answer
+from fedcohort.startup.comparison import compare_tracked_runs
 from fedcohort.tracking import runs
 from tracking.databases import Logs, logs  # noqa: F401
 from yaml_words import CONFIGS
@@ -112,17 +112,17 @@ def test_the_run_of_a_report_is_not_compared(logs: Logs) -> None:
     assert compare_runs(make_options(logs, curves="false"))[0].count("left out") == 0
     client.set_tag(run.info.run_id, "sweep_id", "s")
     options = make_options(logs, sweep="s")
-    assert len(read_answer(options.query, options.question).matched.cells["", "b"]) == 2
+    assert len(compare_tracked_runs(options.query, options.question).matched.cells["", "b"]) == 2
 
 
 def test_the_later_of_two_values_of_a_round_counts(logs: Logs) -> None:
     fill(logs)
     options = make_options(logs, sweep="s")
-    before = read_answer(options.query, options.question)
+    before = compare_tracked_runs(options.query, options.question)
     run, client = before.matched.runs[0].id, logs.client()
     client.log_metric(run, "test/acc", 0.75, timestamp=2**42, step=1)
     client.log_metric(run, "test/acc", 0.25, timestamp=1, step=1)
-    curves = read_answer(options.query, options.question).frames.curves
+    curves = compare_tracked_runs(options.query, options.question).frames.curves
     assert curves.set_index(["run", "round"]).loc[(run, 1), "test/acc"] == 0.75
 
 

@@ -161,7 +161,7 @@ def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
 
 def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three numbers a row, where three or four clients arrive."""
-    monkeypatch.setattr("fedcohort.round.report.MAX_SIGNAL_COLUMNS", 3)
+    monkeypatch.setattr("fedcohort.round.client_columns.MAX_SIGNAL_COLUMNS", 3)
     folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
     log = read_run_log(folder)
     assert any(len(now.arrived) == 4 for now in log.rounds)

@@ -6,8 +6,9 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
-from fedcohort.startup.assign import MIN_SAMPLES, SplitOptions, thin_samples
-from fedcohort.startup.split import build
+from fedcohort.startup.assign import SplitOptions, thin_samples
+from fedcohort.startup.server_rows import MIN_SAMPLES
+from fedcohort.startup.split import build_federation
 from federation_toy import FLASH, N, make_natural_raw, make_raw
 from known import known
 
@@ -31,7 +32,9 @@ def test_a_limit_leaves_every_owner_enough() -> None:
     assert np.bincount(known(few.train_owner)).tolist() == [5] * 20
     assert (
         len(
-            build(few, SplitOptions(Natural(), NoNoise(), seed=0, clients=None, server_val=0.1, client_val=0.1)).train.y
+            build_federation(
+                few, SplitOptions(Natural(), NoNoise(), seed=0, clients=None, server_val=0.1, client_val=0.1)
+            ).train.y
         )
         > 0
     )
@@ -45,4 +48,6 @@ def test_without_a_limit_nothing_changes() -> None:
 
 def test_a_limit_that_leaves_too_few_samples_is_rejected() -> None:
     with pytest.raises(OptionError, match=r"needs 60 .* feasible: clients<=19, or a larger split.limit than 61"):
-        build(make_raw(), SplitOptions(FLASH, NoNoise(), seed=0, clients=20, server_val=0.05, client_val=0.1, limit=61))
+        build_federation(
+            make_raw(), SplitOptions(FLASH, NoNoise(), seed=0, clients=20, server_val=0.05, client_val=0.1, limit=61)
+        )

@@ -14,7 +14,7 @@ from fedcohort.errors import DataError, OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from folder_toy import folder, table, write
 from known import known
 
@@ -217,8 +217,8 @@ def test_an_official_split_by_subject_leaves_the_test_part_to_the_server() -> No
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
     har = folder(SHARED, features="body_acc_x", client="subject", test="server", standardise="train")
     kinds: dict[str, Any] = {"seed": 0, "clients": None, "server_val": 0.05, "client_val": 0.1}
-    federation = build(har.load(0), SplitOptions(Natural(), NoNoise(), **kinds))
+    federation = build_federation(har.load(0), SplitOptions(Natural(), NoNoise(), **kinds))
     assert (federation.n_clients, len(federation.server_test.y), len(federation.test.y)) == (21, 2947, 0)
     assert not federation.test.offsets.any()
     with pytest.raises(DataError, match=r"no client of the training data has test rows; choose dataset.test=server"):
-        build(replace(har, test="clients").load(0), SplitOptions(Natural(), NoNoise(), **kinds))
+        build_federation(replace(har, test="clients").load(0), SplitOptions(Natural(), NoNoise(), **kinds))

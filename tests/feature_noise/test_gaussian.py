@@ -15,7 +15,7 @@ from fedcohort.partition.iid import Iid
 from fedcohort.record import metadata
 from fedcohort.rng import new_generator
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from federation_toy import make_raw
 from run_harness import go
 
@@ -25,7 +25,7 @@ def make_federation(
 ) -> Federation:
     data = make_raw(6000) if data is None else data
     options = {"seed": seed, "clients": 20, "server_val": 0.05, "client_val": client_val}
-    return build(data, SplitOptions(Iid(), NoNoise(), feature_noise=noise, **options))  # type: ignore[arg-type]
+    return build_federation(data, SplitOptions(Iid(), NoNoise(), feature_noise=noise, **options))  # type: ignore[arg-type]
 
 
 def split_by_client(shard: Shard) -> list[torch.Tensor]:

@@ -7,7 +7,7 @@ from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.iid import Iid
 from fedcohort.rng import Draws
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from federation_toy import make_federation, make_raw
 
 
@@ -19,7 +19,7 @@ def test_no_inputs_are_changed() -> None:
 
 def test_the_federation_equals_one_without_the_group() -> None:
     data = {"seed": 0, "clients": 20, "server_val": 0.05, "client_val": 0.1}
-    federation = build(make_raw(), SplitOptions(Iid(), NoNoise(), feature_noise=NoFeatureNoise(), **data))  # type: ignore[arg-type]
+    federation = build_federation(make_raw(), SplitOptions(Iid(), NoNoise(), feature_noise=NoFeatureNoise(), **data))  # type: ignore[arg-type]
     plain = make_federation(partition=Iid())
     assert federation.feature_noise is None
     for part in ("train", "val", "test"):

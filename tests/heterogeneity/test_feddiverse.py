@@ -39,7 +39,7 @@ def composed(word: str, *words: str) -> Any:
 def federation(word: str) -> np.ndarray:
     """The samples that each client would have of the original data, [K, C, A], if the server kept none of them."""
     composition = composed(word)
-    partition = components.make(composition, "partition")
+    partition = components.make_component(composition, "partition")
     assert isinstance(partition, Attribute)
     breeds = len(composition.config["dataset"].get("breeds", ()))
     pools = BIRDS if not breeds else np.full((breeds, 2), DOGS[0, 0])

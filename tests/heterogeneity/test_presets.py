@@ -180,5 +180,7 @@ def test_a_number_of_clients_that_is_not_used_is_rejected() -> None:
         with pytest.raises(
             IncompatibleConfig, match=r"^dataset.client=site has no effect with partition=\w+, which makes"
         ):
-            check.check_client_column(composition, components.make(composition, "partition"))
-    check.check_client_column(composition := compose_words("dataset=folder"), components.make(composition, "partition"))
+            check.check_client_column(composition, components.make_component(composition, "partition"))
+    check.check_client_column(
+        composition := compose_words("dataset=folder"), components.make_component(composition, "partition")
+    )

@@ -12,7 +12,7 @@ import pytest
 from command_harness import FinishedCommand, run_command
 from fedcohort.command.compare import parse_options
 from fedcohort.record.observer import Observer
-from fedcohort.startup.comparison import read_answer
+from fedcohort.startup.comparison import compare_tracked_runs
 from run_harness import go
 from tracking.databases import captured_log, template  # noqa: F401
 from yaml_words import ROOT
@@ -115,4 +115,4 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
     options = parse_options(words[1:])
-    assert ("", "flash") in read_answer(options.query, options.question).matched.cells
+    assert ("", "flash") in compare_tracked_runs(options.query, options.question).matched.cells

@@ -15,7 +15,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.resnet8_gn import ResNet8
 from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from fedcohort.training.engines import choose_engine
 from run_harness import go, startup_notices
 from yaml_words import make
@@ -54,7 +54,7 @@ def images(clients: int = 3) -> Any:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2, 8, 8)).astype(np.float32), rng.integers(0, 3, 60)
     parts = (make("partition", "iid"), make("label_noise", "none"))
-    federation = build(
+    federation = build_federation(
         Raw("toy", x, y, x[:9], y[:9], 3), SplitOptions(*parts, seed=0, clients=clients, server_val=0.1, client_val=0.1)
     )
     federation.train.x.data = federation.train.x.double()

@@ -17,7 +17,7 @@ from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.iid import Iid
 from fedcohort.proxy.dataset import OtherDataset
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from known import known
 from pictures_toy import noise, write
 from yaml_words import make
@@ -82,7 +82,7 @@ def test_the_clients_own_samples_are_rejected() -> None:
 def test_the_clients_own_samples_are_rejected_despite_feature_noise(disturbance: Gaussian | Blur) -> None:
     """Digits on digits, whose clients see them with noise, all or half of them."""
     digits = make("dataset", "digits")
-    run = build(
+    run = build_federation(
         digits.load(0),
         SplitOptions(Iid(), NoNoise(), seed=0, clients=8, server_val=0.1, client_val=0.1, feature_noise=disturbance),
     )
@@ -105,7 +105,7 @@ def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None
         run, public = (
             make("dataset", word, path=str(tmp_path / word), pixels=pixels) for word in ("fashion_mnist", "mnist")
         )
-        federation = build(
+        federation = build_federation(
             run.load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
         )
         network = torch.nn.Identity()
@@ -124,7 +124,9 @@ def test_bytes_of_the_runs_own_scale_stay_bytes(tmp_path: Path) -> None:
         for part in ("train", "test"):
             write(tmp_path / name, part, image=list(noise(60, (784,), seed + len(part))), label=np.arange(60) % 10)
     run, public = (make("dataset", "mnist", path=str(tmp_path / name), pixels="uint8") for name in ("run", "public"))
-    federation = build(run.load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1))
+    federation = build_federation(
+        run.load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
+    )
     x = OtherDataset(public, None).inputs(federation, 0)
     np.testing.assert_array_equal(x.numpy(), public.load(0).train_x)
 

@@ -14,7 +14,7 @@ from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.iid import Iid
 from fedcohort.proxy.folder import Folder
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from folder_toy import folder as own
 from run_harness import go
 
@@ -37,7 +37,7 @@ def test_named_columns_follow_the_runs_order(tmp_path: Path) -> None:
     for part in ("train", "test"):
         rows = np.random.default_rng(len(part) + 9).normal(size=(40, 5))
         pd.DataFrame(rows, columns=list("edcba")).assign(label=np.arange(40) % 2).to_csv(tmp_path / f"{part}.csv")
-    run = build(
+    run = build_federation(
         own(tmp_path).load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
     ).to("cpu")
     (tmp_path / "public").mkdir()

@@ -16,7 +16,7 @@ from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.iid import Iid
 from fedcohort.proxy.folder import Folder
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from folder_toy import folder as own
 from known import known
 from pictures_toy import encode, noise, write
@@ -33,7 +33,7 @@ LAYOUTS: Mapping[str, Any] = {
 
 
 def federation_of(raw: Raw) -> Federation:
-    return build(raw, SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1))
+    return build_federation(raw, SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1))
 
 
 def run_of(path: Path, word: str, **options: Any) -> Federation:

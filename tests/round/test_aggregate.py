@@ -14,6 +14,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.components import ServerState
+from fedcohort.round.norm_limit import compute_new_parameters
 from fedcohort.selector.random import Random
 from fedcohort.server.sgd import Sgd
 from fedcohort.startup import build
@@ -105,12 +106,10 @@ def test_excluded_updates_are_named(tmp_path: Path, caplog: pytest.LogCaptureFix
 
 def test_a_step_that_overflows_is_not_taken() -> None:
     """1e39 is a float64 and no float32: one parameter of two would be infinite, whatever length is allowed."""
-    settings = SimpleNamespace(update_limit=1e60, seed=0)
-    server = SimpleNamespace(w=torch.ones(2))
-    lone = ServerStep(None, server, None, None, settings, None, 0.0)  # type: ignore[arg-type]
-    planned: Any = SimpleNamespace(round=0)
-    assert lone._check_parameters(planned, torch.tensor([1e39, 0.0], dtype=torch.float64)) is None
-    moved = lone._check_parameters(planned, torch.tensor([1e38, 0.5], dtype=torch.float64))
+    server: Any = SimpleNamespace(w=torch.ones(2))
+    overflow, step = torch.tensor([[1e39, 0.0], [1e38, 0.5]], dtype=torch.float64)
+    assert compute_new_parameters(server, overflow, update_limit=1e60, round=0) is None
+    moved = compute_new_parameters(server, step, update_limit=1e60, round=0)
     assert moved is not None
     assert torch.equal(moved, torch.tensor([1e38, 1.5]))
 

@@ -6,7 +6,8 @@ import torch
 from agg_harness import make_update
 from fedcohort.flat import Block, Layout
 from fedcohort.round.arrivals import Arrivals, fill_unsent_tensors
-from fedcohort.round.collect import CollectOptions, Collector
+from fedcohort.round.collect import Collector
+from fedcohort.round.collect_options import CollectOptions
 from known import known
 
 LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())

@@ -10,8 +10,8 @@ import torch
 from agg_harness import make_layout, make_update
 from fedcohort.rng import new_generator
 from fedcohort.round.arrivals import Arrivals
-from fedcohort.round.attackers import AttackedCollector, RoundAttack, describe_updates
-from fedcohort.round.collect import CollectOptions
+from fedcohort.round.attackers import AttackedCollector, RoundAttack, compute_update_stats
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.types import ClientUpdate, UpdateGroup
 from signal_kinds import find_reported
 from yaml_words import make
@@ -117,7 +117,7 @@ def test_noise_is_keyed_by_round_and_client() -> None:
 def test_a_constant_has_no_deviation() -> None:
     """Sums of squares are rounded: the variance of three equal numbers may come out below 0."""
     value = torch.full((2,), 0.1).double()
-    stats = describe_updates(torch.tensor([3.0, 1, 3]), torch.stack([3 * value, 3 * value.square() * (1 - 1e-15)]))
+    stats = compute_update_stats(torch.tensor([3.0, 1, 3]), torch.stack([3 * value, 3 * value.square() * (1 - 1e-15)]))
     assert stats.std is not None
     assert stats.std.tolist() == [0, 0]
     assert (stats.n_honest, stats.n_attackers) == (3, 1)

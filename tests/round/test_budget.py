@@ -55,10 +55,12 @@ def test_a_budget_met_exactly_is_reached() -> None:
         (Budget(9, client_flops=7e9), ["until.client_flops"]),
         (Budget(9, client_flops=7.1e9), []),
     ):
-        assert budget.list_reached(spent) == names
-    assert Budget(1, acc=0.1).list_reached(BudgetUse(0, acc=0.5)) == [], "a run has a round, whatever w_0 is worth"
-    assert Budget(9, virtual_s=30.0, acc=0.9).describe_reached(spent) == "until.virtual_s=30 is reached (30)"
-    assert Budget(9, virtual_s=30.0, acc=0.9, client_flops=7e9).describe_ends() == (
+        assert budget.list_reached_options(spent) == names
+    assert Budget(1, acc=0.1).list_reached_options(BudgetUse(0, acc=0.5)) == [], (
+        "a run has a round, whatever w_0 is worth"
+    )
+    assert Budget(9, virtual_s=30.0, acc=0.9).describe_reached_limits(spent) == "until.virtual_s=30 is reached (30)"
+    assert Budget(9, virtual_s=30.0, acc=0.9, client_flops=7e9).describe_until_limits() == (
         "virtual_s=30, acc=0.9, client_flops=7000000000"
     )
 

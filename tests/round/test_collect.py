@@ -13,7 +13,8 @@ from torch import nn
 from agg_harness import collect_updates, make_layout, make_update
 from fedcohort.flat import FlatModel
 from fedcohort.round.arrivals import apply_advice, reweight_updates
-from fedcohort.round.collect import NUMBERS_PER_CHUNK, CollectOptions, Collector
+from fedcohort.round.collect import NUMBERS_PER_CHUNK, Collector
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.types import AggregationOverride, ClientUpdate, UpdateGroup
 from known import known
 from yaml_words import make

@@ -11,6 +11,7 @@ from cost_toy import CODECS, DRAWS, FIXED, MODEL, VECTOR, Link, N, cost_model, i
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.clock import Clock
 from fedcohort.round.cost import CostModel
+from fedcohort.round.query_time import time_queries
 from fedcohort.round.rates import JobRates
 from fedcohort.signal.base import find_signal
 from fedcohort.types import Probe
@@ -155,7 +156,7 @@ def test_a_client_without_samples_takes_no_pass() -> None:
 def phase(model: CostModel, *probes: Probe) -> float:
     """Return the seconds that the probes take if all clients are always ready."""
     clock = Clock(make("availability", "always"), DRAWS, 0.0)
-    seconds, left_clients = model.time_queries(model.sum_query_work(probes, DRAWS), DRAWS, 0.0, clock)
+    seconds, left_clients = time_queries(model, model.sum_query_work(probes, DRAWS), DRAWS, 0.0, clock)
     assert not left_clients.any()
     return seconds
 
@@ -175,8 +176,8 @@ def test_a_client_that_leaves_early_is_not_waited_for() -> None:
     query_work = costs.sum_query_work((Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2))), DRAWS)
     for stays, leaves in ((took - 1, True), (took + 1, False)):
         hours = (((0.0, 9 * took),), ((100.0, 100.0 + stays),), ((0.0, 9 * took),))
-        seconds, left_clients = costs.time_queries(
-            query_work, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0)
+        seconds, left_clients = time_queries(
+            costs, query_work, DRAWS, 100.0, Clock(Listed(hours, 10 * took), DRAWS, 0.0)
         )
         assert seconds == pytest.approx(took)
         assert left_clients.tolist() == [False, leaves, False]
@@ -186,9 +187,9 @@ def test_a_client_that_leaves_in_the_second_phase_is_lost() -> None:
     """All train nothing but client 0; then each tries the model of its update, for which client 2 doesn't stay."""
     costs = cost_model((), "fedavg", Link())
     query_work = costs.sum_query_work((Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)}),), DRAWS)
-    full_s, no_clients = costs.time_queries(query_work, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
+    full_s, no_clients = time_queries(costs, query_work, DRAWS, 0.0, Clock(make("availability", "always"), DRAWS, 0.0))
     hours = (((0.0, 2 * full_s),), ((0.0, 2 * full_s),), ((0.0, full_s - 1),))
-    seconds, left_clients = costs.time_queries(query_work, DRAWS, 0.0, Clock(Listed(hours, 2 * full_s), DRAWS, 0.0))
+    seconds, left_clients = time_queries(costs, query_work, DRAWS, 0.0, Clock(Listed(hours, 2 * full_s), DRAWS, 0.0))
     assert seconds == full_s
     assert left_clients.tolist() == [False, False, True]
     assert not no_clients.any()

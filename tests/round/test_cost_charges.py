@@ -8,8 +8,8 @@ import pytest
 from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, ids, make_federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
-from fedcohort.round.components import Populations
 from fedcohort.round.jobs import Jobs
+from fedcohort.round.populations import Populations
 from fedcohort.types import Ids, Probe, ProbeResult
 from yaml_words import make
 

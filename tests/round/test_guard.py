@@ -13,7 +13,12 @@ from fedcohort.availability.bernoulli import Bernoulli
 from fedcohort.client.base import Client
 from fedcohort.errors import ComponentError, UndeclaredSignal
 from fedcohort.rng import Draws
-from fedcohort.round.guard import find_faulty_component, guard_component, map_modules, name_component_of_errors
+from fedcohort.round.guard import (
+    find_faulty_component,
+    guard_component,
+    map_modules_to_options,
+    name_component_of_errors,
+)
 from fedcohort.types import Ids, RoundOutcome, Selection, Values
 from yaml_words import make
 
@@ -89,7 +94,9 @@ def test_unguarded_code_is_identified_by_its_module() -> None:
     class Layer(torch.nn.Module):
         pass
 
-    owners = map_modules({"model=mine": [torch.nn.Linear(1, 1), Layer()], "agg=mine": [Layer()]}, ["loss", "own.word"])
+    owners = map_modules_to_options(
+        {"model=mine": [torch.nn.Linear(1, 1), Layer()], "agg=mine": [Layer()]}, ["loss", "own.word"]
+    )
     assert owners[__name__] == "model=mine or agg=mine"
     assert owners["own.word"] == "the signal own.word"
     assert not any(module.startswith("torch") for module in owners)

@@ -9,7 +9,7 @@ import numpy as np
 from fedcohort.deadline.base import JOB_PHASES
 from fedcohort.device.base import Timing
 from fedcohort.round.in_flight import InFlight
-from fedcohort.round.late_report import add_late_columns, measure_lateness
+from fedcohort.round.late_report import add_late_columns, compute_lateness_metrics
 from round_toy import make_jobs
 
 
@@ -33,7 +33,7 @@ def finished() -> Any:
 
 
 def test_jobs_in_flight_and_the_staleness_of_updates_are_reported() -> None:
-    assert measure_lateness(finished()) == {
+    assert compute_lateness_metrics(finished()) == {
         "round/in_flight": 1,
         "comm/in_flight": 260,
         "round/dropped_stale": 1,

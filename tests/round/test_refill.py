@@ -38,13 +38,13 @@ def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step(tmp_p
 def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The selector reads the server's loss of w_t, and is called for several clients in each of the 4 steps."""
     steps: list[int] = []
-    measure = Queries.measure_on_server
+    measure = Queries.measure_server_signals
 
     def counted(self: Queries) -> Mapping[str, float]:
         steps.append(1)
         return measure(self)
 
-    monkeypatch.setattr(Queries, "measure_on_server", counted)
+    monkeypatch.setattr(Queries, "measure_server_signals", counted)
     ran = go(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
     assert len(steps) == 4
     assert max(map(len, ran.choices[1:])) > 1, "more than one client starts in a step"

@@ -8,13 +8,8 @@ import numpy as np
 import pytest
 
 from fedcohort.deadline.base import DeadlineOutcome
-from fedcohort.round.report import (
-    MAX_SIGNAL_COLUMNS,
-    make_client_columns,
-    measure_data,
-    measure_deadline,
-    spread_signal,
-)
+from fedcohort.round.client_columns import MAX_SIGNAL_COLUMNS, make_client_columns, make_signal_columns
+from fedcohort.round.report import compute_data_metrics, compute_deadline_metrics
 from fedcohort.types import ProbeResult, Selection
 
 NAN = float("nan")
@@ -77,19 +72,19 @@ def test_there_is_a_column_for_each_known_fact() -> None:
 def test_the_times_of_a_round_are_reported() -> None:
     """9 s are announced, and the round closes at 8 s; without a deadline or a cohort these metrics are absent."""
     timing = finished()
-    assert measure_deadline(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
+    assert compute_deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     timing.outcome = replace(timing.outcome, announced_s=np.inf)
-    assert measure_deadline(timing) == {"round/closed_s": 8.0}
+    assert compute_deadline_metrics(timing) == {"round/closed_s": 8.0}
     timing.selection, timing.arrived = Selection(ids(), timing.selection.scores, {}), []
-    assert measure_deadline(timing) == {}
+    assert compute_deadline_metrics(timing) == {}
 
 
 def test_vectors_become_columns_unless_they_are_long() -> None:
     """By the length of a row, however many rows there are."""
-    assert list(spread_signal("x", np.zeros(3))) == ["signal_x"]
-    assert len(spread_signal("x", np.zeros((1, MAX_SIGNAL_COLUMNS)))) == MAX_SIGNAL_COLUMNS
-    assert spread_signal("x", np.zeros((1, MAX_SIGNAL_COLUMNS + 1))) == {}
-    assert len(spread_signal("x", np.zeros((MAX_SIGNAL_COLUMNS + 1, 2)))) == 2
+    assert list(make_signal_columns("x", np.zeros(3))) == ["signal_x"]
+    assert len(make_signal_columns("x", np.zeros((1, MAX_SIGNAL_COLUMNS)))) == MAX_SIGNAL_COLUMNS
+    assert make_signal_columns("x", np.zeros((1, MAX_SIGNAL_COLUMNS + 1))) == {}
+    assert len(make_signal_columns("x", np.zeros((MAX_SIGNAL_COLUMNS + 1, 2)))) == 2
 
 
 def federation(counts: np.ndarray, single: bool = True) -> Any:
@@ -101,15 +96,15 @@ def test_the_weight_of_attackers_is_relative_to_the_sum_of_weights() -> None:
     liars = np.array([False, False, True, False, True])
     sequences = federation(np.ones((5, 1)), single=False)
     for total in (0.5, 1.0, 2.0):
-        metrics = measure_data(sequences, collected(weights=total * np.array([0.25, 0.75])), liars)
+        metrics = compute_data_metrics(sequences, collected(weights=total * np.array([0.25, 0.75])), liars)
         assert metrics == pytest.approx({"attack/weight": 0.75, "attack/share": 0.5})
-    assert measure_data(sequences, collected(weights=np.zeros(2)), liars) == {}
+    assert compute_data_metrics(sequences, collected(weights=np.zeros(2)), liars) == {}
 
 
 def test_the_imbalance_is_that_of_the_pooled_data() -> None:
     """Clients of one class each: CI = 1 alone, 0 together; 30 and 10 samples: 1 - H(3/4) / ln 2 = .188722."""
     honest, data = np.zeros(5, bool), federation(np.array([[9, 0], [30, 0], [0, 30], [9, 0], [0, 10]]))
     for clients, expected in ((ids(1), 1.0), (ids(1, 2), 0.0), (ids(1, 4), 0.188722)):
-        metrics = measure_data(data, collected(clients=clients), honest)
+        metrics = compute_data_metrics(data, collected(clients=clients), honest)
         assert metrics == pytest.approx({"select/class_imbalance": expected}, abs=1e-6)
-    assert measure_data(data, collected(clients=ids()), honest) == {}
+    assert compute_data_metrics(data, collected(clients=ids()), honest) == {}

@@ -9,7 +9,7 @@ import torch
 
 from agg_harness import make_update
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.round.update_variance import average_all_updates, is_measured, relative_variance
+from fedcohort.round.update_variance import average_all_updates, is_variance_measured, relative_variance
 from fedcohort.types import ClientUpdate
 from run_harness import go
 from signal_kinds import BareLab
@@ -44,8 +44,8 @@ def test_the_update_of_all_has_the_aggregators_weights() -> None:
 
 
 def test_rounds_are_counted_from_one() -> None:
-    assert [is_measured(round, 2) for round in range(4)] == [False, True, False, True]
-    assert not is_measured(0, 0)
+    assert [is_variance_measured(round, 2) for round in range(4)] == [False, True, False, True]
+    assert not is_variance_measured(0, 0)
 
 
 def test_the_measurement_changes_no_result(tmp_path: Path) -> None:

@@ -12,8 +12,8 @@ from fedcohort.rng import Draws
 from fedcohort.round.workload import (
     are_all_available,
     assign_work,
-    list_queried,
-    mark_answering,
+    list_queried_clients,
+    mark_answering_clients,
     verify_advice,
     verify_selection,
 )
@@ -138,12 +138,12 @@ def test_among_agrees_with_a_comparison_of_all_ids(seed: int) -> None:
 
 def test_queried_clients_are_listed_once() -> None:
     probes = [Probe("loss", ids(4, 1)), Probe("val_loss", ids(1, 2), concurrent=True)]
-    assert list_queried(probes).tolist() == [1, 2, 4]
-    assert list_queried(probes, ids(0, 4)).tolist() == [0, 1, 2, 4]
-    assert list_queried([]).dtype == np.int64
+    assert list_queried_clients(probes).tolist() == [1, 2, 4]
+    assert list_queried_clients(probes, ids(0, 4)).tolist() == [0, 1, 2, 4]
+    assert list_queried_clients([]).dtype == np.int64
 
 
 def test_concurrent_and_blocking_probes_without_options_answer_a_query() -> None:
     probes = [Probe("loss", ids(0), concurrent=True), Probe("loss", ids(1)), Probe("loss", ids(2), {"tau": 1.0})]
-    assert mark_answering("loss", ids(0, 1, 2, 3), probes).tolist() == [True, True, False, False]
-    assert mark_answering("val_loss", ids(0, 1), probes).tolist() == [False, False]
+    assert mark_answering_clients("loss", ids(0, 1, 2, 3), probes).tolist() == [True, True, False, False]
+    assert mark_answering_clients("val_loss", ids(0, 1), probes).tolist() == [False, False]

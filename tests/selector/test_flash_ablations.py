@@ -72,7 +72,9 @@ def test_unknown_features_are_rejected(features: Any) -> None:
         "features must be a list of one or more of train_ratio, val_ratio, duration, prev_reward, none twice, got "
     )
     with pytest.raises(OptionError, match=re.escape(allowed)):
-        components.make(Composed({"selector": {**node("selector", "flash"), "features": features}}, {}, ()), "selector")
+        components.make_component(
+            Composed({"selector": {**node("selector", "flash"), "features": features}}, {}, ()), "selector"
+        )
 
 
 def test_linucb_scores_are_upper_bounds_without_random_draws() -> None:
@@ -185,7 +187,7 @@ def test_aliases_are_flash_with_another_bandit(word: str) -> None:
 
     plain = composed("selector.scale=none")
     check.check_aliases(plain)
-    assert components.make(plain, "selector") == flash(bandit=word, scale="none")
+    assert components.make_component(plain, "selector") == flash(bandit=word, scale="none")
     message = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was requested"
     with pytest.raises(IncompatibleConfig, match=re.escape(message)):
         check.check_aliases(composed("selector.bandit=linucb"))

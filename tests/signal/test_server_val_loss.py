@@ -9,7 +9,7 @@ from torch.nn import functional as F
 
 from engine_toy import federation_of, network_of, trainer_of
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.round.components import Populations
+from fedcohort.round.populations import Populations
 from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.signal.base import ServerMeasured, find_signal
 from fedcohort.training import evaluate
@@ -42,8 +42,8 @@ def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pyte
 
 def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
     lab, claims = make_lab(), ClientReports(make("attack", "none"), 0, 3)
-    assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_on_server() == {}
-    queries = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_on_server()
+    assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_server_signals() == {}
+    queries = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_server_signals()
     assert queries == {WORD: lab.server_loss()}
     signals = Populations(3, 2, 1, {}).signals(frozenset({WORD}), "the selector", queries)
     assert dict(signals) == queries

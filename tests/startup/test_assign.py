@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.base import Raw
-from fedcohort.startup.assign import MIN_SAMPLES, draw_server_rows, positions_in_all
+from fedcohort.startup.assign import convert_positions
+from fedcohort.startup.server_rows import MIN_SAMPLES, draw_server_rows
 
 
 @pytest.mark.parametrize("held_out", [[], [0], [9], [0, 1, 5], [2, 3, 8, 9]])
 def test_positions_after_the_held_out_rows(held_out: list[int]) -> None:
     free = [row for row in range(10) if row not in held_out]
     order = np.random.default_rng(0).permutation(len(free))
-    assert positions_in_all(np.array(held_out, dtype=np.int64), order).tolist() == [free[place] for place in order]
+    assert convert_positions(np.array(held_out, dtype=np.int64), order).tolist() == [free[place] for place in order]
 
 
 @pytest.mark.parametrize("owned", [False, True])

@@ -8,7 +8,7 @@ from hydra.errors import MissingConfigException
 from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import check_arguments, check_sweep, run_with_one_line_errors
-from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain
+from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain_error
 from yaml_words import CONFIGS
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
@@ -71,7 +71,7 @@ def test_a_package_without_cfg_is_rejected(words: list[str]) -> None:
 
 
 def test_a_flag_of_hydra_without_a_value() -> None:
-    explanation = explain(
+    explanation = explain_error(
         ValueError("The --resolve flag can only be used in conjunction with --cfg or --help"), [], CONFIGS
     )
     assert explanation == "The --resolve flag can only be used in conjunction with --cfg or --help"
@@ -80,7 +80,7 @@ def test_a_flag_of_hydra_without_a_value() -> None:
 def test_a_config_without_a_choice_is_named(tmp_path: Path) -> None:
     """A user's configs/experiment/mine.yaml that names a choice which no longer exists."""
     error = MissingConfigException("In 'experiment/mine': Could not find 'selector/gone'\n\nAvailable", "", ["flash"])
-    explanation = explain(error, ["experiment=mine"], CONFIGS)
+    explanation = explain_error(error, ["experiment=mine"], CONFIGS)
     assert explanation == "configs/experiment/mine.yaml: selector must be one of flash, got 'gone'"
 
 
@@ -90,7 +90,7 @@ def test_a_lost_job_is_reported_in_one_line(kind: str) -> None:
     error = type(kind, (RuntimeError,), {})(
         "Job 5_0 with path /x\nhas no output (state: FAILED)\n---------\nTraceback ..."
     )
-    assert explain(error, [], CONFIGS) == "a job was lost: Job 5_0 with path /x has no output (state: FAILED)"
+    assert explain_error(error, [], CONFIGS) == "a job was lost: Job 5_0 with path /x has no output (state: FAILED)"
 
 
 def test_other_errors_keep_their_traceback(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:

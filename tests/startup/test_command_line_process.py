@@ -54,7 +54,7 @@ with initialize_config_dir({str(CONFIGS)!r}, version_base="1.3"):
     cfg = compose("train", return_hydra_config=True)
 made = compose_config(cfg, cfg.hydra.runtime.choices, ())
 for group in {GROUPS_WITHOUT_TORCH}:
-    components.make(made, group)
+    components.make_component(made, group)
 run.make_observers(made)
 found = {{"torch", "lightning", "mlflow", "matplotlib"}} & sys.modules.keys()
 assert not found, found

@@ -43,7 +43,7 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
     else:
         config[place] = node
     composed = compose.Composed(config, config_of_word.choices, ())
-    make: Callable[[], object] = partial(components.make, composed, place.partition(".")[0])
+    make: Callable[[], object] = partial(components.make_component, composed, place.partition(".")[0])
     if place == "callback.x":
         make = partial(make_observers, composed)
     with pytest.raises(OptionError, match=rf"{place}._target_ must be a"):
@@ -54,14 +54,14 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
 def test_a_network_as_a_model_gets_the_right_syntax() -> None:
     node = {"_target_": "own_networks.Dense", "width": 3}
     with pytest.raises(OptionError, match=r"type model=module model.path=own_networks.Dense$"):
-        components.build(node, "model", "model=mlp")
+        components.build_component(node, "model", "model=mlp")
 
 
 def test_a_component_inside_another_is_checked_before_either_is_made() -> None:
     inside = {"_target_": "fedcohort.label_noise.none.NoNoise"}
     node = {"_target_": "fedcohort.objective.propfair.PropFair", "base": inside}
     with pytest.raises(OptionError, match=r"objective.base._target_ must be a class that inherits fedcohort.objective"):
-        components.build(node, "objective", "objective=propfair")
+        components.build_component(node, "objective", "objective=propfair")
 
 
 @pytest.mark.parametrize(

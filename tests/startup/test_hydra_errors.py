@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.host import cores
 from fedcohort.startup import run
-from fedcohort.startup.hydra_errors import explain
+from fedcohort.startup.hydra_errors import explain_error
 from run_harness import compose_words, go
 from yaml_words import CONFIGS
 
@@ -17,7 +17,7 @@ def refusal(logs: Path, *words: str) -> str:
     try:
         run.run(compose_words(f"paths.logs={logs}", *words))
     except Exception as error:
-        line = explain(error, words, CONFIGS)
+        line = explain_error(error, words, CONFIGS)
         if line is None:
             raise
         return line

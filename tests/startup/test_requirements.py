@@ -173,7 +173,7 @@ def test_every_requirement_can_fail_and_every_fact_exists() -> None:
         parts, compose_words().config, federation_of(), 3, Layout.from_network(network), has_batch_statistics(network)
     )
     for requirement in all_requirements:
-        message = requirements.requirement_message(requirement, "somebody", choices, facts)
+        message = requirements.format_requirement(requirement, "somebody", choices, facts)
         assert "somebody" in message
         assert "{" not in message
         assert bool(requirement.holds(facts)) == requirement.holds(facts)
@@ -208,7 +208,7 @@ def test_a_requirement_of_another_type_is_rejected() -> None:
 
     parts, choices = make_components(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
     with pytest.raises(IncompatibleConfig, match="odd declares 'a_moon' as a requirement or recomm"):
-        requirements.check(choices, Facts(parts, {}))
+        requirements.check_requirements(choices, Facts(parts, {}))
 
 
 def test_components_describe_themselves_correctly() -> None:

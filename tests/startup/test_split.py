@@ -9,7 +9,7 @@ import torch
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.base import Raw
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from yaml_words import make
 
 
@@ -23,7 +23,7 @@ def raw(shape: tuple[int, ...]) -> Raw:
 
 def built(data: Raw, clients: int | None) -> Federation:
     parts = (make("partition", "natural"), make("label_noise", "beta", a=2.0))
-    return build(data, SplitOptions(*parts, seed=1, clients=clients, server_val=0.1, client_val=0.2))
+    return build_federation(data, SplitOptions(*parts, seed=1, clients=clients, server_val=0.1, client_val=0.2))
 
 
 @pytest.mark.parametrize("shape", [(7,), (1,), (3, 4, 2)])

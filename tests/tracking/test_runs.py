@@ -14,7 +14,7 @@ from fedcohort.report.comparison import page
 from fedcohort.results.compare import Comparison, Options, compare_conditions
 from fedcohort.results.frame import RunFrames
 from fedcohort.results.matching.question import Question
-from fedcohort.startup.comparison import answer_folders, read_answer
+from fedcohort.startup.comparison import compare_folders, compare_tracked_runs
 from fedcohort.tracking.runs import RunQuery
 from record.made_up import info, report
 from study.frames import read_study
@@ -77,11 +77,11 @@ def numbers(result: Comparison) -> pd.DataFrame:
 
 def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Path) -> None:
     paths = tracked(logs)
-    answer = read_answer(RunQuery(logs.uri, EXPERIMENT), Question(baseline="random"))
-    by_folder = answer_folders(paths, Question(baseline="random", source=answer.question.source))
+    answer = compare_tracked_runs(RunQuery(logs.uri, EXPERIMENT), Question(baseline="random"))
+    by_folder = compare_folders(paths, Question(baseline="random", source=answer.question.source))
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"
     folders = by_folder.frames
-    only = answer_folders(paths, Question(), {"selector": "flash"})
+    only = compare_folders(paths, Question(), {"selector": "flash"})
     assert {condition for _, condition in only.headline.entries} == {"flash"}
     write_study(folders, tmp_path / "study")
     study = read_study(tmp_path / "study")

@@ -11,7 +11,7 @@ from werkzeug.serving import make_server
 from fedcohort.jobs.sweep import report_sweep
 from fedcohort.record.journal import Journal
 from fedcohort.results.matching.question import Question
-from fedcohort.startup.comparison import read_answer
+from fedcohort.startup.comparison import compare_tracked_runs
 from fedcohort.tracking.runs import RunQuery
 from fedcohort.tracking.server import MLFLOW_SETTINGS
 from fedcohort.tracking.sweeps import SweptRun
@@ -63,5 +63,5 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
     first, *remaining = client.search_runs([experiment])
     assert (first.data.tags["report"], len(remaining)) == ("s", 4)
     assert "report.html" in {file.path for file in client.list_artifacts(first.info.run_id)}
-    curves = read_answer(RunQuery(address, EXPERIMENT, "s"), Question()).frames.curves
+    curves = compare_tracked_runs(RunQuery(address, EXPERIMENT, "s"), Question()).frames.curves
     assert set(curves.groupby("run").size()) == {3}

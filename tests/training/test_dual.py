@@ -14,7 +14,8 @@ from cases import for_all
 from engine_toy import SEED, federation_of, task_of, trainer_of
 from fedcohort.rng import seeded_torch
 from fedcohort.round.arrivals import Arrivals
-from fedcohort.round.collect import CollectOptions, Collector
+from fedcohort.round.collect import Collector
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.dual import DualEngine
 from fedcohort.training.dual_group import GroupShape

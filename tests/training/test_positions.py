@@ -12,7 +12,7 @@ from fedcohort.data.targets import ONE_CLASS, UNLABELLED, Positions
 from fedcohort.dataset.base import Raw
 from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.positions import adapt_objective
 from yaml_words import list_options, make
@@ -68,7 +68,7 @@ def test_dense_layers_of_each_place_are_trained() -> None:
     x, y = rng.normal(size=(80, 5, 4)).astype(np.float32), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
     deal = (make("partition", "iid"), make("label_noise", "none"))
-    federation = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
+    federation = build_federation(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6))
     trainer = trainer_of(federation, network, batch=6)
     losses = trainer.train(task_of(1), {}).sample_loss
@@ -81,7 +81,7 @@ def test_parallel_clients_have_the_results_of_single_ones(words: tuple[str, Any]
     x, y = rng.integers(0, 6, (80, 5)), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
     deal = (make("partition", "iid"), make("label_noise", "none"))
-    federation = build(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
+    federation = build_federation(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     with seeded_torch(SEED, "weights"):
         network = Bigrams().double()
     trainer = trainer_of(federation, network, *words, batch=6)

@@ -12,7 +12,8 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from engine_toy import federation_of, network_of, task_of, trainer_of
-from fedcohort.round.collect import CollectOptions, Collector
+from fedcohort.round.collect import Collector
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.training.dual import DualEngine
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.passes import summarise_losses

@@ -48,10 +48,10 @@ def test_every_config_composes(typed: tuple[str, ...]) -> None:
     needed = ("model.path=own_networks.Dense",) if "model=module" in typed else ()
     cfg = composed_by_hydra((*typed, *needed))
     composed = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
-    options.check(composed.config)
+    options.check_all_options(composed.config)
     check.check_aliases(composed)
     for group in METHOD_GROUPS:
-        assert components.make(composed, group) is not None
+        assert components.make_component(composed, group) is not None
     if typed[0].startswith("experiment="):
         check.check_before_data(composed)  # what goes with what: a preset is never refused
 
@@ -199,7 +199,7 @@ def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: 
     for value in _outside(text):
         config = copy.deepcopy(_of_no_part())
         (config[where] if where else config)[last] = value
-        message = _refusal(partial(options.check, config), f"{option}={value!r}")
+        message = _refusal(partial(options.check_all_options, config), f"{option}={value!r}")
         assert re.search(rf"^{re.escape(option)} must be .*got", message), f"{value!r}: {message}"
 
 
@@ -210,14 +210,14 @@ def test_a_value_out_of_range_is_rejected_by_name(group: str, word: str) -> None
         option = name.split(".")[-1]
         for value in _outside(text):
             composed = compose.Composed({group: {**of_word, option: value}}, {group: word}, ())
-            message = _refusal(partial(components.make, composed, group), f"{option}={value!r}")
+            message = _refusal(partial(components.make_component, composed, group), f"{option}={value!r}")
             assert re.search(rf"\b{option} must be .*got", message), f"{option}={value!r}: {message}"
             assert f"{group}." in message
 
 
 def test_a_cohort_larger_than_the_population_is_rejected() -> None:
     with pytest.raises(IncompatibleConfig, match="cohort=60 exceeds clients=50"):
-        options.check(compose_words("cohort=60").config)
+        options.check_all_options(compose_words("cohort=60").config)
 
 
 @pytest.mark.parametrize(
@@ -249,13 +249,13 @@ def test_a_changed_alias_is_not_accepted_silently(overrides: list[str], refused:
 def test_an_unknown_option_is_reported_with_the_existing_ones() -> None:
     composed = compose.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
     with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its only option is lr"):
-        components.make(composed, "server")
+        components.make_component(composed, "server")
 
 
 def test_a_missing_target_is_named() -> None:
     composed = compose.Composed({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
     with pytest.raises(OptionError, match=r"server=x: _target_ 'fedcohort.server.nowhere.X' can't be used"):
-        components.make(composed, "server")
+        components.make_component(composed, "server")
 
 
 def test_every_component_can_be_constructed() -> None:

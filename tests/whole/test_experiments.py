@@ -20,7 +20,7 @@ from fedcohort.rng import seeded_torch
 from fedcohort.startup import components, load
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.build import build_network
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from feddiverse_toy import write_spawrious, write_waterbirds
 from pictures_toy import encode, noise, write
 from reddit_toy import save as save_comments
@@ -122,7 +122,7 @@ def test_the_papers_model_fits_the_papers_data(word: str, tmp_path: Path) -> Non
     make, words = DATA[word]
     few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
     composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
-    parts = {group: components.make(composition, group) for group in (*load.DATA_GROUPS, "model")}
+    parts = {group: components.make_component(composition, group) for group in (*load.DATA_GROUPS, "model")}
     federation = load.load_federation(composition, parts)
     network = build_network(composition, parts["model"], federation)
     places = federation.server_test.y.shape[1:]
@@ -153,7 +153,7 @@ def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bo
     x, y = rng.integers(0, 12, (80, 10)), rng.integers(0, 12, (80, 10))
     raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=Positions(()))
     dealt_out = (make("partition", "iid"), make("label_noise", "none"))
-    federation = build(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
+    federation = build_federation(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
     with seeded_torch(0, "weights"):
         network = WordLstm(embedding=8, hidden=8, layers=1).build((10,), 12).double()
     with torch.no_grad():

@@ -59,7 +59,7 @@ def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, t
     target = tmp_path / "devices.parquet"
     pq.write_table(converter.make_table(CAPACITY), target)
     config = compose_words("device=fedscale", f"device.path={target}")
-    device = components.make(config, "device")
+    device = components.make_component(config, "device")
     ones = np.ones(400)
     seconds = device.expect(
         np.arange(400), Workload(20 * ones, 0 * ones, 1, 1e6 * ones, 5e5 * ones), Draws(0, 400)

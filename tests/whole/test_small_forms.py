@@ -35,7 +35,7 @@ def test_generated_data_have_no_accuracy_on_the_page(monkeypatch: pytest.MonkeyP
 def test_generated_reddit_data_load_like_the_original(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     made_data = load_script("made_data", monkeypatch)
     made_data.write_tables("reddit", tmp_path)
-    raw = components.make(
+    raw = components.make_component(
         compose_words("dataset=reddit", f"dataset.path={tmp_path}", "model=word_lstm"), "dataset"
     ).load(0)
     assert (len(raw.train_y), len(raw.test_y), raw.n_classes) == (29_412, 3_268, 10_000)

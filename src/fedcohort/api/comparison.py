@@ -18,7 +18,7 @@ from fedcohort.results.metric import BETTER_CHOICES
 from fedcohort.results.run import RESULT_KINDS
 from fedcohort.results.target import CROSSINGS, parse_target
 from fedcohort.startup import comparison
-from fedcohort.startup.options import check_writable_folder, spell_value, unknown_option_error
+from fedcohort.startup.options import check_writable_folder, make_unknown_option_error, spell_value
 from fedcohort.tracking.runs import RunQuery
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ def compare(
     option_texts = {name: None if value is None else spell_value(value) for name, value in options.items()}
     if runs is None:
         settings = make_options(option_texts)
-        return Comparison(comparison.read_answer(settings.query, settings.question, float(settings.wait_s)))
+        return Comparison(comparison.compare_tracked_runs(settings.query, settings.question, float(settings.wait_s)))
     if unusable_option := next((name for name in options if name in MLFLOW_OPTIONS), None):
         raise OptionError(f"{unusable_option} chooses runs in MLflow, but other runs were passed: leave out either")
     if isinstance(runs, SweepResult):
@@ -153,13 +153,13 @@ def compare(
         run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
         folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in run_sources]
     question = replace(settings.question, source=source_text)
-    return Comparison(comparison.answer_folders(folders, question, fixed_options))
+    return Comparison(comparison.compare_folders(folders, question, fixed_options))
 
 
 def make_options(options: Mapping[str, str | None]) -> Options:
     """Return the options of a comparison by name. Raises `OptionError`."""
     option_names = [field.name for field in fields(Options)]
     if unknown_option := next((name for name in options if name not in option_names), None):
-        raise unknown_option_error("", unknown_option, option_names)
+        raise make_unknown_option_error("", unknown_option, option_names)
     option_values: Any = options  # the constructor rejects a null where a text is needed
     return Options(**option_values)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from fedcohort.errors import OptionError
-from fedcohort.startup.options import unknown_option_error
+from fedcohort.startup.options import make_unknown_option_error
 
 
 def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, str]:
@@ -15,7 +15,7 @@ def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, 
         if not equals_sign:
             raise OptionError(f"can't read {argument!r}: type name=value, where name is one of {', '.join(names)}")
         if name not in names:
-            raise unknown_option_error("", name, names)
+            raise make_unknown_option_error("", name, names)
         options[name] = value
     return options
 

@@ -38,17 +38,19 @@ from pathlib import Path
 from fedcohort.api.comparison import Options, make_options
 from fedcohort.command.arguments import read_options
 from fedcohort.report.comparison import page
-from fedcohort.startup.comparison import publish, read_answer
+from fedcohort.startup.comparison import compare_tracked_runs, publish_comparison
 
 
 def compare_runs(options: Options) -> tuple[str, list[Path]]:
     """Return the tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
-    comparison_result = read_answer(options.query, options.question, float(options.wait_s))
+    comparison_result = compare_tracked_runs(options.query, options.question, float(options.wait_s))
     text, written_paths = page.write_files(
         comparison_result, Path(options.out).absolute(), curves=options.curves == "true"
     )
     if options.report == "true":
-        text += f"\nMLflow: {publish(comparison_result, options.query, written_paths, float(options.wait_s))}\n"
+        text += (
+            f"\nMLflow: {publish_comparison(comparison_result, options.query, written_paths, float(options.wait_s))}\n"
+        )
     return text, written_paths
 
 

@@ -35,8 +35,8 @@ from fedcohort.record.overview import list_run_facts
 from fedcohort.report.figure import partition, style
 from fedcohort.report.render import render
 from fedcohort.startup import check, command_line, components, compose, options
-from fedcohort.startup.load import DATA_GROUPS, data_seed, load_federation
-from fedcohort.startup.overrides import spell_value
+from fedcohort.startup.load import DATA_GROUPS, find_data_seed, load_federation
+from fedcohort.startup.overrides import spell_override_value
 from fedcohort.startup.run_info import describe_data
 
 if TYPE_CHECKING:
@@ -68,7 +68,7 @@ def main(arguments: Sequence[str]) -> int:
     command_line.check_arguments(typed_choices, configs)
     proposal, typed_options = propose_options(arguments[0], typed_choices)
     name_width = min(30, max(len(name) for name, _, _ in proposal.columns)) + 2
-    proposal_text = render("proposal.txt.j2", proposal=proposal, width=name_width, spell=spell_value)
+    proposal_text = render("proposal.txt.j2", proposal=proposal, width=name_width, spell=spell_override_value)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in proposal_text.splitlines()) + "\n")
     sys.stdout.flush()
     _show_data(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
@@ -119,7 +119,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, 
 def describe_split(composition: compose.Composed, typed_options: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Split the data among clients, and describe them as a run does at its start. Raises the errors of a run."""
     check.check_options(composition)
-    components_by_group = {group: components.make(composition, group) for group in DATA_GROUPS}
+    components_by_group = {group: components.make_component(composition, group) for group in DATA_GROUPS}
     check.check_client_column(composition, components_by_group["partition"])
     federation = load_federation(composition, components_by_group)
     return federation, RunInfo(
@@ -128,7 +128,7 @@ def describe_split(composition: compose.Composed, typed_options: Sequence[str]) 
         choices={group: choice for group, choice in composition.choices.items() if group in SHOWN_GROUPS},
         config=composition.config,
         config_hash="",
-        seed=data_seed(composition.config),
+        seed=find_data_seed(composition.config),
         commit="",
         dirty=False,
         versions={},
@@ -201,7 +201,11 @@ def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, lis
     proposal = propose_options(path, {name: value.strip("'\"") for name, value in typed_options.items()})
     option_values = {"dataset": "folder", "dataset.path": path, **proposal.options}
     return proposal, [
-        *(f"{name}={spell_value(name, value)}" for name, value in option_values.items() if name not in typed_options),
+        *(
+            f"{name}={spell_override_value(name, value)}"
+            for name, value in option_values.items()
+            if name not in typed_options
+        ),
         *arguments,
     ]
 

@@ -68,6 +68,8 @@ def _count_probe_rounds(overrides: Sequence[str]) -> int:
     config = composition.config
     n_clients = config["clients"]
     if n_clients is None:
-        n_clients = load_federation(composition, {g: components.make(composition, g) for g in DATA_GROUPS}).n_clients
+        n_clients = load_federation(
+            composition, {g: components.make_component(composition, g) for g in DATA_GROUPS}
+        ).n_clients
     ranges.integer("cohort", config["cohort"], "[1, inf)")
     return N_PROBES * rounds_between_probes(config["selector"]["first"], n_clients, config["cohort"]) + 1

@@ -105,7 +105,7 @@ def _list_signals_read(component_options: Mapping[str, Any], group: str, choice:
     """Return the signals that a component reads, sorted."""
     module, _, name = str(component_options["_target_"]).rpartition(".")
     reads_signals = hasattr(getattr(import_module(module), name), "needs")
-    return sorted(components.build(component_options, group, choice).needs) if reads_signals else []
+    return sorted(components.build_component(component_options, group, choice).needs) if reads_signals else []
 
 
 def _format_signals(needs: Sequence[str]) -> str:

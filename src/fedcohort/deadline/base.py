@@ -28,8 +28,8 @@ class PaceContext(ReadOnly):
 
     Attributes:
         round: number of the round, from 0.
-        selected_ids: sorted ids.
-        units: units of local work of each client, unless a selector sets others.
+        selected_ids: sorted ids of the selected clients, [m].
+        units: units of local work (epochs or steps) of each client, unless a selector sets others.
         expected_all: expected timing of every client of the population, on all of its data.
         expected: expected timing of the selected clients.
     """
@@ -99,7 +99,7 @@ class Deadline(Component, Protocol[S]):
         return self.cohort_size(cohort)
 
     def free_places(self, cohort_size: int, n_in_flight: int) -> int:
-        """Return how many clients may be selected while the jobs of `n_in_flight` others are in flight."""
+        """Return how many clients may be selected, `cohort_size` by default, while `n_in_flight` others still work."""
         return cohort_size
 
     def staleness_limit(self) -> int | None:
@@ -107,19 +107,22 @@ class Deadline(Component, Protocol[S]):
         return None
 
     def arrival_limit(self, state: S) -> int | None:
-        """Return the number of arrivals after which the server steps, if that ends the round; None otherwise."""
+        """Return the number of arrivals that end the round, given `state`; None if something else ends it."""
         return None
 
     def discount(self, staleness: Ids) -> Values:
-        """Return the factor of the weight of each update, by the server steps since its client got its model, [m]."""
+        """Return the factor of each update's weight, [m]; `staleness` is its age in server steps, [m]."""
         return np.ones(len(staleness))
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """Return the state before round 0; `population.cohort` is the number that the run requests."""
+        """Return the state before round 0; `population.cohort` is the number of clients that the run requests."""
 
     def announce(self, state: S, ctx: PaceContext) -> float:
-        """Return the deadline that clients receive, in virtual seconds after the broadcast; by default inf, none."""
+        """Return the deadline that clients receive, in virtual seconds after the broadcast; by default inf, none.
+
+        `state` is the deadline's state; `ctx` has the expected times.
+        """
         return math.inf
 
     def close(self, state: S, finish_s: Values, announced_s: float) -> float:
@@ -134,11 +137,11 @@ class Deadline(Component, Protocol[S]):
         return announced_s
 
     def describe(self, state: S) -> Mapping[str, float]:
-        """Return numbers of the state that are logged after each round, by the last part of their name."""
+        """Return numbers of `state` that are logged after each round, by the last part of their metric name."""
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Return the deadline's next state; outcome: arrivals and failures of the round that has ended."""
+        """Return the state that follows `state`; `outcome` has arrivals and failures of the round that has ended."""
         return state
 
 
@@ -147,12 +150,13 @@ class DeadlineOutcome(ReadOnly):
     """The clients that arrived before a round closed, the work that each completed, and its durations.
 
     Attributes:
-        units_done: units completed by each selected client, 0 if it is late.
-        is_in_time: whether each client is in time.
-        finish_s: seconds until each has answered with these units.
+        units_done: units (epochs or steps) completed by each selected client, 0 if it is late, [m].
+        is_in_time: whether each client is in time, [m].
+        finish_s: seconds until each client has answered with these units, [m].
         train_s: seconds until the round closed.
-        phase_s: seconds of each of `JOB_PHASES` of a client's job, by name; for a late client those of the whole job.
-        units_asked: units of local work requested of each client.
+        phase_s: seconds of each of `JOB_PHASES` of a client's job, [m] by name; for a late client those of the whole
+            job.
+        units_asked: units of local work requested of each client, [m].
         announced_s: deadline that the clients received, in seconds after the broadcast; inf without one.
     """
 
@@ -181,14 +185,12 @@ def compute_outcome(
 
     Args:
         timing: seconds of each phase of the clients' jobs.
-        units_asked: units requested, of each client or of all.
-        close_s: second after the broadcast at which the server closes the round (`Deadline.close`). It decides which
-            clients are late, and may differ from the announced deadline.
+        units_asked: units (epochs or steps) requested, of each client or of all.
+        close_s: second after the broadcast at which the server closes the round. It decides which clients are late.
         partial_work: whether late clients do as many units as fit.
-        announced_s: deadline that the clients received, in seconds after the broadcast (`Deadline.announce`); inf
-            without one. It is only copied to the result.
-        wall_time: function from the clients' seconds of work to the seconds until they are complete, where clients
-            leave in between; not decreasing.
+        announced_s: deadline that the clients received, in seconds after the broadcast, copied to the result; or inf.
+        wall_time: not decreasing function from the clients' seconds of work, [m], to the seconds until the work is
+            complete, where clients leave in between.
     """
     full_job_s = wall_time(timing.finish_s(units_asked))
     units_done = np.where(
@@ -208,7 +210,10 @@ def compute_outcome(
 
 
 def _phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
-    """Return the seconds of each of `JOB_PHASES`, including those in which the client was away."""
+    """Return the seconds of each of `JOB_PHASES`, [m], with those in which the client was away.
+
+    `timing`, `units_done`, [m], and `wall_time` are as in `compute_outcome`.
+    """
     work_end_s = np.cumsum([timing.down_s, timing.infer_s, units_done * timing.unit_s, timing.up_s], axis=0)
     phase_ends_s = np.array([np.zeros(len(units_done)), *(wall_time(end_s) for end_s in work_end_s)])
     with np.errstate(invalid="ignore"):  # a client that never returns has one infinite phase and none after it
@@ -221,13 +226,13 @@ def _units_in_time(
 ) -> Ids:
     """Return the most units, of those requested, that each client completes by `close_s`, to a billionth of a unit.
 
-    Bisection finds them: the completion time does not decrease with the units.
+    Bisection finds them: the completion time does not decrease with the units. Arguments are as in `compute_outcome`.
 
     Args:
         timing: seconds of each phase of the clients' jobs.
         units_asked: units requested, of each client or of all.
         close_s: second after the broadcast at which the server closes the round.
-        wall_time: as in `compute_outcome`.
+        wall_time: function from seconds of work to seconds with absences.
     """
     feasible_units, infeasible_units = (
         np.zeros(len(timing.unit_s), dtype=np.int64),

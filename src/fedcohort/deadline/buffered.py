@@ -86,27 +86,33 @@ class Buffered(LateUpdates[int]):
         return super().requirements | {KEPT_CONCURRENCY, *((NO_LOSS_LISTS,) if self.refills else ())}
 
     def cohort_size(self, cohort: int) -> int:
-        """Return the number of clients that work at the same time."""
+        """Return the number of clients that work at the same time; `cohort` is the number that the run requests."""
         return DEFAULT_CONCURRENCY * self.max_arrivals(cohort) if self.concurrency is None else self.concurrency
 
     def max_arrivals(self, cohort: int) -> int:
-        """Return the number of arrivals that end a step."""
+        """Return the number of arrivals that end a step; `cohort` is the number of clients that the run requests."""
         return cohort if self.buffer is None else self.buffer
 
     def free_places(self, cohort_size: int, n_in_flight: int) -> int:
-        """Return how many more clients may work."""
+        """Return how many clients may start while `n_in_flight` clients work, at most `cohort_size` at a time."""
         return max(0, cohort_size - n_in_flight)
 
     def init(self, population: Population) -> int:
-        """Return the state, which is the number of arrivals that end a step."""
+        """Return the state, the number of arrivals that end a step; `population.cohort` is the run's cohort."""
         return self.max_arrivals(population.cohort)
 
     def arrival_limit(self, state: int) -> int:
-        """Return the number of arrivals that end a step: of those in the same second, the lowest ids are the first."""
+        """Return `state`, the number of arrivals that end a step; in the same second, lower ids arrive first."""
         return state
 
     def close(self, state: int, finish_s: Values, announced_s: float) -> float:
-        """Return the second of the `state`-th arrival; of the last one if fewer jobs are in flight, 0 without any."""
+        """Return the second of the `state`-th arrival; of the last one if fewer jobs are in flight, 0 without any.
+
+        Args:
+            state: the number of arrivals that end a step.
+            finish_s: seconds until each job in flight ends, [jobs].
+            announced_s: not used, as no deadline is announced.
+        """
         if not len(finish_s):
             return 0.0
         n_awaited = min(state, len(finish_s))

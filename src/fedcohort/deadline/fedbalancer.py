@@ -59,8 +59,9 @@ class State:
 
     Attributes:
         pace: the state of the pace controller.
-        n_train: training samples of each client, [K].
-        over: |OT_i| as last reported, n_train of a client that was late since, NaN for one that never arrived, [K].
+        n_train: training samples of each client, [n_clients].
+        over: samples above the loss threshold, |OT_i|, as each client last reported them, [n_clients]; `n_train` for a
+            client that was late since, NaN for one that never arrived.
     """
 
     pace: PaceState
@@ -74,7 +75,7 @@ class FedBalancer(Deadline[State]):
 
     Attributes:
         w: rounds between the controller's decisions.
-        dss: the controller's step of ddlr.
+        dss: the controller's step of ddlr, the position between these two deadlines in [0, 1].
         grid: seconds between the deadlines that are tried, None to try all completions.
         warmup: whether the first rounds have the deadline of the authors' code.
         partial_work: whether late clients do as many epochs as fit.
@@ -104,12 +105,15 @@ class FedBalancer(Deadline[State]):
         return PaceControl(self.w, dss=self.dss)
 
     def init(self, population: Population) -> State:
-        """Return the deadline's state before round 0, in which no client has reported its number of samples."""
+        """Return the state before round 0, in which no client of `population` has reported its number of samples."""
         n_train = population.signals["n_train"]
         return State(self.control.start(), n_train, np.full(len(n_train), np.nan))
 
     def announce(self, state: State, ctx: PaceContext) -> float:
-        """Return the deadline in virtual seconds after the broadcast, by Algorithm 4."""
+        """Return the deadline in virtual seconds after the broadcast, by Algorithm 4.
+
+        `state` is the deadline's state; `ctx` has the expected times.
+        """
         n_arrived = int(np.isfinite(state.over).sum())
         if self.warmup and 2 * n_arrived <= len(state.over) and n_arrived <= MAX_WARMUP_CLIENTS:
             return mean_job_seconds(ctx)
@@ -126,11 +130,16 @@ class FedBalancer(Deadline[State]):
         return shortest_s + (longest_s - shortest_s) * state.pace.ddlr
 
     def describe(self, state: State) -> Mapping[str, float]:
-        """Return the metric ddlr, the position of the deadline between its two bounds, in [0, 1]."""
+        """Return the metric ddlr in `state`, the position of the deadline between its two bounds, in [0, 1]."""
         return {"ddlr": state.pace.ddlr}
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state after the controller's decision (Alg. 3), with the reports of the arrivals."""
+        """Return the state after the controller's decision (Alg. 3), with the reports of the arrivals.
+
+        Args:
+            state: state before the round.
+            outcome: arrivals and failures of the round.
+        """
         signals, failed_ids = outcome.signals, outcome.failed
         pace_state = self.control.observe(
             state.pace, pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
@@ -148,15 +157,19 @@ def mean_job_seconds(ctx: PaceContext) -> float:
 
     These passes are the queries of an aggregator, which every job has, and first losses, which only some of the
     selected clients compute.
+
+    Args:
+        ctx: the expected times of the round.
     """
     job_s = float((ctx.expected_all.finish_s(ctx.units) - ctx.expected_all.infer_s).mean())
     return job_s + float(ctx.expected.infer_s.mean()) if len(ctx.selected_ids) else job_s
 
 
 def most_efficient_deadline(finish_s: Values, grid_s: float | None = None) -> float:
-    """Return the deadline with the most completed clients per second, the shortest if several tie; 0 without clients.
+    """Return the deadline with the most completed clients per second, in seconds; 0 without clients.
 
-    On a grid only the first deadline after a completion can be it: the next ones are longer for the same clients.
+    Of several such deadlines it is the shortest. On a grid only the first deadline after a completion is tried: the
+    next ones are longer for the same clients.
 
     Args:
         finish_s: seconds at which each client would be complete, [m].

@@ -29,9 +29,9 @@ class Fixed(LateUpdates[None]):
     """A deadline of k mean expected durations of all clients' jobs, the same in every round.
 
     Attributes:
-        k: the deadline in mean completion times.
-        partial_work: whether late clients do as many units as fit.
-        late_updates: "drop", or "carry" for clients that go on after the deadline.
+        k: the deadline, in mean durations of the clients' jobs.
+        partial_work: whether late clients do as many units (epochs or steps) as fit.
+        late_updates: "drop", or "carry" for clients that continue to work after the deadline.
     """
 
     k: float
@@ -54,12 +54,18 @@ class Fixed(LateUpdates[None]):
         return self.late_updates == "carry"
 
     def suggest(self, units: int) -> str:
-        """Return the options that the user should change if no client is in time: deadline.k, or partial work."""
+        """Return the options that the user should change if no client is in time: deadline.k, or partial work.
+
+        `units` is the largest number of units of local work that was requested from a client.
+        """
         return ", or ".join(("raise deadline.k", *filter(None, (super().suggest(units),))))
 
     def init(self, population: Population) -> None:
-        """Return None, as a fixed deadline has no state."""
+        """Return None, as a fixed deadline has no state; `population` is not read."""
 
     def announce(self, state: None, ctx: PaceContext) -> float:
-        """Return k T in seconds: travel, inference and all units on all samples, averaged over the population."""
+        """Return k T in seconds; T is the mean duration of all clients' whole jobs, in the expected times of `ctx`.
+
+        `state` is None.
+        """
         return self.k * float(ctx.expected_all.finish_s(ctx.units).mean())

@@ -32,7 +32,7 @@ class OverCommit(Deadline[int]):
     """Over-commitment, a rule that ends rounds; its state is m, the requested number of clients.
 
     Attributes:
-        factor: selected clients over requested clients.
+        factor: number of selected clients divided by m.
     """
 
     factor: float
@@ -49,19 +49,25 @@ class OverCommit(Deadline[int]):
         return self.factor > 1
 
     def cohort_size(self, cohort: int) -> int:
-        """Return the number of clients to select: factor x cohort, rounded up."""
+        """Return the number of clients to select: factor x `cohort`, the requested number, rounded up."""
         return math.ceil(self.factor * cohort - ROUNDING_TOLERANCE)
 
     def max_arrivals(self, cohort: int) -> int:
-        """Return the number of arrivals that end the round: the cohort without the extra clients."""
+        """Return the number of arrivals that end the round: `cohort`, without the extra clients."""
         return cohort
 
     def init(self, population: Population) -> int:
-        """Return the state, which is the number of clients that the run requests in each round."""
+        """Return the state, `population.cohort`, the number of clients that the run requests in each round."""
         return population.cohort
 
     def close(self, state: int, finish_s: Values, announced_s: float) -> float:
-        """Return the second at which the m-th client answers; the last client if fewer were selected, 0 without any."""
+        """Return the second at which the m-th client answers; the last client if fewer were selected, 0 without any.
+
+        Args:
+            state: the requested number of clients, m.
+            finish_s: seconds at which each selected client would answer, [selected].
+            announced_s: not used, as no deadline is announced.
+        """
         if not len(finish_s):
             return 0.0
         m = min(len(finish_s), max(state, math.floor(len(finish_s) / self.factor + ROUNDING_TOLERANCE)))

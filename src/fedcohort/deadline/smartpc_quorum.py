@@ -50,14 +50,20 @@ class SmartpcQuorum(Deadline[None]):
         return self.share < 1
 
     def max_arrivals(self, cohort: int) -> int:
-        """Return the number of answers that close the round, k = max(1, floor(share m)) of m selected clients."""
+        """Return the number of answers that close the round: max(1, floor(share x `cohort`))."""
         return max(1, math.floor(self.share * cohort + 1e-9))  # .29 x 100 is 28.999999999999996
 
     def init(self, population: Population) -> None:
-        """Return None: a quorum has no state."""
+        """Return None, as a quorum has no state; `population` is not read."""
 
     def close(self, state: None, finish_s: Values, announced_s: float) -> float:
-        """Return the second after the broadcast at which the k-th client answers; 0 without clients."""
+        """Return the second after the broadcast at which the last awaited client answers; 0 without clients.
+
+        Args:
+            state: None.
+            finish_s: seconds at which each selected client would answer, [m].
+            announced_s: not used, as no deadline is announced.
+        """
         if not len(finish_s):
             return 0.0
         k = self.max_arrivals(len(finish_s))

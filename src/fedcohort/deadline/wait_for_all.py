@@ -19,7 +19,7 @@ class WaitForAll(Deadline[None]):
     """No deadline: the round closes after the last answer, so that no client is late.
 
     Attributes:
-        partial_work: accepted without effect: all clients finish.
+        partial_work: accepted without effect, because all clients complete their work.
     """
 
     partial_work: bool
@@ -31,8 +31,14 @@ class WaitForAll(Deadline[None]):
         ranges.flag("partial_work", self.partial_work)
 
     def init(self, population: Population) -> None:
-        """Return None, as waiting for all clients needs no state."""
+        """Return None, as waiting for all clients needs no state; `population` is not read."""
 
     def close(self, state: None, finish_s: Values, announced_s: float) -> float:
-        """Return the second after the broadcast at which the last client answers; 0 without clients."""
+        """Return the second after the broadcast at which the last client answers; 0 without clients.
+
+        Args:
+            state: None.
+            finish_s: seconds at which each selected client answers, [m].
+            announced_s: not used, as no deadline is announced.
+        """
         return float(finish_s.max(initial=0.0))

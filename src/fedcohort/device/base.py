@@ -18,12 +18,12 @@ class Workload(ReadOnly):
     Sec. IV-B fixes E).
 
     Attributes:
-        unit_load: sample-times in one unit of local work. A unit is a local epoch, or a mean step if clients train a
-            number of steps.
-        infer_load: sample-times of the forward passes for queries and reports; a pass costs a third of an epoch.
+        unit_load: sample-times in one unit of local work, [n]. A unit is a local epoch, or a mean step if clients train
+            a number of steps.
+        infer_load: sample-times of the forward passes for queries and reports, [n]; a pass costs a third of an epoch.
         units: number of units requested of each client.
-        bytes_down: bytes of the download.
-        bytes_up: bytes of the upload.
+        bytes_down: bytes of the download, [n].
+        bytes_up: bytes of the upload, [n].
         epochs: local epochs in a sample-time, for devices with seconds per training of a sample: E if clients train E
             epochs, 1 if they train steps.
     """

@@ -22,9 +22,9 @@ class Instant(Device):
     timed: ClassVar[bool] = False
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return zero seconds for each phase, [len(clients)]."""
+        """Return zero seconds for each phase of the work of `clients`, [len(clients)], whatever `work` and `draws`."""
         return Timing(*(np.zeros(len(clients)) for _ in range(4)))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return zero seconds for each phase, [len(clients)]."""
+        """Return zero seconds for each phase of the work of `clients`, [len(clients)], whatever `work` and `draws`."""
         return self.expect(clients, work, draws)

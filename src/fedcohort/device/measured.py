@@ -39,7 +39,12 @@ class LinkSpeeds:
 
     @classmethod
     def from_moments(cls, mean_speed: Values, speed_sd: Values) -> "LinkSpeeds":
-        """Return links with these means and standard deviations of their speeds, in bytes a second, [clients]."""
+        """Return links with the given means and standard deviations of their speeds.
+
+        Args:
+            mean_speed: mean speed of each link in bytes a second, [clients].
+            speed_sd: standard deviation of its speed between rounds in bytes a second, [clients].
+        """
         return cls(
             mean_speed,
             speed_sd,
@@ -47,16 +52,21 @@ class LinkSpeeds:
         )
 
     def select_rows(self, rows: Ids) -> "LinkSpeeds":
-        """Return the links in the given rows of the table."""
+        """Return the links in the given `rows`, positions in the arrays."""
         return LinkSpeeds(self.mean_speed[rows], self.speed_sd[rows], self.mean_time_factor[rows])
 
     def expect(self, n_bytes: Values) -> Values:
-        """Return the mean seconds in which each link transfers `n_bytes` bytes, more than at the mean speed."""
+        """Return the mean seconds in which each link transfers `n_bytes` bytes, [clients]."""
         transfer_s: Values = n_bytes / self.mean_speed * self.mean_time_factor
         return transfer_s
 
     def sample(self, n_bytes: Values, normal_draws: Values) -> Values:
-        """Return the seconds in which each link transfers `n_bytes` bytes in one round, given standard normal draws."""
+        """Return the seconds in which each link transfers its bytes in one round, [clients].
+
+        Args:
+            n_bytes: bytes that each link transfers, [clients].
+            normal_draws: standard normal draws, [clients].
+        """
         transfer_s: Values = n_bytes / np.maximum(
             MIN_RELATIVE_SPEED * self.mean_speed, self.mean_speed + normal_draws * self.speed_sd
         )
@@ -87,7 +97,15 @@ class DeviceSpeeds:
     def from_moments(
         cls, mean_s: Values, deviation_s: Values, min_s: Values, downlink: LinkSpeeds, uplink: LinkSpeeds
     ) -> "DeviceSpeeds":
-        """Return clients with these means and standard deviations of seconds per sample, and these links."""
+        """Return the devices of clients with the given means and standard deviations.
+
+        Args:
+            mean_s: mean seconds of training on a sample, [clients].
+            deviation_s: standard deviation of these seconds between rounds, [clients].
+            min_s: lower bound of these seconds in any round, [clients].
+            downlink: speeds of the downlinks.
+            uplink: speeds of the uplinks.
+        """
         return cls(
             mean_s,
             deviation_s,
@@ -98,7 +116,7 @@ class DeviceSpeeds:
         )
 
     def select_rows(self, rows: Ids) -> "DeviceSpeeds":
-        """Return the speeds of the clients in the given rows of the table."""
+        """Return the speeds of the clients in the given `rows`, positions in the arrays."""
         mean_s = self.mean_s[rows]
         deviation_s = self.deviation_s[rows]
         min_s = self.min_s[rows]
@@ -108,13 +126,19 @@ class DeviceSpeeds:
         )
 
     def expect(self, work: Workload) -> Timing:
-        """Return the seconds of each phase of the work, as means over rounds."""
+        """Return the seconds of each phase of `work`, as means over rounds."""
         return self._make_timing(
             work, self.expected_s, self.downlink.expect(work.bytes_down), self.uplink.expect(work.bytes_up)
         )
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
+        """Return the seconds of each phase of the work in one round.
+
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the round, for the speeds.
+        """
         train_draws, down_draws, up_draws = (
             draws.generator(purpose).standard_normal(draws.n_clients)[clients]
             for purpose in ("latency", "download", "upload")
@@ -133,7 +157,13 @@ class DeviceSpeeds:
 
 
 def bounded_normal_moment(deviation: Values, lower_bound: Values, moment_order: int) -> Values:
-    """Return E[max(lower_bound, 1 + deviation Z)^power], Z standard normal, by the trapezoidal rule, [clients]."""
+    """Return E[max(l, 1 + d Z)^p] of each client, [clients], with Z standard normal, by the trapezoidal rule.
+
+    Args:
+        deviation: d, standard deviation divided by the mean, [clients].
+        lower_bound: l, lower bound divided by the mean, [clients].
+        moment_order: p, order of the moment.
+    """
     bound_pairs = (
         deviation.round(DEVIATION_DECIMALS) + 1j * lower_bound
     )  # complex numbers, as rows would take much longer to sort

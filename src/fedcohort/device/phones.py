@@ -114,11 +114,23 @@ class Phones(Device):
             )
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the mean seconds over rounds, given the class and link that `draws` of the run give each client."""
+        """Return the seconds of each phase of the work, as means over rounds.
+
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the run, which give each client a class of phones and a link.
+        """
         return self._make_speeds(clients, draws).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
+        """Return the seconds of each phase of the work in one round.
+
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the round, for the speeds.
+        """
         return self._make_speeds(clients, draws).sample(clients, work, draws)
 
     def _make_speeds(self, clients: Ids, draws: Draws) -> DeviceSpeeds:

@@ -50,14 +50,28 @@ class ShiftedExponential(Device):
         ranges.number("unit_s", self.unit_s, "[1e-12, 1e9]")
         ranges.flag("persistent", self.persistent)
         if self.alpha == self.lam == 0:
-            raise OptionError("alpha and lam must not both be 0: no work would take time, as with device=instant")
+            raise OptionError(
+                "alpha and lam must not both be 0: work would take no time. Raise one, or choose device=instant"
+            )
 
     def expect(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the mean seconds over rounds, given the lambda_i that `draws` of the run give each client."""
+        """Return the seconds of each phase of the work, as means over rounds.
+
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the run, which give each client its mean lambda_i if `persistent`.
+        """
         return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws))
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the seconds of each phase of the work in one round, with the random latencies of `draws`."""
+        """Return the seconds of each phase of the work in one round.
+
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the round, for the latencies.
+        """
         X = draws.exponential("latency")[clients]
         return self._make_timing(work, self.alpha + self._draw_client_lambdas(clients, draws) * X)
 

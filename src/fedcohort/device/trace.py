@@ -97,7 +97,16 @@ class Trace(Device):
         return self._read_table[0].select_rows(self._assign_device_rows(clients, draws)).expect(work)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
-        """Return the seconds of each phase of the work in one round, with the random speeds of `draws`."""
+        """Return the seconds of each phase of the work in one round.
+
+        Args:
+            clients: ids of the clients.
+            work: work of each client.
+            draws: random numbers of the round, for the speeds.
+
+        Raises:
+            DataError: the table has an error.
+        """
         return self._read_table[0].select_rows(self._assign_device_rows(clients, draws)).sample(clients, work, draws)
 
     def _assign_device_rows(self, clients: Ids, draws: Draws) -> Ids:
@@ -125,17 +134,17 @@ class Trace(Device):
         return clients
 
     def _find_column_range(self, option: str) -> tuple[str, str]:
-        """Return the interval and the unit of the numbers in an option's column."""
+        """Return the interval and the unit of the numbers in the column that `option` names."""
         if option in DEVIATION_OPTIONS:
             return DEVIATION_RANGE, "times the mean"
         return (SECONDS_RANGE, "seconds") if option == "seconds" else (SPEED_RANGE, self.unit)
 
     @cached_property
     def _read_table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
-        """The table's content, which is read once.
+        """The speeds of all devices in the order of names, and the gap in their names; the table is read once.
 
-        It holds the speeds of all devices in the order of names. Then follow the largest number of clients without
-        draw=true, inf if the devices' numbers have no gap, and the message for more clients. Raises `DataError`.
+        The gap is the largest number of clients without draw=true, inf if the devices' numbers have no gap, and the
+        message for more clients. Raises `DataError`.
         """
         columns_of_options = {
             option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
@@ -144,7 +153,9 @@ class Trace(Device):
         row_order, device_rows, name_gap = trace_table.sort_by_name(device_table, self.client)
         if (device_rows > 1).any():
             first_row, second_row = row_order[np.cumsum(device_rows)[device_rows.argmax()] - device_rows.max() :][:2]
-            raise DataError(f"device.{CLIENT_OPTION}: {self.path}: row {second_row} has the name of row {first_row}")
+            raise DataError(
+                f"device.{CLIENT_OPTION}: {self.path}: row {second_row} has the name of row {first_row}: rename it"
+            )
         values_by_option = {}
         for option in (*MEAN_OPTIONS, *DEVIATION_OPTIONS):
             column_name = getattr(self, option)

@@ -29,9 +29,9 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, options
 from fedcohort.startup.check import check_before_data
-from fedcohort.startup.compose import Composed, find_configs, initialised_hydra
+from fedcohort.startup.compose import Composed, find_config_folder, initialised_hydra
 from fedcohort.startup.compose_jobs import JobComposer, compose_job
-from fedcohort.startup.hydra_errors import explain
+from fedcohort.startup.hydra_errors import explain_error
 
 log = logging.getLogger("fedcohort")
 
@@ -66,7 +66,7 @@ def list_rejected_jobs(
             check_before_data(composition)
             check_objective(composition.config, by_search=False)
         except Exception as error:
-            reason = explain(error, overrides, configs)
+            reason = explain_error(error, overrides, configs)
             if reason is None:
                 raise
             yield Rejection(job_number, overrides, reason, type(error).__name__)
@@ -138,7 +138,7 @@ class Grid(Sweeper):
 
     def list_rejected(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
         """Return the jobs that would be rejected, in their order."""
-        configs = find_configs(self.typed.hydra)
+        configs = find_config_folder(self.typed.hydra)
         composer = JobComposer(lambda overrides: self._loader.load_sweep_config(self.typed, list(overrides)), configs)
 
         def compose_checked(overrides: tuple[str, ...]) -> Composed:
@@ -152,7 +152,7 @@ class Grid(Sweeper):
 def register_plugins() -> None:
     """Register the sweeper and the launchers with Hydra, by their names in configs/hydra."""
     for name, plugin in ((GRID_TARGET, Grid), (LOCAL, Local), (SLURM, Slurm)):
-        compat.register(name, plugin)
+        compat.register_plugin(name, plugin)
 
 
 def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:

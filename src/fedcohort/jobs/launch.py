@@ -30,7 +30,7 @@ from fedcohort.jobs.start import start
 from fedcohort.jobs.sweep import is_search
 from fedcohort.record import sweep_folder
 from fedcohort.startup import command_line, compat
-from fedcohort.startup.compose import find_configs, initialised_hydra
+from fedcohort.startup.compose import find_config_folder, initialised_hydra
 
 POLL_INTERVAL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
 # the option that `n_jobs` stands for
@@ -85,8 +85,10 @@ class Launch:
 
 def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
     """Run jobs by a plugin of Hydra's, in a thread; yield their numbers as their records say that they ended."""
-    with initialised_hydra(find_configs(config.hydra)):
-        context = HydraContext(config_loader=GlobalHydra.instance().config_loader(), callbacks=compat.no_callbacks())
+    with initialised_hydra(find_config_folder(config.hydra)):
+        context = HydraContext(
+            config_loader=GlobalHydra.instance().config_loader(), callbacks=compat.make_empty_callbacks()
+        )
         launcher = Plugins.instance().instantiate_launcher(hydra_context=context, task_function=start, config=config)
         launch_errors = list[BaseException]()
 
@@ -131,7 +133,9 @@ class _Launcher(Launcher):
         sweep = Path(hydra.sweep.dir).absolute()
         env = {str(name): str(value) for name, value in hydra.job.env_set.items()}
         options = tuple(hydra.overrides.hydra)
-        context = JobContext(sweep, find_configs(hydra), options, env, is_search(hydra), share_gpus=self.shares_gpus)
+        context = JobContext(
+            sweep, find_config_folder(hydra), options, env, is_search(hydra), share_gpus=self.shares_gpus
+        )
         jobs = {initial_job_idx + k: tuple(overrides) for k, overrides in enumerate(job_overrides)}
         with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended_jobs:
             for _ in ended_jobs:

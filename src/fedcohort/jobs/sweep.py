@@ -28,7 +28,7 @@ from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, 
 from fedcohort.report.comparison import page
 from fedcohort.results.matching.question import Question
 from fedcohort.startup import compat
-from fedcohort.startup.comparison import publish, read_answer
+from fedcohort.startup.comparison import compare_tracked_runs, publish_comparison
 from fedcohort.tracking import identity, sweeps
 from fedcohort.tracking.runs import RunQuery
 
@@ -163,7 +163,7 @@ def split_jobs(config: DictConfig) -> list[list[str]]:
 def combine_values(overrides: Sequence[str]) -> list[list[str]]:
     """Return all combinations of the values that overrides hold, separated by commas: the overrides of each job."""
     override_parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
-    return compat.list_combinations(override_parser.parse_overrides(list(overrides)))
+    return compat.list_job_overrides(override_parser.parse_overrides(list(overrides)))
 
 
 def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
@@ -182,12 +182,12 @@ def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
             return
         run_query = RunQuery(tracked_run.tracking_uri, tracked_run.experiment, sweep.name, options.get("filter"))
         rows, columns, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
-        comparison = read_answer(run_query, Question(rows, columns, baseline=baseline))
+        comparison = compare_tracked_runs(run_query, Question(rows, columns, baseline=baseline))
         _, report_files = page.write_files(comparison, sweep / REPORT_FOLDER)
         log.info("report: %s", sweep / REPORT_FOLDER / page.PAGE_FILE)
         for verdict_line in page.list_verdicts(comparison):
             log.info("%s", verdict_line)
-        publish(comparison, run_query, report_files)
+        publish_comparison(comparison, run_query, report_files)
     except Exception as error:  # whatever a server answers, or a figure: the runs are done
         failure_reason = str(error) if isinstance(error, FedcohortError) else f"{type(error).__name__}: {error}"
         report_command = shlex.join([*(f"{name}={value}" for name, value in options.items()), "report=true"])

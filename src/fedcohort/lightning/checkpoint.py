@@ -180,7 +180,7 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
     """Return the content of a checkpoint after checking its digest and format.
 
     Raises:
-        DamagedCheckpoint: the file differs from what was written; `find_restart` adds the cure to the message.
+        DamagedCheckpoint: the file differs from what was written; `find_resume_point` adds the cure to the message.
         CheckpointError: it has another format, or is of another config.
     """
     checkpoint = _read_checkpoint(path)

@@ -80,7 +80,7 @@ class FederatedLoop(pl.Callback):
             self.round_runner.restore(saved_state["server"], saved_state["clients"], saved_state.get("average"))
             self.is_halted = saved_state.get("halted_by") == list(self.ends_early)
             # A run that was killed after its last round has no further round to train.
-            trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached(self.spending.now))
+            trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached_options(self.spending.now))
         if trainer.is_global_zero:
             info = self.make_run_info(setup.dispatcher.populations.facts["expected_s"])
             self.has_started = True
@@ -118,7 +118,7 @@ class FederatedLoop(pl.Callback):
 
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round; `should_stop` is set if a callback has ended it."""
-        is_done = bool(self.settings.budget.list_reached(self.spending.now))
+        is_done = bool(self.settings.budget.list_reached_options(self.spending.now))
         exit_code, is_final, is_halted = reduce_max(
             torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
         ).tolist()  # the same on all ranks, whichever rank received a signal

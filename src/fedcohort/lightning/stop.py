@@ -78,8 +78,10 @@ def find_stopper(trainer: pl.Trainer) -> str:
 
 def report_end(trainer: pl.Trainer, budget: Budget, amounts: BudgetUse, asked_to_stop: bool) -> str:
     """Return the status at the end of `fit`: finished by its budget or a callback, or interrupted by a signal."""
-    is_done = bool(budget.list_reached(amounts))
-    reason = budget.describe_reached(amounts) or (find_stopper(trainer) if not is_done and not asked_to_stop else "")
+    is_done = bool(budget.list_reached_options(amounts))
+    reason = budget.describe_reached_limits(amounts) or (
+        find_stopper(trainer) if not is_done and not asked_to_stop else ""
+    )
     if reason and trainer.is_global_zero:
         log.info("ended after round %d of %d. %s", amounts.rounds, budget.rounds, reason)
     return "finished" if is_done or not asked_to_stop else "interrupted"

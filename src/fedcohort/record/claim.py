@@ -63,11 +63,11 @@ class RunRequest:
         budget_history = spending_of(status)
         if status.get("callbacks", []) != list(self.callbacks) or budget_history.now.rounds > self.budget.rounds:
             return FolderUse.UNRELATED
-        if self.budget.list_exceeded(budget_history):
+        if self.budget.list_exceeded_options(budget_history):
             return FolderUse.OVER_BUDGET
         if not is_finished and status.get("rounds", self.budget.rounds) == self.budget.rounds:
             return FolderUse.UNFINISHED
-        if is_finished and (status.get("early") or self.budget.list_reached(budget_history.now)):
+        if is_finished and (status.get("early") or self.budget.list_reached_options(budget_history.now)):
             return FolderUse.FINISHED
         return FolderUse.EXTENDABLE
 

@@ -39,7 +39,7 @@ class LoggedSelector:
 
         queried_signals: signals that the run's selector may have queried, such as FedCor's after its warm-up.
         """
-        from fedcohort.round.report import MAX_SIGNAL_COLUMNS  # noqa: PLC0415 - imports torch
+        from fedcohort.round.client_columns import MAX_SIGNAL_COLUMNS  # noqa: PLC0415 - imports torch
 
         missing_signals, has_wide_rows = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
         for name in sorted(self.selector.needs):

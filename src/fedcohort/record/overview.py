@@ -39,7 +39,7 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
         *([("changed", f"{'  '.join(typed_options)}  (the rest as in configs/)")] if typed_options else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
         ("rounds", f"{info.rounds}{from_round_text}"),
-        *([("until", budget_text)] if (budget_text := info.budget.describe_ends()) else []),
+        *([("until", budget_text)] if (budget_text := info.budget.describe_until_limits()) else []),
         ("clients", f"{len(info.n_train)} with {sizes_text} samples (min / median / max)"),
         ("classes", f"{classes_text} per client" if info.class_counts.shape[1] > 1 else "none"),
         *([("labels", describe_labels(info.labels))] if info.labels else []),

@@ -42,7 +42,7 @@ class RunStatus(Observer):
         info = self.info
         if info is None:  # an earlier observer could not start, or another process observes the run
             return
-        ended_by = info.budget.list_reached(self.spending.now) if status == "finished" else []
+        ended_by = info.budget.list_reached_options(self.spending.now) if status == "finished" else []
         status_record = {
             "status": status,
             "rounds_done": self.spending.now.rounds,

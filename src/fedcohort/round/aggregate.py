@@ -21,8 +21,9 @@ from fedcohort.round.components import Components, ServerState
 from fedcohort.round.finish import RoundEnd
 from fedcohort.round.guard import name_component_of_errors
 from fedcohort.round.in_flight import Broadcast, InFlight
+from fedcohort.round.norm_limit import compute_new_parameters
 from fedcohort.round.privacy import count_reported_numbers
-from fedcohort.round.round_signals import derive_signals, make_outcome
+from fedcohort.round.round_signals import derive_signals, make_round_outcome
 from fedcohort.round.sampling import pack_losses
 from fedcohort.round.server_models import RoundModels
 from fedcohort.round.settings import Settings
@@ -32,11 +33,6 @@ from fedcohort.signal.access import SignalAccess
 from fedcohort.types import AggregationOverride, Ids
 
 log = logging.getLogger("fedcohort")
-
-
-def compute_norm_limit(server: FlatModel, update_limit: float) -> float:
-    """Return the largest norm of an update and of the server's step: `update_limit` times (1 + the model's norm)."""
-    return update_limit * (1.0 + float(torch.linalg.vector_norm(server.w)))
 
 
 class ServerStep:
@@ -68,10 +64,10 @@ class ServerStep:
         self.has_warned = False
 
     def finish_round(self, round_end: RoundEnd, arrivals: Arrivals, state: ServerState) -> tuple[Arrivals, ServerState]:
-        """Return the collected updates with their final weights, and the next state.
+        """Return the updates `arrivals` with their final weights, and the server state that follows `state`.
 
-        A round without arrivals does not change the model, the aggregator and the server optimizer. Virtual time
-        passes, and the deadline observes that clients were late.
+        Without arrivals, the model, the aggregator and the server optimizer do not change. Virtual time passes, and the
+        deadline observes that the clients of the round `round_end` were late.
         """
         if len(arrivals.dropped_ids):
             log.warning(
@@ -85,7 +81,10 @@ class ServerStep:
         return arrivals, replace(state, in_flight=in_flight)
 
     def _aggregate(self, round_end: RoundEnd, arrivals: Arrivals, state: ServerState) -> tuple[Arrivals, ServerState]:
-        """Return the final updates and the state after the server's step, with the jobs in flight before the round."""
+        """Return the final updates, and the state after the step; its jobs in flight are those before the round.
+
+        `arrivals` are the updates that arrived in the round `round_end`; `state` is the server's state before the step.
+        """
         state = _count_round(round_end, arrivals, state)
         state.reported_numbers = state.reported_numbers + count_reported_numbers(self.components, round_end)
         for client, losses in round_end.first_losses.items():
@@ -110,25 +109,34 @@ class ServerStep:
                 "round %d: the selector excluded every update, so that the model stays the same", round_end.round + 1
             )
         samples, deadline = self.components.samples, self.components.deadline
-        outcome = make_outcome(samples, "the sample selection", round_end, weighed_updates)
+        outcome = make_round_outcome(samples, "the sample selection", round_end, weighed_updates)
         state = replace(state, samples=samples.observe(state.samples, outcome))
-        outcome = make_outcome(deadline, "the deadline", round_end, weighed_updates)
+        outcome = make_round_outcome(deadline, "the deadline", round_end, weighed_updates)
         return weighed_updates, replace(state, deadline=deadline.observe(state.deadline, outcome))
 
     def _update_in_flight(self, round_end: RoundEnd, state: ServerState) -> InFlight:
-        """Return the jobs that are in flight after the round, and the models that their clients received."""
+        """Return the jobs in flight after the round `round_end`, and the models that their clients received.
+
+        `state` is the server's state before the round.
+        """
         if not len(round_end.in_flight):
             return InFlight()
         sent_model = Broadcast.copy_model(self.server, self.components.agg.broadcast(state.agg))
-        limit = self.components.deadline.staleness_limit()
-        return round_end.in_flight.keep_broadcasts({**state.in_flight.broadcasts, round_end.round: sent_model}, limit)
+        max_staleness = self.components.deadline.staleness_limit()
+        return round_end.in_flight.keep_broadcasts(
+            {**state.in_flight.broadcasts, round_end.round: sent_model}, max_staleness
+        )
 
     def _observe_round(
         self, round_end: RoundEnd, arrivals: Arrivals, state: ServerState
     ) -> tuple[AggregationOverride | None, ServerState]:
-        """Return the selector's advice and the state after its observation, with failures counted for back-off."""
+        """Return the selector's override of the weights, None without one, and the state after its observation.
+
+        `arrivals` are the updates that arrived in the round `round_end`; `state` is the server's state, with the
+        failures of clients, before the observation.
+        """
         selector = self.components.selector
-        outcome = make_outcome(selector, "the selector", round_end, arrivals)
+        outcome = make_round_outcome(selector, "the selector", round_end, arrivals)
         advice, next_selector_state = selector.observe(state.selector, outcome)
         with name_component_of_errors(selector):
             verify_advice(advice, selector)
@@ -136,7 +144,7 @@ class ServerStep:
         return advice, replace(state, selector=next_selector_state, failures=failures)
 
     def _warn_of_empty_round(self, round_end: RoundEnd) -> None:
-        """Warn, once per run, that no client was in time, so that the model does not improve."""
+        """Warn, once per run, that no client was in time in `round_end`, so that the model does not improve."""
         if not self.has_warned and rank_of_process() == 0:
             log.warning(
                 "round %d: none of the %d selected clients was done when the round closed after %.3g virtual seconds, "
@@ -151,10 +159,13 @@ class ServerStep:
         self.has_warned = True
 
     def _apply_step(self, round_end: RoundEnd, arrivals: Arrivals, state: ServerState) -> tuple[Arrivals, ServerState]:
-        """Apply the server's step, unless it is unsound: update the model, the states and the clients' vectors."""
+        """Apply the server's step, unless it is unsound; return the updates with final weights, and the next state.
+
+        `arrivals` are the updates that arrived in the round `round_end`; `state` is the server's state before the step.
+        """
         used_client_ids = arrivals.clients[arrivals.weights > 0]
         displacement, final_updates, next_state = self._compute_displacement(round_end, arrivals, state)
-        parameters = self._check_parameters(round_end, displacement)
+        parameters = compute_new_parameters(self.server, displacement, self.update_limit, round_end.round)
         if parameters is None:
             zero_weights = np.zeros(len(arrivals.clients))
             return replace(arrivals, weights=zero_weights, step_dropped=True), replace(state, spent=next_state.spent)
@@ -167,35 +178,20 @@ class ServerStep:
         return final_updates, next_state
 
     def _store_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
-        """Add vectors to those that the store has of a client."""
+        """Add `new_vectors`, by name, to those that the store has of the client with id `client`."""
         if new_vectors:
             self.store.commit(client, {**self.store.get(client), **new_vectors})
-
-    @torch.no_grad()
-    def _check_parameters(self, round_end: RoundEnd, displacement: Tensor) -> Tensor | None:
-        """Return the parameters after the server's step, in the model's precision; None if the step is unsound."""
-        norm_limit = compute_norm_limit(self.server, self.update_limit)
-        parameters = (self.server.w.double() + displacement).to(self.server.w.dtype)
-        step_norm = torch.linalg.vector_norm(displacement).double()
-        step_length, is_finite = torch.stack([step_norm, torch.isfinite(parameters).all().double()]).tolist()
-        if step_length <= norm_limit and is_finite:
-            return parameters
-        log.warning(
-            "round %d: the server's step is not finite, or longer than update_limit allows (%.3g, the limit is %.3g), "
-            "and was excluded, so that the model stays the same: lower server.lr",
-            round_end.round + 1,
-            step_length,
-            norm_limit,
-        )
-        return None
 
     def _compute_displacement(
         self, round_end: RoundEnd, arrivals: Arrivals, state: ServerState
     ) -> tuple[Tensor, Arrivals, ServerState]:
-        """Return the change of the global model [P], the updates with their final weights, and the next state."""
+        """Return the change of the global model, [P], the updates with final weights, and the next state.
+
+        `arrivals` are the updates that arrived in the round `round_end`; `state` is the server's state before the step.
+        """
         if round_end.selection.plain:
             return _require_tensor(arrivals.mean), arrivals, state
-        outcome = make_outcome(self.components.agg, "the aggregator", round_end, arrivals)
+        outcome = make_round_outcome(self.components.agg, "the aggregator", round_end, arrivals)
         server_models = self.make_models(round_end.round, _require_tensor(arrivals.buffers))
         update_sums = (_require_tensor(arrivals.mean), arrivals.totals, arrivals.weights)
         job_rows = np.searchsorted(round_end.arrived.client, arrivals.clients)  # both are sorted
@@ -216,7 +212,7 @@ class ServerStep:
 
 
 def _count_round(round_end: RoundEnd, arrivals: Arrivals, state: ServerState) -> ServerState:
-    """Return the state after counting the round's selection, cost and uniform reference cohort."""
+    """Return `state` after counting the selection, cost and uniform cohort of `round_end`, and hashing `arrivals`."""
     dispatch = round_end.dispatch
     clients = round_end.selection.clients
     return replace(
@@ -230,7 +226,7 @@ def _count_round(round_end: RoundEnd, arrivals: Arrivals, state: ServerState) ->
 
 
 def add_selections(times_selected: Ids, clients: Ids) -> Ids:
-    """Return `times_selected` [n_clients] with one more for each of `clients`, which are distinct ids."""
+    """Return the counts `times_selected`, [n_clients], plus one for each of `clients`, distinct ids."""
     new_times_selected = times_selected.copy()
     new_times_selected[clients] += 1
     return new_times_selected
@@ -243,6 +239,6 @@ def _require_tensor(tensor: Tensor | None) -> Tensor:
 
 
 def extend_choices(previous_hash: str, round_end: RoundEnd, arrivals: Arrivals) -> str:
-    """Extend the running hash of the clients that were selected and that arrived by this round."""
+    """Return the hash of `previous_hash`, the clients selected in the round `round_end`, and those in `arrivals`."""
     key_text = f"{previous_hash}/{round_end.round}/{round_end.selection.clients.tolist()}/{arrivals.clients.tolist()}"
     return hashlib.blake2b(key_text.encode(), digest_size=6).hexdigest()

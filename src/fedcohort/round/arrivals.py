@@ -16,16 +16,18 @@ from fedcohort.types import AggregationOverride, Ids, Values
 
 @dataclass(frozen=True)
 class ClientVectors:
-    """Buffers and vectors that each client sent with its update, in the order of `Arrivals.clients`.
+    """The model buffers and hook vectors that each client sent with its update, in the order of `Arrivals.clients`.
+
+    P is the number of parameters, B of float buffers, I of integer buffers, and m of clients that arrived.
 
     Attributes:
         n_used: samples that each client trained on, [m].
-        buffers: buffers of each client, float64 [m, B].
-        counters: integer buffers of each client, int64 [m, I].
-        uploads: vectors of hooks by name, float64 [m, P].
+        buffers: float buffers of each client's model, float64 [m, B].
+        counters: integer buffers of each client's model, int64 [m, I].
+        uploads: vectors that client hooks sent, by name, each float64 [m, P].
         averaged_uploads: names of the uploads that are averaged with the weights of the updates; others are summed.
-        mean_positions, variance_positions: positions of batch-norm means and variances in the buffers, if variances are
-            averaged by second moments; else empty.
+        mean_positions: positions of batch-norm means in the float buffers; empty if variances are averaged directly.
+        variance_positions: positions of the corresponding variances, which are averaged by second moments.
     """
 
     n_used: Values
@@ -37,7 +39,11 @@ class ClientVectors:
     variance_positions: Tensor
 
     def mean_buffers(self, is_included: Tensor) -> Tensor:
-        """Return the mean of the included clients' buffers, weighted by their samples, [B]; is_included: bool [m]."""
+        """Return the mean of the included clients' float buffers, weighted by their samples, [B].
+
+        Args:
+            is_included: whether each client is included, bool [m].
+        """
         n_used = torch.from_numpy(self.n_used).to(self.buffers)[is_included]
         included_buffers = self.buffers[is_included]
         included_buffers[:, self.variance_positions] += included_buffers[:, self.mean_positions] ** 2
@@ -48,23 +54,25 @@ class ClientVectors:
 
 @dataclass(frozen=True)
 class Arrivals:
-    """All updates that arrived and are finite, in the order of `clients`.
+    """The updates that arrived in a round and are finite, in the order of `clients`.
+
+    P is the number of parameters, B of float buffers, I of integer buffers, and m of clients that arrived.
 
     Attributes:
-        clients: sorted ids.
-        dropped_ids: ids of the clients whose update was excluded.
+        clients: sorted ids, [m].
+        dropped_ids: ids of the clients whose update was excluded because it was not finite or too long.
         mean: weighted mean of the updates, float64 [P]; None if no client arrived.
-        totals: sum or weighted mean of each vector that hooks uploaded, float64 [P], by name.
-        buffers: weighted mean of the clients' float buffers, [B]; None if no client arrived.
+        totals: sum or weighted mean of each vector that client hooks uploaded, float64 [P], by name.
+        buffers: mean of the clients' float buffers, weighted by samples, [B]; None if no client arrived.
         counters: elementwise maximum of the clients' integer buffers, [I]; None if no client arrived.
+        weights: normalised weights of the updates, [m].
         updates: matrix of the updates, [m, P]; None if only their sum is kept.
-        weights: normalised weights, [m].
         reports: values that clients reported, float64 [m] by signal.
         stored: vectors that each client keeps for later rounds, by id and name.
         per_client: buffers and uploads of each client; None if the matrix of updates is not kept.
         derived_signals: signals that the server computed from the updates, by name.
         step_dropped: whether the server's step was excluded, so that the model stayed the same.
-        relative_variance: see `round/update_variance.py`; NaN in a round in which it is not measured.
+        relative_variance: relative variance of the mean update (`round/update_variance.py`); NaN if it is not measured.
     """
 
     clients: Ids
@@ -84,15 +92,23 @@ class Arrivals:
 
     @property
     def client_buffers(self) -> Tensor | None:
-        """Buffers of each client that arrived, float64 [m, B]; None if only their sum is kept."""
+        """Float buffers of each client that arrived, float64 [m, B]; None if only their mean is kept."""
         return None if self.per_client is None else self.per_client.buffers
 
 
 def reweight_updates(arrivals: Arrivals, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Arrivals:
-    """Return the same updates with other weights (a selector's AggregationOverride), normalised unless absolute.
+    """Return the same updates with other weights, as in a selector's `AggregationOverride`.
 
-    A client of weight 0 counts as one that did not arrive, in sums of uploads, buffers and counters. If all weights are
-    0, there is no mean. Raises `ValueError` if the matrix of updates is not kept.
+    A client of weight 0 counts as one that did not arrive in sums of uploads, buffers and counters. If all weights are
+    0, `mean`, `buffers` and `counters` are None.
+
+    Args:
+        arrivals: the updates that arrived.
+        weights: new weights, float64 [m].
+        absolute: whether the weights are used as they are; otherwise they are divided by their sum.
+
+    Raises:
+        ValueError: the matrix of updates was not kept.
     """
     if arrivals.updates is None or arrivals.per_client is None:
         raise ValueError("other weights need the matrix of updates")
@@ -117,7 +133,12 @@ def reweight_updates(arrivals: Arrivals, weights: Float64[np.ndarray, "m"], abso
 
 
 def apply_advice(arrivals: Arrivals, advice: AggregationOverride | None) -> Arrivals:
-    """Return the updates with the weights of a selector's advice; without a mean if it excludes all of them."""
+    """Return the updates with the weights that a selector advises; without a mean if it excludes all of them.
+
+    Args:
+        arrivals: the updates that arrived.
+        advice: the selector's override of the weights; None for no change.
+    """
     if advice is None or arrivals.mean is None:
         return arrivals
     weights = arrivals.weights if advice.weights is None else advice.weights
@@ -127,15 +148,15 @@ def apply_advice(arrivals: Arrivals, advice: AggregationOverride | None) -> Arri
 
 
 def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMask | None], layout: Layout) -> Arrivals:
-    """Average each tensor over the clients that sent it; in the matrix the mean replaces tensors that were not sent.
+    """Average each tensor over the clients that sent it, and fill tensors that were not sent with this mean.
 
     With the weights p_i of the clients, block by block: (sum_i p_i D_i) / (sum of p_i over the clients that sent it),
     or 0 if no client sent it. An aggregator that weighs by p_i then gets the same mean with or without the matrix.
 
     Args:
-        arrivals: the updates.
-        tensor_masks: tensors that each client sent, by id; None for all.
-        layout: layout of the model.
+        arrivals: the updates that arrived.
+        tensor_masks: which tensors each client sent, bool [tensors] by client id; None for all.
+        layout: positions of the model's tensors in its flat vector.
     """
     mask_by_row = [tensor_masks[int(k)] for k in arrivals.clients]
     if arrivals.mean is None or all(mask is None for mask in mask_by_row):

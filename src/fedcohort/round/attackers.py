@@ -15,7 +15,14 @@ from fedcohort.types import ClientUpdate, Ids
 
 
 def relabel_attackers(attack: Attack, attackers: Ids, federation: Federation, seed: int) -> Federation:
-    """Return the federation with the false labels of the attackers' training samples; attackers: their ids."""
+    """Return the federation in which the training samples of attackers have false labels.
+
+    Args:
+        attack: the attack, which makes the labels.
+        attackers: ids of the clients that attack.
+        federation: the data with true labels.
+        seed: seed of the run.
+    """
     if not attack.falsifies_labels or not len(attackers):
         return federation
     train_data = federation.train
@@ -29,11 +36,11 @@ def relabel_attackers(attack: Attack, attackers: Ids, federation: Federation, se
 
 @dataclass(frozen=True)
 class RoundAttack:
-    """An attack on the updates of a round.
+    """The attack on the updates of one round.
 
     Attributes:
         attack: the attack.
-        attackers: ids of the attackers of the run.
+        attackers: ids of all attackers of the run.
         seed: seed of the run.
         round: number of the round, from 0.
     """
@@ -45,12 +52,12 @@ class RoundAttack:
 
 
 class AttackedCollector(Collector):
-    """A collector that replaces the attackers' updates, once those of all others have arrived.
+    """A collector of updates that replaces those of attackers, after all others have arrived.
 
-    It keeps the attackers' updates until then, and the sums of the updates that they know.
+    It keeps the attackers' updates until then, and the sums of the updates that attackers know.
 
     Args:
-        round_attack: the attack.
+        round_attack: the attack on this round.
         collector_options: the arguments of `Collector`.
     """
 
@@ -80,7 +87,7 @@ class AttackedCollector(Collector):
             self._add_group(update.group, update.client, None)
 
     def combine_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
-        update_stats = describe_updates(reduce_sum(self.counts), reduce_sum(self.moments))
+        update_stats = compute_update_stats(reduce_sum(self.counts), reduce_sum(self.moments))
         for update in self.withheld_updates:
             rng = new_generator(self.round_attack.seed, "attack_update", self.round_attack.round, update.client)
             false_update = self.attack.send(update.delta.double(), update_stats, rng).to(update.delta)
@@ -90,14 +97,14 @@ class AttackedCollector(Collector):
         return super().combine_ranks(reduce_sum, reduce_max)
 
 
-def describe_updates(update_counts: Tensor, moments: Tensor) -> UpdateStats:
+def compute_update_stats(update_counts: Tensor, moments: Tensor) -> UpdateStats:
     """Return the statistics of the round's updates that attackers know.
 
     Args:
         update_counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
-        moments: sums of the known updates and of their squares, float64 [2, P], or [2, 0] if attackers know nothing.
+        moments: sums of the known updates and of their squares, float64 [2, P]; [2, 0] if attackers know nothing.
     """
-    n_honest, n_attackers, n_known = (int(number) for number in update_counts.tolist())
+    n_honest, n_attackers, n_known = (int(count) for count in update_counts.tolist())
     if not n_known:
         return UpdateStats(None, None, n_honest, n_attackers)
     mean, mean_square = moments / n_known

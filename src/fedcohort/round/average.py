@@ -20,13 +20,16 @@ from fedcohort.flat import FlatModel
 
 
 class ModelAverage:
-    """The average of the server's model over rounds.
+    """The average of the global model over rounds.
+
+    Args:
+        server: the global model.
+        decay: weight of a model relative to that of the next round, in [0, 1); None for no average.
 
     Attributes:
-        decay: the weight of a model relative to that of the next round, in [0, 1).
         rounds: number of rounds in the average.
-        vectors: the average, float64 [P] and [B], and the vector of the server's model, of parameters and of float
-            buffers; empty if there is no average.
+        vectors: pairs of an average, float64 [P] or [B], and the server's vector of parameters or float buffers; empty
+            if there is no average.
     """
 
     def __init__(self, server: FlatModel, decay: float | None) -> None:
@@ -35,14 +38,14 @@ class ModelAverage:
         self.vectors = [(server_vector.to(torch.float64, copy=True), server_vector) for server_vector in server_vectors]
 
     def add_round(self) -> None:
-        """Add the server's model after a round."""
+        """Add the global model after a round to the average."""
         self.rounds += 1
         for average, server_vector in self.vectors:
             average.lerp_(server_vector.double(), (1 - self.decay) / (1 - self.decay**self.rounds))
 
     @contextmanager
     def load_average(self) -> Iterator[None]:
-        """Give the server's model the averaged values while the context lasts, if there is an average."""
+        """Give the global model the averaged parameters and buffers while the context lasts, if there is an average."""
         server_values = [server_vector.clone() for _, server_vector in self.vectors]
         for average, server_vector in self.vectors:
             server_vector.copy_(average)
@@ -53,11 +56,11 @@ class ModelAverage:
                 server_vector.copy_(values)
 
     def state_dict(self) -> dict[str, Any]:
-        """Return the average as plain data for a checkpoint."""
+        """Return the number of rounds and the averaged vectors by name, for a checkpoint."""
         return {"rounds": self.rounds, "vectors": [average for average, _ in self.vectors]}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the averaged model from the result of `state_dict`."""
+        """Restore the average from `state`, the result of `state_dict`."""
         self.rounds = state["rounds"]
         for (average, _), values in zip(self.vectors, state["vectors"], strict=True):
             average.copy_(values)

@@ -20,12 +20,12 @@ MAX_DOUBLINGS = 3  # largest number of doublings of the time that a client is wi
 
 @dataclass(frozen=True)
 class Backoff:
-    """Clients that failed since their last update arrived, with their numbers of failures.
+    """The clients that failed since their last update arrived, with their numbers of failures.
 
     Attributes:
-        clients: sorted ids.
-        failures: number of consecutive failures of each client.
-        last: round of the latest failure of each client.
+        clients: sorted ids, [f].
+        failures: number of consecutive failures of each client, [f].
+        last: round of the latest failure of each client, [f].
     """
 
     clients: Ids
@@ -37,7 +37,12 @@ NO_FAILURES = Backoff(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0, 
 
 
 def update_backoff(backoff: Backoff, outcome: RoundOutcome) -> Backoff:
-    """Return the clients' consecutive failures after a round: arrivals reset them, failures add one."""
+    """Return the clients' consecutive failures after a round: an arrival resets them, a failure adds one.
+
+    Args:
+        backoff: failures before the round.
+        outcome: the clients that arrived and that failed in the round.
+    """
     is_absent = ~np.isin(backoff.clients, outcome.clients)
     if not is_absent.any() and not len(outcome.failed):
         return NO_FAILURES
@@ -51,7 +56,7 @@ def update_backoff(backoff: Backoff, outcome: RoundOutcome) -> Backoff:
 
 
 def withhold_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int) -> RoundContext:
-    """Return the round's context in which clients that back off move from `available` to `backed_off`.
+    """Return the round's context without clients that failed repeatedly: they move from `available` to `backed_off`.
 
     Args:
         backoff: failures before this round.

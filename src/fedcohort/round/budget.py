@@ -17,7 +17,7 @@ BUDGET_OPTIONS = ("rounds", *(f"until.{name}" for name in UNTIL_OPTIONS))
 
 @dataclass(frozen=True)
 class BudgetUse:
-    """The rounds, virtual seconds, bytes, client FLOPs, joules and accuracy that a run has reached.
+    """The rounds, time, bytes, computation, energy and accuracy that a run has reached.
 
     Attributes:
         rounds: number of finished rounds.
@@ -36,7 +36,12 @@ class BudgetUse:
     joules: float = 0.0
 
     def after_round(self, step: int, metrics: Mapping[str, float]) -> "BudgetUse":
-        """Return the amounts after round `step`; an amount that is not among its metrics stays the same."""
+        """Return the amounts that the run has reached after a round.
+
+        Args:
+            step: number of finished rounds.
+            metrics: metrics of the round by name; an amount without a metric stays the same.
+        """
         down_bytes, up_bytes = (metrics.get(f"comm/{direction}_bytes") for direction in ("down", "up"))
         return BudgetUse(
             step,
@@ -50,34 +55,43 @@ class BudgetUse:
 
 @dataclass(frozen=True)
 class BudgetHistory:
-    """The amounts that a run has reached now, and before its last round."""
+    """The amounts that a run has reached after its last round and one round earlier.
+
+    Attributes:
+        now: amounts after the last round.
+        before: amounts before the last round.
+    """
 
     now: BudgetUse = field(default_factory=BudgetUse)
     before: BudgetUse = field(default_factory=BudgetUse)
 
     def after_round(self, step: int, metrics: Mapping[str, float]) -> "BudgetHistory":
-        """Return the amounts reached after round `step`, and those before it; metrics: values of the round by name."""
+        """Return the amounts reached after round `step` and before it; `metrics`: values of the round by name."""
         return BudgetHistory(self.now.after_round(step, metrics), self.now)
 
     def pack(self) -> dict[str, dict[str, float]]:
-        """Return the amounts as dictionaries of numbers, for `status.json` and checkpoints."""
+        """Return the amounts by name, separately for `now` and `before`, for `status.json` and checkpoints."""
         return asdict(self)
 
     @classmethod
     def unpack(cls, packed_amounts: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
-        """Restore the result of `pack`; {} stands for a run without a finished round."""
+        """Restore the history from the result of `pack`; {} stands for a run without a finished round.
+
+        Args:
+            packed_amounts: amounts by name, for each of `now` and `before`.
+        """
         return cls(**{name: BudgetUse(**amounts) for name, amounts in packed_amounts.items()})
 
 
 @dataclass(frozen=True)
 class Budget:
-    """The limits of a run; None for an amount without a limit.
+    """The limits at which a run ends; None for an amount without a limit.
 
     Attributes:
         rounds: largest number of rounds.
         virtual_s: limit of the seconds on the simulated clock.
         bytes: limit of the transmitted bytes.
-        acc: test accuracy at which the run ends.
+        acc: test accuracy in (0, 1] at which the run ends.
         client_flops: limit of the clients' floating-point operations.
         joules: limit of the clients' energy.
     """
@@ -98,30 +112,33 @@ class Budget:
 
     @property
     def limits(self) -> tuple[float | None, ...]:
-        """The value of each limit, in the order of `BUDGET_OPTIONS`."""
+        """The value of each limit, in the order of `BUDGET_OPTIONS`; None for an amount without a limit."""
         return self.rounds, *(getattr(self, name) for name in UNTIL_OPTIONS)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Budget":
-        """Read the budget of a composed config; configs of older versions have no `until`."""
+        """Return the budget in a composed config; `config` may lack the node `until`, as in earlier versions."""
         return cls(config["rounds"], **{name: (config.get("until") or {}).get(name) for name in UNTIL_OPTIONS})
 
-    def list_reached(self, budget_use: BudgetUse) -> list[str]:
-        """Return the names of the options whose limit is reached; none before the first round."""
+    def list_reached_options(self, budget_use: BudgetUse) -> list[str]:
+        """Return the options whose limit `budget_use` has reached, such as "until.acc"; none before the first round."""
         named_limits = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
         return [option for option, name in named_limits if budget_use.rounds and self._reaches_limit(budget_use, name)]
 
-    def _reaches_limit(self, budget_use: BudgetUse, name: str) -> bool:
-        limit = getattr(self, name)
-        return limit is not None and bool(getattr(budget_use, name) >= limit)
+    def _reaches_limit(self, budget_use: BudgetUse, amount_name: str) -> bool:
+        limit = getattr(self, amount_name)
+        return limit is not None and bool(getattr(budget_use, amount_name) >= limit)
 
-    def list_exceeded(self, budget_history: BudgetHistory) -> list[str]:
-        """Return the names of the options, as in `until.acc`, whose limit was reached before the last round."""
-        return [option for option in self.list_reached(budget_history.before) if option != "rounds"]
+    def list_exceeded_options(self, budget_history: BudgetHistory) -> list[str]:
+        """Return the options of `until` whose limit a run with this `budget_history` reached before its last round."""
+        return [option for option in self.list_reached_options(budget_history.before) if option != "rounds"]
 
     def check_not_exceeded(self, budget_history: BudgetHistory, path: Path) -> None:
-        """Raise `OptionError` if the run in `path` has trained more rounds than this budget allows."""
-        for option in self.list_exceeded(budget_history):
+        """Raise `OptionError` if the run in the folder `path` has trained more rounds than this budget allows.
+
+        `budget_history` has the amounts that the run has reached.
+        """
+        for option in self.list_exceeded_options(budget_history):
             name = option.removeprefix("until.")
             spent_before, limit = getattr(budget_history.before, name), getattr(self, name)
             raise OptionError(
@@ -129,15 +146,20 @@ class Budget:
                 f"got {limit!r}; use resume=false to start another run with a smaller value"
             )
 
-    def describe_ends(self) -> str:
-        """Return the limits of `until` as in `virtual_s=300, acc=0.9`; "" without one."""
+    def describe_until_limits(self) -> str:
+        """Return the limits of `until` as text, as in "virtual_s=300, acc=0.9"; "" without a limit."""
         named_limits = zip(UNTIL_OPTIONS, self.limits[1:], strict=True)
         return ", ".join(f"{name}={limit:.10g}" for name, limit in named_limits if limit is not None)
 
-    def describe_reached(self, budget_use: BudgetUse) -> str:
-        """Return the limits of `until` that are reached, as in `until.virtual_s=300 is reached (312.4)`; "" if none."""
-        names = [option.removeprefix("until.") for option in self.list_reached(budget_use) if option != "rounds"]
+    def describe_reached_limits(self, budget_use: BudgetUse) -> str:
+        """Return the limits of `until` that are reached, as in "until.virtual_s=300 is reached (312.4)"; "" if none.
+
+        Args:
+            budget_use: amounts that the run has reached.
+        """
+        reached_options = [option for option in self.list_reached_options(budget_use) if option != "rounds"]
         reached_texts = [
-            f"until.{name}={getattr(self, name):.10g} is reached ({getattr(budget_use, name):.10g})" for name in names
+            f"until.{name}={getattr(self, name):.10g} is reached ({getattr(budget_use, name):.10g})"
+            for name in (option.removeprefix("until.") for option in reached_options)
         ]
         return ", ".join(reached_texts)

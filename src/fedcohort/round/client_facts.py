@@ -11,13 +11,13 @@ MAX_RANKED_CLIENTS = 1000  # number of highest-ranked clients that have a row in
 
 
 class ClientFacts(Mapping[str, np.ndarray]):
-    """A mapping from names to columns [n_clients]; False or NaN for a client without a value.
+    """A mapping from names to columns of per-client values, [n_clients]; a missing value is False or NaN.
 
     Args:
         n_clients: size of the population.
         ids_by_flag: sorted ids of the clients for which each flag of `FLAG_NAMES` is true, by name.
-        numeric_columns: ids and aligned values (integers or float64) of each other column, by name; None instead of ids
-            if every client has a value.
+        numeric_columns: client ids and their values (integers or float64) of each other column, by name; None instead
+            of ids if every client has a value.
     """
 
     def __init__(
@@ -30,7 +30,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
-        """Return the per-client values of whole columns, each [n_clients], by name."""
+        """Return the per-client values in `columns`, which have a value for every client, [n_clients], by name."""
         ids_by_flag = {name: np.flatnonzero(values) for name, values in columns.items() if name in FLAG_NAMES}
         numeric_columns = {name: (None, values) for name, values in columns.items() if name not in FLAG_NAMES}
         return cls(len(next(iter(columns.values()), ())), ids_by_flag, numeric_columns)
@@ -48,7 +48,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return len(self.ids_by_flag) + len(self.numeric_columns)
 
     def __or__(self, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
-        """Return these facts with further whole columns, each [n_clients]."""
+        """Return these facts with the further `columns`, which have a value for every client, [n_clients], by name."""
         added_facts = ClientFacts.from_columns(columns)
         return ClientFacts(
             self.n_clients or added_facts.n_clients,
@@ -70,7 +70,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return np.unique(np.concatenate([*id_groups, self._rank_clients(), np.empty(0, np.int64)]).astype(np.int64))
 
     def rows_of_clients(self, clients: Ids) -> dict[str, np.ndarray]:
-        """Return the values of `clients`, sorted ids, as columns [len(clients)]."""
+        """Return the values of `clients`, sorted ids, as columns by name, each [len(clients)]."""
         columns: dict[str, np.ndarray] = {name: self._read_flag(name, clients) for name in self.ids_by_flag}
         for name, (client_ids, values) in self.numeric_columns.items():
             columns[name] = values[clients] if client_ids is None else _align_column(clients, client_ids, values)
@@ -110,7 +110,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
 
 def _is_ranking_column(name: str) -> bool:
-    """Return whether a column is part of the selector's ranking, which also has values for unselected clients."""
+    """Return whether the column `name` is part of the selector's ranking, which includes unselected clients."""
     return name in ("score", "probability") or name.startswith("part_")
 
 
@@ -121,6 +121,6 @@ def _fill_column(client_ids: Ids, values: np.ndarray, n_clients: int) -> Values:
 
 
 def _align_column(clients: Ids, ids: Ids, values: np.ndarray) -> Values:
-    """Return the values of `clients`, sorted ids; NaN for a client that is not in `ids`."""
+    """Return the values of `clients`, sorted ids; NaN for a client that is not in `ids`, to which `values` belong."""
     is_common = np.isin(ids, clients)
     return _fill_column(np.searchsorted(clients, ids[is_common]).astype(np.int64), values[is_common], len(clients))

@@ -18,7 +18,7 @@ log = logging.getLogger("fedcohort")
 
 
 def seconds_without_absence(clients: Ids, work_s: Values) -> Values:
-    """Return the seconds of work unchanged, for a run in which no client is ever away."""
+    """Return the seconds of work `work_s` of `clients` unchanged, for a run in which no client is ever away."""
     return work_s
 
 
@@ -31,12 +31,16 @@ class Clock:
     """
 
     def __init__(self, availability: Availability, draws: Draws, window_s: float) -> None:
-        """Raise `IncompatibleConfig` if no client is ever ready, or the error of the user's table.
+        """Read the schedule of availability.
 
         Args:
             availability: availability of the clients.
             draws: random numbers of the run.
             window_s: virtual seconds between the end of a round and the next selection.
+
+        Raises:
+            IncompatibleConfig: no client is ever ready.
+            DataError: the user's table of availability has an error.
         """
         self.availability, self.window_s = availability, window_s
         self.schedule = availability.schedule(draws)
@@ -50,7 +54,7 @@ class Clock:
     def find_ready(self, draws: Draws, now_s: float, may_wait: bool = True) -> tuple[Ids, float]:
         """Return the sorted ids of the clients that are ready in a round, and the seconds that the server waited.
 
-        The array is read-only if all clients are ready in every round.
+        The array of ids is read-only if all clients are ready in every round.
 
         Args:
             draws: random numbers of the round.
@@ -74,11 +78,11 @@ class Clock:
                 )
         return np.flatnonzero(wait_s <= shortest_wait_s), shortest_wait_s
 
-    def ready_at(self, ready_ids: Ids, now_s: float) -> Ids:
-        """Return the sorted ids of the clients that are ready at a second of a round.
+    def find_ready_at(self, ready_ids: Ids, now_s: float) -> Ids:
+        """Return the sorted ids of the clients that are ready at a virtual second within a round.
 
         Args:
-            ready_ids: clients that were ready when the round began.
+            ready_ids: ids of the clients that were ready when the round began, returned if there is no schedule.
             now_s: virtual seconds since the run began.
         """
         return ready_ids if self.tracker is None else self.tracker.find_ready(now_s)
@@ -88,16 +92,20 @@ class Clock:
 
         Args:
             now_s: virtual seconds since the run began.
-            clients: ids.
+            clients: ids of the clients.
             start_s: beginning of the slot, in seconds from `now_s`.
-            end_s: its end, later than `start_s`.
+            end_s: end of the slot, in seconds from `now_s`, later than `start_s`.
         """
         if self.schedule is None:
             return np.ones(len(clients))
         return self.schedule.ready_share(clients, now_s + start_s, now_s + end_s)
 
     def wall_time(self, start_s: float | Values) -> WallTime:
-        """Return the function from clients and seconds of work, begun at `start_s`, to seconds until it is done."""
+        """Return a function from client ids and seconds of work, each [n], to seconds until the work is complete, [n].
+
+        Args:
+            start_s: virtual second at which the work begins, of each client or of all.
+        """
         schedule = self.schedule
         if schedule is None:
             return seconds_without_absence

@@ -19,8 +19,8 @@ class Closing:
     """The end of a round.
 
     Attributes:
-        close_s: second after the broadcast at which the deadline closes the round.
-        outcome: the units that each client of the cohort has completed by then.
+        close_s: seconds from the start of the jobs to the second at which the deadline closes the round.
+        outcome: the units of local work that each client of the cohort has completed by then.
         has_landed: whether each job that was in flight ends in the round, bool [jobs in flight].
         is_usable: whether the update of each of these jobs is recent enough to be used, bool [jobs in flight].
     """
@@ -32,7 +32,13 @@ class Closing:
 
 
 def mark_usable_jobs(jobs: Jobs, round: int, max_staleness: int | None) -> Bool[np.ndarray, "_m"]:
-    """Return whether the update of each job in flight counts if it arrives in this round, bool [len(jobs)]."""
+    """Return whether the update of each job in flight counts if it arrives in this round, bool [len(jobs)].
+
+    Args:
+        jobs: the jobs in flight.
+        round: number of the present round.
+        max_staleness: largest number of rounds since the client received its model; None for no limit.
+    """
     return np.full(len(jobs), fill_value=True) if max_staleness is None else round - jobs.broadcast <= max_staleness
 
 
@@ -43,16 +49,16 @@ def find_closing(
     deadline_state: object,
     wall_time: Callable[[Values], Values],
 ) -> Closing:
-    """Return when the round ends, and which jobs end before it does.
+    """Return when the round ends, and which jobs end before that time.
 
-    Jobs that end later are dropped, stay in flight, or are reduced to the units that are done by then.
+    Jobs that end later are dropped, stay in flight, or are reduced to the units that are complete by then.
 
     Args:
-        dispatch: decisions before the training.
+        dispatch: decisions of the round before the training.
         earlier_jobs: jobs in flight that were sent in earlier rounds, or to clients that started during the round.
-        deadline: the deadline.
+        deadline: the deadline of the run.
         deadline_state: state of the deadline.
-        wall_time: function from the seconds of work of each selected client to the seconds until it is done.
+        wall_time: function from the seconds of work of each selected client to the seconds until the work is complete.
     """
     jobs, announced_s = dispatch.jobs, dispatch.announced_s
     remaining_s = find_remaining_s(earlier_jobs, dispatch.start_s)
@@ -71,8 +77,10 @@ def find_closing(
     return closing if limit is None else limit_arrivals(closing, jobs.client, earlier_jobs.client, remaining_s, limit)
 
 
-def limit_arrivals(closing: Closing, clients: Ids, earlier_clients: Ids, remaining_s: Values, limit: int) -> Closing:
-    """Return the end of the round with only the first `limit` arrivals, ordered by time and then by client id.
+def limit_arrivals(
+    closing: Closing, clients: Ids, earlier_clients: Ids, remaining_s: Values, max_arrivals: int
+) -> Closing:
+    """Return the end of the round with only its first arrivals, ordered by time and then by client id.
 
     The other updates arrive in the same second as the last of these, and count in the next round.
 
@@ -80,17 +88,17 @@ def limit_arrivals(closing: Closing, clients: Ids, earlier_clients: Ids, remaini
         closing: the end of the round with all arrivals.
         clients: sorted ids of the cohort.
         earlier_clients: sorted ids of the clients whose jobs were in flight.
-        remaining_s: seconds until each of these jobs ends.
-        limit: number of arrivals.
+        remaining_s: seconds until each of the jobs in flight ends.
+        max_arrivals: largest number of updates that arrive in the round.
     """
     outcome, has_landed = closing.outcome, closing.has_landed
     is_arrival = np.concatenate([outcome.is_in_time, has_landed & closing.is_usable])
-    if is_arrival.sum() <= limit:
+    if is_arrival.sum() <= max_arrivals:
         return closing
     client_ids, end_s = np.concatenate([clients, earlier_clients]), np.concatenate([outcome.finish_s, remaining_s])
     end_order = np.lexsort((client_ids, end_s))
     is_postponed = np.zeros(len(client_ids), dtype=bool)
-    is_postponed[end_order[is_arrival[end_order]][limit:]] = True
+    is_postponed[end_order[is_arrival[end_order]][max_arrivals:]] = True
     is_in_time = outcome.is_in_time & ~is_postponed[: len(clients)]
     outcome = replace(outcome, is_in_time=is_in_time, units_done=np.where(is_in_time, outcome.units_done, 0))
     return replace(closing, outcome=outcome, has_landed=has_landed & ~is_postponed[len(clients) :])

@@ -5,8 +5,7 @@ finite, or whose update is too long, is excluded and counted; the weights of the
 """
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
 from functools import partial
 
 import numpy as np
@@ -15,6 +14,7 @@ from torch import Tensor
 
 from fedcohort.flat import Layout
 from fedcohort.round.arrivals import Arrivals, ClientVectors
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup, Values
 
 CPU_DEVICE = torch.device("cpu")
@@ -23,36 +23,11 @@ NUMBERS_PER_CHUNK = 131_072  # numbers of an update that are added at a time on 
 ReduceFunction = Callable[[Tensor], Tensor]  # sums a tensor over ranks
 
 
-@dataclass(frozen=True)
-class CollectOptions:
-    """The parts of updates that a collector keeps.
-
-    Attributes:
-        upload_names: names of the vectors that hooks send.
-        averaged_uploads: names of the uploads that are averaged with the weights of the updates; others are summed.
-        vector_lengths: number of floats of each vector that clients keep, by name; a shorter vector is padded.
-        report_readers: functions of an update that read what the client reports, by signal.
-        keeps_matrix: whether the matrix of updates is kept.
-        uses_moments: whether batch-norm variances are averaged by second moments.
-        max_update_norm: largest norm of an update that is included.
-        stored_dtype: type of the vectors that clients keep, which a rank without clients cannot infer.
-    """
-
-    upload_names: Sequence[str] = ()
-    averaged_uploads: Collection[str] = ()
-    vector_lengths: Mapping[str, int] = field(default_factory=dict)
-    report_readers: Mapping[str, Callable[[ClientUpdate], float]] = field(default_factory=dict)
-    keeps_matrix: bool = False
-    uses_moments: bool = False
-    max_update_norm: float = math.inf
-    stored_dtype: torch.dtype = torch.float32
-
-
 class Collector:
-    """Collects one round's updates on this rank.
+    """Collects the updates of one round in this process (rank).
 
     Args:
-        layout: layout of the model.
+        layout: positions of the model's tensors in its flat vector.
         cohort: sorted ids of all clients that train in this round, over all ranks.
         weights: weights of these clients, not normalised.
         options: the parts of updates to keep.
@@ -96,34 +71,39 @@ class Collector:
         self.means, self.variances = mean_rows.to(device), variances.to(device)
 
     def add_update(self, update: ClientUpdate) -> None:
-        """Add an update, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
-        row, is_sound = self.row_of_client[update.client], self._is_sound(update)
-        weight = float(self.weights[row])
+        """Add `update`, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
+        client_row, is_sound = self.row_of_client[update.client], self._is_sound(update)
+        weight = float(self.weights[client_row])
         if update.group is not None and self.update_matrix is None:
             self._add_group(update.group, update.client, weight if is_sound else None)
         elif is_sound:
             self._add_vector(
-                self.update_sum, update.delta, weight, None if self.update_matrix is None else self.update_matrix[row]
+                self.update_sum,
+                update.delta,
+                weight,
+                None if self.update_matrix is None else self.update_matrix[client_row],
             )
         if not is_sound:
             return
-        self.arrival_table[row, 0], self.arrival_table[row, 1] = 1.0, update.n_used
-        self.arrival_table[row, 2:] = [read_report(update) for read_report in self.options.report_readers.values()]
+        self.arrival_table[client_row, 0], self.arrival_table[client_row, 1] = 1.0, update.n_used
+        self.arrival_table[client_row, 2:] = [
+            read_report(update) for read_report in self.options.report_readers.values()
+        ]
         for name, target_sum in self.upload_sums.items():
-            matrix_row = self.client_uploads[name][row] if name in self.client_uploads else None
+            matrix_row = self.client_uploads[name][client_row] if name in self.client_uploads else None
             self._add_vector(
                 target_sum, update.uploads[name], weight if name in self.options.averaged_uploads else 1.0, matrix_row
             )
         if len(self.buffer_sum):
             buffers = update.buffers.to(torch.float64, copy=True)  # the update's buffers must not change
             if self.client_buffers is not None:
-                self.client_buffers[row] = buffers
+                self.client_buffers[client_row] = buffers
             buffers[self.variances] += buffers[self.means] ** 2
             self.buffer_sum.add_(buffers, alpha=float(update.n_used))
         if len(self.counter_max):
             self.counter_max = torch.maximum(self.counter_max, update.counters)
             if len(self.client_counters):
-                self.client_counters[row] = update.counters
+                self.client_counters[client_row] = update.counters
         self.stored_by_client[update.client] = update.stored
 
     def _add_group(self, group: UpdateGroup, client: int, weight: float | None) -> None:
@@ -132,7 +112,7 @@ class Collector:
         Args:
             group: the clients that were trained at once.
             client: id of the client.
-            weight: weight of its update; None if the update is excluded.
+            weight: weight of the client's update; None if the update is excluded.
         """
         self.group_weights[client] = weight
         if len(self.group_weights) == group.n_clients:
@@ -141,19 +121,19 @@ class Collector:
             )
             self.group_weights = {}
 
-    def _add_vector(self, target_sum: Tensor, vector: Tensor, weight: float, row: Tensor | None = None) -> None:
-        """Add weight * vector to `target_sum`, and copy the vector into `row`, chunk by chunk."""
+    def _add_vector(self, target_sum: Tensor, vector: Tensor, weight: float, copy_row: Tensor | None = None) -> None:
+        """Add `weight` * `vector` to `target_sum`, [P] each, and copy the vector into `copy_row`, chunk by chunk."""
         for chunk_start in range(0, len(target_sum), self.chunk_size):
             vector_chunk = vector[chunk_start : chunk_start + self.chunk_size]
             float64_part = (
                 self.float64_chunk[: len(vector_chunk)]
-                if row is None
-                else row[chunk_start : chunk_start + self.chunk_size]
+                if copy_row is None
+                else copy_row[chunk_start : chunk_start + self.chunk_size]
             )
             target_sum[chunk_start : chunk_start + self.chunk_size].add_(float64_part.copy_(vector_chunk), alpha=weight)
 
     def _is_sound(self, update: ClientUpdate) -> bool:
-        """Return whether all vectors of an update are finite, and its norm is at most `max_update_norm`."""
+        """Return whether all vectors of `update` are finite, and its norm is at most `max_update_norm`."""
         return update.norms[0] <= self.options.max_update_norm and all(map(math.isfinite, update.norms))
 
     def combine_ranks(self, reduce_sum: ReduceFunction, reduce_max: ReduceFunction) -> Arrivals:
@@ -162,15 +142,18 @@ class Collector:
         Args:
             reduce_sum: sums a tensor over ranks.
             reduce_max: takes the maximum of a tensor over ranks.
+
+        Raises:
+            ValueError: only a part of the clients that were trained as one group have arrived.
         """
         if self.group_weights:
             raise ValueError(f"of clients trained as one group, only {sorted(self.group_weights)} have arrived")
-        table = reduce_sum(torch.from_numpy(self.arrival_table)).numpy()
-        has_arrived = table[:, 0] > 0
+        arrival_table = reduce_sum(torch.from_numpy(self.arrival_table)).numpy()
+        has_arrived = arrival_table[:, 0] > 0
         arrived_weights = np.where(has_arrived, self.weights, 0.0)
         weight_sum = float(arrived_weights.sum())
         has_weight = bool(has_arrived.any()) and weight_sum > 0
-        buffers = reduce_sum(self.buffer_sum) / max(float(table[has_arrived, 1].sum()), 1.0)
+        buffers = reduce_sum(self.buffer_sum) / max(float(arrival_table[has_arrived, 1].sum()), 1.0)
         buffers[self.variances] -= buffers[self.means] ** 2
         arrived_rows = torch.from_numpy(np.flatnonzero(has_arrived))
         return Arrivals(
@@ -187,38 +170,46 @@ class Collector:
             updates=self._select_rows(reduce_sum(self.update_matrix), arrived_rows)
             if self.update_matrix is not None
             else None,
-            reports={signal: table[has_arrived, 2 + i].copy() for i, signal in enumerate(self.options.report_readers)},
+            reports={
+                signal: arrival_table[has_arrived, 2 + i].copy() for i, signal in enumerate(self.options.report_readers)
+            },
             stored=self._gather_stored_vectors(reduce_sum),
-            per_client=self._gather_per_client(table[has_arrived, 1].copy(), arrived_rows, reduce_sum, reduce_max),
+            per_client=self._gather_per_client(
+                arrival_table[has_arrived, 1].copy(), arrived_rows, reduce_sum, reduce_max
+            ),
         )
 
     def _gather_per_client(
-        self, n_used: Values, rows: Tensor, reduce_sum: ReduceFunction, reduce_max: ReduceFunction
+        self, n_used: Values, arrived_rows: Tensor, reduce_sum: ReduceFunction, reduce_max: ReduceFunction
     ) -> ClientVectors | None:
-        """Return buffers and uploads of the clients in `rows`; None if the matrix of updates is not kept."""
+        """Return buffers and uploads of the clients in `arrived_rows`; None if the matrix of updates is not kept.
+
+        `n_used`: samples of these clients; `reduce_sum`, `reduce_max`: sum and maximum of a tensor over ranks.
+        """
         if self.client_buffers is None:
             return None
         return ClientVectors(
             n_used,
-            self._select_rows(reduce_sum(self.client_buffers), rows),
-            self._select_rows(reduce_max(self.client_counters), rows),
-            {name: self._select_rows(reduce_sum(matrix), rows) for name, matrix in self.client_uploads.items()},
+            self._select_rows(reduce_sum(self.client_buffers), arrived_rows),
+            self._select_rows(reduce_max(self.client_counters), arrived_rows),
+            {name: self._select_rows(reduce_sum(matrix), arrived_rows) for name, matrix in self.client_uploads.items()},
             self.options.averaged_uploads,
             self.means,
             self.variances,
         )
 
     def _select_rows(self, matrix: Tensor, rows: Tensor) -> Tensor:
-        """Return the matrix's `rows`; the matrix itself, without a copy, if these are all of its rows."""
+        """Return the `rows` of `matrix`, positions [m]; the matrix without a copy if these are all of its rows."""
         return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
 
     def _average_upload(self, name: str, vector: Tensor, weight_sum: float) -> Tensor:
         return vector / weight_sum if name in self.options.averaged_uploads and weight_sum > 0 else vector
 
     def _gather_stored_vectors(self, reduce_sum: ReduceFunction) -> Mapping[int, Mapping[str, Tensor]]:
-        """Return the vectors that all clients keep, on every rank: another rank may train the client in the next round.
+        """Return the vectors that all clients keep, by id and name, on every rank.
 
-        A row that begins with NaN means that the client does not keep this vector, as in the store.
+        Another rank may train the client in the next round. A row that begins with NaN means that a client does not
+        keep this vector, as in the store. `reduce_sum` sums a tensor over ranks.
         """
         if self.n_ranks == 1 or not self.options.vector_lengths:
             return self.stored_by_client

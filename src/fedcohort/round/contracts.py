@@ -37,7 +37,7 @@ MAX_SHARE = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
 def check_init(component: AnyComponent, state: State, *args: object) -> State:
-    """Check that the initial state of a component can be saved in a checkpoint."""
+    """Return a component's initial state; raise `ComponentError` if `state` cannot be saved in a checkpoint."""
     from fedcohort.state import pack_state  # noqa: PLC0415 - options are checked before torch is imported
 
     try:
@@ -58,7 +58,7 @@ def check_metrics(component: AnyComponent, result: Result, *args: object) -> Res
 
 # --- selector ------------------------------------------------------------------------------------------------------
 def check_probes(component: AnyComponent, result: Result, state: State, ctx: RoundContext) -> Sequence[Probe]:
-    """Return the probes as a tuple, as a generator can be read only once; raise an error for wrong types or ids."""
+    """Return the probes in `result` as a tuple, as a generator is read once; raise `ComponentError` for a wrong one."""
     probes = tuple(result)
     for probe in probes:
         check_type("a probe", probe, Probe)

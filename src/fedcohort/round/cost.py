@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool
 
-from fedcohort.availability.schedule import WORK_TOLERANCE_S
 from fedcohort.contracts import check_array
 from fedcohort.data.federation import Federation
 from fedcohort.deadline.base import DeadlineOutcome
@@ -14,19 +13,24 @@ from fedcohort.device.base import Workload, check_job_durations
 from fedcohort.flat import Layout
 from fedcohort.ledger import BYTES_PER_NUMBER, Charge
 from fedcohort.rng import Draws
-from fedcohort.round.clock import Clock, WallTime
-from fedcohort.round.components import Components, Populations
+from fedcohort.round.components import Components
 from fedcohort.round.jobs import Jobs
+from fedcohort.round.populations import Populations
 from fedcohort.round.rates import JobRates, QueryWork
 from fedcohort.round.sampling import foresee_samples
-from fedcohort.round.workload import list_answered, list_queried, mark_answering, mark_trained
+from fedcohort.round.workload import (
+    list_answered_probes,
+    list_queried_clients,
+    mark_answering_clients,
+    mark_trained_clients,
+)
 from fedcohort.signal.base import NO_OPTIONS, Computed, ModelQuery, Static, find_signal
 from fedcohort.training.passes import count_batches, count_sample_uses
 from fedcohort.types import Ids, Probe, ProbeResult, Values
 
 
 class CostModel:
-    """Computes the bytes, forward passes and virtual seconds that the rounds of a run cost.
+    """Computes the bytes, forward passes (in samples) and virtual seconds that the rounds of a run cost.
 
     A selector can have a round trained as FedAvg does (`Selection.plain`). The aggregator then reads no signal and only
     the codec's hooks are active, so that the round costs the same as with agg=fedavg.
@@ -57,23 +61,28 @@ class CostModel:
         self.update_bytes = components.codec.bytes_up(layout)
 
     def select_rates(self, as_fedavg: bool) -> JobRates:
-        """Return the costs of a client's job; as_fedavg: whether the round is trained as FedAvg (`Selection.plain`)."""
+        """Return the costs of a client's job; `as_fedavg`: whether it is trained as FedAvg (`Selection.plain`)."""
         return self.plain_rates if as_fedavg else self.usual_rates
 
     def count_samples(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
-        """Return the number of samples each client trains on, [len(clients)]; rows: their positions, None for all."""
+        """Return the samples that each client trains on, [n]; `rows`: positions for each of `clients`, None for all."""
         n_train = self.federation.n_train[clients]
         return np.array([n_train[i] if row is None else len(row) for i, row in enumerate(rows)], dtype=np.int64)
 
     def count_sample_uses(self, n_used: Ids, units: "Ids | int") -> Values:
-        """Return the number of samples in all mini-batches of a job, repetitions included, float64 [len(n_used)]."""
+        """Return the number of samples in all mini-batches of a job, with repetitions, float64 [len(n_used)].
+
+        Args:
+            n_used: samples that each client trains on.
+            units: epochs or steps of each client or of all.
+        """
         client = self.components.client
         if client.steps is None:
             return np.asarray(n_used * units, dtype=np.float64)
         return count_sample_uses(n_used, client.batch, self.merge_last, units).astype(np.float64)
 
     def query_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
-        """Return the forward passes of a signal at each client, in samples, [len(clients)]."""
+        """Return the forward passes of `signal`, queried with `options`, at each of `clients`, [len(clients)]."""
         sample_offsets = (self.federation.train if signal.split == "train" else self.federation.val).offsets
         passes_per_sample: Values | float = signal.passes  # type: ignore[assignment]  # a number if it isn't callable
         if callable(signal.passes):
@@ -82,7 +91,14 @@ class CostModel:
         return np.asarray(np.diff(sample_offsets)[clients] * passes_per_sample)
 
     def count_training(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any], draws: Draws) -> Values:
-        """Return the training that a signal needs of each client, in samples' forward passes, [len(clients)]."""
+        """Return the forward passes of the training that a signal needs of each client, [len(clients)].
+
+        Args:
+            signal: the signal.
+            clients: ids of the queried clients.
+            options: options of the query, by name.
+            draws: random numbers of the round.
+        """
         if not isinstance(signal, Computed) or not (signal.jobs or signal.trains):
             return np.zeros(len(clients))
         is_trainer, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
@@ -93,13 +109,18 @@ class CostModel:
         return np.asarray(3 * is_trainer * self.count_sample_uses(self.count_samples(clients, sample_rows), self.units))
 
     def count_forward_passes(self, clients: Ids, rates: JobRates, answered: Sequence[Probe] = ()) -> Values:
-        """Return the forward passes of a job before and after its training, in samples, [len(clients)].
+        """Return the forward passes of a job before and after its training, [len(clients)], for queries and reports.
 
-        They serve the aggregator's queries, except signals in `answered` (the selector's queries), and reports.
+        Args:
+            clients: ids of the clients.
+            rates: costs of a client's job in the round.
+            answered: the selector's queries; the aggregator's queries for the same signal cost nothing.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for name, signal in rates.queried_signals.items():
-            passes = passes + np.where(mark_answering(name, clients, answered), 0.0, self.query_passes(signal, clients))
+            passes = passes + np.where(
+                mark_answering_clients(name, clients, answered), 0.0, self.query_passes(signal, clients)
+            )
         return passes
 
     def make_workload(
@@ -113,16 +134,16 @@ class CostModel:
     ) -> Workload:
         """Return the workload of jobs, in multiples of the device's time per sample: n for all epochs over n samples.
 
-        A forward pass over a sample takes a third of its training step. A job that weighs samples takes longer by its
-        additional forward passes. Each step takes the mean time of the job's steps, of which the last may be shorter.
+        A forward pass over a sample takes a third of its training step, and more if a job weighs samples. Each step
+        takes the mean time of the job's steps, of which the last may be shorter.
 
         Args:
-            n_used: samples that each client trains on.
-            forward_passes: forward passes before and after the training, in samples.
+            n_used: samples that each client trains on, [n].
+            forward_passes: forward passes before and after the training, [n].
             rates: costs of a client's job in the round.
-            up_bytes: bytes of the client's answer.
+            up_bytes: bytes of the client's answer, [n].
             has_model: whether the client received the global model with a query of the same round.
-            units: epochs or steps of each client, None for those of a whole job.
+            units: epochs or steps of each client, [n]; None for those of a whole job.
         """
         n_units = self.units if units is None else units
         units_per_time = self.units if self.components.client.steps is None else 1
@@ -137,7 +158,10 @@ class CostModel:
         )
 
     def time_whole_jobs(self, draws: Draws) -> dict[str, Values]:
-        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED_FACTS`."""
+        """Return the expected times of every client's whole job, [n_clients] each, by the names in `TIMED_FACTS`.
+
+        `draws` has the random numbers of the run.
+        """
         n_train, client = self.federation.n_train, self.components.client
         up_bytes = self.update_bytes + self.usual_rates.extra_bytes
         workload = self.make_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
@@ -154,7 +178,10 @@ class CostModel:
         }
 
     def sum_query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
-        """Return the forward passes and training samples that the round's queries require of each client."""
+        """Return the forward passes and training samples that the queries `probes` require of each client.
+
+        `draws` has the random numbers of the round.
+        """
         query_work = QueryWork(*np.zeros((3, self.federation.n_clients)))
         for probe in probes:
             signal, clients = find_signal(probe.signal), probe.clients
@@ -166,42 +193,8 @@ class CostModel:
                 passes[clients] += self.query_passes(signal, clients, probe.options)
         return query_work
 
-    def time_queries(
-        self, work: QueryWork, draws: Draws, start_s: float, clock: Clock
-    ) -> tuple[float, Bool[np.ndarray, "clients"]]:
-        """Return the seconds from virtual second `start_s` that queries take, and the clients that left before the end.
-
-        The queries take until the slowest client would be done. A client that leaves before gives no answer, and does
-        not resume the query later. If some clients train for a signal, the others wait for their encoded updates,
-        without buffers. Then all receive the model of these updates and run their forward passes.
-        """
-        up = np.where(work.training_samples > 0, self.update_bytes, 0.0)
-        first_s, has_left = self._time_slowest(work.passes + work.training_samples, up, draws, clock.wall_time(start_s))
-        wall_time = clock.wall_time(start_s + first_s)
-        second_s, has_left_later = self._time_slowest(work.passes_after, 0.0 * up, draws, wall_time)
-        return first_s + second_s, has_left | has_left_later
-
-    def _time_slowest(
-        self, n_passes: Values, up_bytes: Values, draws: Draws, wall_time: WallTime
-    ) -> tuple[float, Bool[np.ndarray, "clients"]]:
-        """Return the seconds that the slowest queried client takes, and the clients that leave before they are done.
-
-        Args:
-            n_passes: forward passes of each client, in samples, [n_clients]; 0 for a client without a query.
-            up_bytes: bytes of each answer, [n_clients].
-            draws: random numbers of the round.
-            wall_time: function from seconds of work to seconds with absences.
-        """
-        clients, has_left = np.flatnonzero(n_passes), np.zeros(len(n_passes), dtype=bool)
-        if not len(clients):
-            return 0.0, has_left
-        workload = self.make_workload(np.zeros_like(clients), n_passes[clients], self.query_rates, up_bytes[clients])
-        query_s = self.components.device.sample(clients, workload, draws).finish_s(0)
-        has_left[clients] = wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S
-        return float(query_s.max()), has_left
-
     def charge_registration(self, populations: Populations) -> Charge:
-        """Return the charge of the signals that clients send when they register."""
+        """Return the charge of the signals that clients send when they register; `populations` has their values."""
         signal_by_name = {w: s for w in self.components.needs() if isinstance(s := find_signal(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in signal_by_name.values())))
 
@@ -231,17 +224,21 @@ class CostModel:
         model_probes = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
         computed_probes = [(p, s) for p in model_probes if isinstance(s := find_signal(p.signal), Computed)]
         simulations = [(probe, signal.jobs(probe.options)) for probe, signal in computed_probes if signal.jobs]
-        n_models = len(np.setdiff1d(list_queried(model_probes), ids)) + sum(len(p.clients) for p, _ in simulations)
+        n_models = len(np.setdiff1d(list_queried_clients(model_probes), ids)) + sum(
+            len(p.clients) for p, _ in simulations
+        )
         answer_bytes = sum(find_signal(probe.signal).bytes_up * answers[probe.signal].values.size for probe in probes)
-        answered = list_answered(probes, answers)
+        answered = list_answered_probes(probes, answers)
         for name, signal in rates.queried_signals.items():
-            answer_bytes += signal.bytes_up * int((~mark_answering(name, ids, answered)).sum())
+            answer_bytes += signal.bytes_up * int((~mark_answering_clients(name, ids, answered)).sum())
         answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in simulations)
         n_passes = float(
             self.count_forward_passes(ids, rates, answered).sum() + self.sum_query_work(probes, draws).total.sum()
         )
         units_done = np.where(outcome.is_in_time, outcome.units_done, jobs.assigned)
-        n_trained = self.count_sample_uses(self.count_samples(ids, jobs.rows), units_done)[~mark_trained(ids, answered)]
+        n_trained = self.count_sample_uses(self.count_samples(ids, jobs.rows), units_done)[
+            ~mark_trained_clients(ids, answered)
+        ]
         return Charge(
             down_bytes=float(len(ids) * rates.down_bytes + n_models * model_bytes),
             up_bytes=float(jobs.bytes_up[outcome.is_in_time].sum() + answer_bytes),

@@ -17,9 +17,17 @@ ResultCheck = Callable[..., Result]
 
 
 def check_split(component: AnyComponent, result: Result, sample_pool: Any, client_sizes: Any, *args: object) -> Ragged:  # noqa: ANN401
-    """Check the positions of the clients' samples, and return them as a `Ragged`.
+    """Return the positions of the clients' samples as a `Ragged` after checking them.
 
-    client_sizes: number of clients, None for any number; or the sizes of the clients.
+    Args:
+        component: the partition.
+        result: positions that it returned for each client.
+        sample_pool: the samples that it distributes.
+        client_sizes: number of clients, None for any number; or the sizes of the clients.
+        args: other arguments of the partition's method.
+
+    Raises:
+        ComponentError: a position or the number of clients is invalid.
     """
     n_clients = client_sizes if client_sizes is None or isinstance(client_sizes, int) else len(client_sizes)
     if isinstance(result, Ragged):

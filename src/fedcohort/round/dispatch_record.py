@@ -8,7 +8,7 @@ from jaxtyping import Bool
 
 from fedcohort.draw_log import NO_DRAWS, DrawLog
 from fedcohort.round.jobs import NO_JOBS, Jobs
-from fedcohort.round.workload import list_answered
+from fedcohort.round.workload import list_answered_probes
 from fedcohort.types import Ids, Probe, ProbeResult, RoundContext, Selection, Values
 
 
@@ -18,10 +18,10 @@ class QueryRecord:
 
     Attributes:
         probes: the queries, in the order of the selector.
-        answers: answers of the clients that did not leave before they were done, by signal.
+        answers: answers of the clients that did not leave early, by signal.
         blocking_s: virtual seconds of the queries before the selection.
         concurrent_s: virtual seconds of the queries during the training.
-        has_model: whether a client received the global model with a query before the selection, [n_clients].
+        has_model: whether a client received the global model with a query before the selection, bool [n_clients].
     """
 
     probes: Sequence[Probe]
@@ -31,13 +31,17 @@ class QueryRecord:
     has_model: Bool[np.ndarray, "clients"]
 
     def answers_to(self, concurrent: bool) -> dict[str, ProbeResult]:
-        """Return the answers to the queries during the training, or to those before the selection, by signal."""
+        """Return the answers by signal to concurrent queries, during the training, or to those before the selection.
+
+        Args:
+            concurrent: which of both.
+        """
         return {p.signal: self.answers[p.signal] for p in self.probes if p.concurrent == concurrent}
 
     @property
     def answered_probes(self) -> list[Probe]:
         """The selector's queries, each with only those of its clients that answered."""
-        return list_answered(self.probes, self.answers)
+        return list_answered_probes(self.probes, self.answers)
 
 
 @dataclass(frozen=True)
@@ -46,14 +50,14 @@ class Dispatch:
 
     Attributes:
         round: number of the round, from 0.
-        opening_context: the selector's context at the start, before busy clients and those that back off were withheld.
+        opening_context: the selector's context at the start, with clients that work on earlier jobs or back off.
         ready_ids: sorted ids of the clients that are ready, including those that back off.
         selection: the selector's choice.
         selector_state: state of the selector after its choice.
         queries: queries and answers.
         jobs: the local work of each selected client.
-        first_losses: the global model's loss on each sample of a client, by id of the clients that measure all their
-            samples in this round.
+        first_losses: the global model's loss on each sample of a client, in nats, by id of the clients that measure all
+            their samples in this round.
         wait_s: virtual seconds before the selection in which no client was ready.
         pause_s: virtual seconds from the end of the round before to the first query.
         start_s: virtual second at which the jobs begin.

@@ -16,7 +16,13 @@ from fedcohort.round.settings import Settings
 
 
 def compute_joules(settings: Settings, cost_model: CostModel, round_end: RoundEnd) -> float:
-    """Return the joules that all clients spend in a round; 0 if the options give no energy."""
+    """Return the joules that all clients spend in a round; 0 if the options give no energy.
+
+    Args:
+        settings: options of the run, with watts and joules per byte.
+        cost_model: the costs of jobs and queries.
+        round_end: the round after it has closed.
+    """
     joules = settings.joules_per_byte * (round_end.charge.down_bytes + round_end.charge.up_bytes)
     if settings.watts is None:
         return joules

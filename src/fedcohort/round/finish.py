@@ -15,7 +15,7 @@ from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.dispatch_record import Dispatch
 from fedcohort.round.in_flight import InFlight
 from fedcohort.round.jobs import Jobs
-from fedcohort.round.workload import list_queried
+from fedcohort.round.workload import list_queried_clients
 from fedcohort.types import Ids, Selection, Values
 
 
@@ -23,12 +23,14 @@ from fedcohort.types import Ids, Selection, Values
 class RoundEnd:
     """The end of a round, which is known before the training, as virtual time does not depend on the model.
 
+    m is the number of jobs that arrive.
+
     Attributes:
         dispatch: decisions before the training.
-        outcome: time at which the round closes, and the units that each selected client has completed by then.
+        outcome: time at which the round closes, and the units of work that each selected client has completed by then.
         arrived: jobs that end before the round closes.
-        in_flight: jobs that end in a later round; none unless the deadline `carries` them. The models that this
-            round's jobs received are added before the server steps.
+        in_flight: jobs that end in a later round; none unless the deadline `carries` them. The models that this round's
+            jobs received are added before the server steps.
         dropped_jobs: jobs that are lost.
         processed_samples: samples in all mini-batches of each job that arrives, [m].
         discounts: factor of the weight of each job that arrives, by its staleness, [m].
@@ -76,6 +78,11 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) 
 
     If the deadline `carries`, a late job stays in flight. Its download and work are charged in the round in which it
     was sent, its upload in the round in which it arrives.
+
+    Args:
+        dispatch: decisions of the round before the training.
+        dispatcher: has the components, the clock and the cost model.
+        state: state of the server before the round.
     """
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
     jobs, selection, refills = dispatch.jobs, dispatch.selection, dispatch.refills
@@ -123,7 +130,7 @@ def _measure_for_aggregator(dispatcher: Dispatcher, as_fedavg: bool, round: int,
         clients: ids of the queried clients.
     """
     signals = dispatcher.cost_model.select_rates(as_fedavg).queried_signals
-    return {name: dispatcher.queries.report_measured(name, signal, clients, round) for name, signal in signals.items()}
+    return {name: dispatcher.queries.report_signal(name, signal, clients, round) for name, signal in signals.items()}
 
 
 def _charge_round(
@@ -159,4 +166,4 @@ def _charge_round(
         virtual_s=dispatch.pause_s + queries.blocking_s + max(outcome.train_s, queries.concurrent_s),
     )
     has_queries = bool(cost_model.select_rates(selection.plain).queried_signals)
-    return list_queried(queries.probes, selection.clients if has_queries else selection.clients[:0]), charge
+    return list_queried_clients(queries.probes, selection.clients if has_queries else selection.clients[:0]), charge

@@ -23,18 +23,21 @@ TypeHint = Any  # a type, or what stands for several
 
 
 def format_name(component: object, option: str) -> str:
-    """Return the option as typed with the class behind it, as in "selector=mine (my_code.Mine)"."""
+    """Return `option` as typed with the class of `component`, as in "selector=mine (my_code.Mine)"."""
     return f"{option} ({type(component).__module__}.{type(component).__qualname__})"
 
 
 def guard_component(component: P, group: str, option: str, contract: type) -> P:
-    """Return the component with each method that `CHECKS_BY_GROUP` names wrapped by the check of its result.
+    """Return the component with its methods in `CHECKS_BY_GROUP` wrapped by the check of their results.
 
     Args:
         component: the component.
         group: config group of the component.
         option: the option as typed, as in "selector=mine".
         contract: class in the group's `base` module, whose attributes the component must have.
+
+    Raises:
+        ComponentError: the component lacks an attribute, or it has a wrong type.
     """
     component_name = format_name(component, option)
     _check_attributes(component, contract, component_name)
@@ -66,11 +69,14 @@ def _guard_method(
 
 @contextmanager
 def name_component_in_errors(method_name: str, module_name: str) -> Iterator[None]:
-    """Put the name of a component and of its method in front of its errors.
+    """Put the name of a component and of its method in front of errors in a `with` block.
 
     Args:
         method_name: name of the component and of its method.
         module_name: module of the component's class.
+
+    Raises:
+        ComponentError: the block raised an error that is not one of fedcohort, or a `ComponentError`.
     """
     try:
         yield
@@ -87,7 +93,7 @@ def name_component_in_errors(method_name: str, module_name: str) -> Iterator[Non
 
 
 def _yield_tensors(args: Iterable[Any]) -> Iterator[Any]:
-    """Yield the tensors among the arguments, and those of an `agg.base.Arrived`."""
+    """Yield the tensors among the arguments `args`, and those of an `agg.base.Arrived`."""
     for argument in args:
         if hasattr(argument, "_version"):
             yield argument
@@ -97,7 +103,7 @@ def _yield_tensors(args: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def name_component_of_errors(component: object) -> Iterator[None]:
-    """Put the name of a component in front of the errors that its choices or declarations cause in a `with` block."""
+    """Put the name of `component` in front of fedcohort's errors in a `with` block that its choices cause."""
     try:
         yield
     except FedcohortError as error:
@@ -107,7 +113,9 @@ def name_component_of_errors(component: object) -> Iterator[None]:
 def find_faulty_component(error: BaseException, component_by_module: Mapping[str, str]) -> ComponentError | None:
     """Return an error that names the component in whose code `error` was raised; None if it was in no component.
 
-    component_by_module: name of a component, by the module of its code.
+    Args:
+        error: the error.
+        component_by_module: name of a component, by the module of its code.
     """
     if isinstance(error, FedcohortError) or not isinstance(error, Exception):
         return None
@@ -120,7 +128,7 @@ def find_faulty_component(error: BaseException, component_by_module: Mapping[str
     )
 
 
-def map_modules(objects_by_option: Mapping[str, Iterable[object]], signals: Iterable[str]) -> dict[str, str]:
+def map_modules_to_options(objects_by_option: Mapping[str, Iterable[object]], signals: Iterable[str]) -> dict[str, str]:
     """Return the option that each module of the components' code belongs to, by the module's name.
 
     Args:
@@ -139,8 +147,11 @@ def map_modules(objects_by_option: Mapping[str, Iterable[object]], signals: Iter
 
 
 def _check_attributes(component: object, contract: type, component_name: str) -> None:
-    """Check the type of each attribute and property that the contract declares. Raises `ComponentError`."""
-    for name, type_hint in _declared_types(contract).items():
+    """Raise `ComponentError` if `component` lacks an attribute of the class `contract`, or it has a wrong type.
+
+    `component_name` is the name in the message.
+    """
+    for name, type_hint in _list_declared_types(contract).items():
         with name_component_in_errors(f"{component_name}: {name}", type(component).__module__):
             value = getattr(component, name)
         declared_type: TypeHint = type_hint if isinstance(type_hint, UnionType) else get_origin(type_hint) or type_hint
@@ -170,8 +181,8 @@ def _check_attributes(component: object, contract: type, component_name: str) ->
 
 @functools.cache
 @functools.cache
-def _declared_types(contract: type) -> dict[str, TypeHint]:
-    """Return the types of the attributes and properties of a contract, by name; quoted types are excluded."""
+def _list_declared_types(contract: type) -> dict[str, TypeHint]:
+    """Return the types of the attributes and properties of the class `contract`, by name, without quoted types."""
     type_by_name: dict[str, TypeHint] = {}
     for base_class in reversed(contract.__mro__):
         annotations = vars(base_class).get("__annotations__", {})

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from fedcohort.flat import FlatModel
 from fedcohort.round.jobs import NO_JOBS, Jobs
-from fedcohort.types import Ids, ReadOnly, Values
+from fedcohort.types import Ids, ReadOnly, RoundContext, Values
 
 
 @dataclass(frozen=True)
@@ -36,18 +36,18 @@ class Broadcast:
 
     @classmethod
     def copy_model(cls, server: FlatModel, vectors: Mapping[str, Tensor]) -> "Broadcast":
-        """Return a copy of the global model and of the aggregator's vectors."""
+        """Return a copy of the global model `server` and of the aggregator's `vectors`, by name."""
         copied_vectors = {name: vector.clone() for name, vector in vectors.items()}
         return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), copied_vectors)
 
     @torch.no_grad()
     def offset_from(self, server: FlatModel) -> Tensor:
-        """Return the difference of this broadcast's parameters from those of `server`, float64 [P]."""
+        """Return the difference of this broadcast's parameters from those of the model `server`, float64 [P]."""
         return self.w.to(server.w.device).double() - server.w.double()
 
     @torch.no_grad()
     def load_into(self, server: FlatModel) -> None:
-        """Copy the parameters and buffers of this broadcast into `server`."""
+        """Copy the parameters and buffers of this broadcast into the model `server`."""
         server.w.copy_(self.w)
         server.buffers.copy_(self.buffers)
         server.counters.copy_(self.counters)
@@ -60,7 +60,7 @@ class InFlight(ReadOnly):
     Attributes:
         jobs: the jobs, sorted by client.
         agg_answers: answers to the aggregator's queries about the model that was sent, by signal, each [len(jobs)].
-        broadcasts: what was sent with the jobs, by the round in which it was sent.
+        broadcasts: the model and vectors that were sent with the jobs, by the round in which they were sent.
     """
 
     jobs: Jobs = NO_JOBS
@@ -71,32 +71,45 @@ class InFlight(ReadOnly):
         return len(self.jobs)
 
     def select_jobs(self, is_selected: Bool[np.ndarray, "_m"]) -> "InFlight":
-        """Return only the jobs that are marked in `is_selected`, bool [m], with their answers."""
+        """Return only the jobs that are marked in `is_selected`, bool [len(jobs)], with their answers."""
         if is_selected.all():
             return self
         answers = {name: values[is_selected] for name, values in self.agg_answers.items()}
         return replace(self, jobs=self.jobs.select_jobs(is_selected), agg_answers=answers)
 
     def joined_with(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "InFlight":
-        """Return these jobs in flight with further `jobs` of other clients, and with their answers by signal."""
+        """Return these jobs in flight with further jobs, sorted by client.
+
+        Args:
+            jobs: jobs of other clients.
+            agg_answers: their answers to the aggregator's queries, by signal, each [len(jobs)].
+        """
         if not len(jobs):
             return self
         return replace(self, jobs=self.jobs.joined_with(jobs), agg_answers=self.join_answers(jobs.client, agg_answers))
 
     def join_answers(self, clients: Ids, agg_answers: Mapping[str, Values]) -> dict[str, Values]:
-        """Return the answers of the clients in flight and of `clients`, by signal, sorted by client id."""
-        if not len(self):
-            return dict(agg_answers)
-        order = np.argsort(np.concatenate([self.jobs.client, clients]))
-        earlier_answers = {name: self.agg_answers.get(name, np.empty(0)) for name in agg_answers}
-        return {name: np.concatenate([earlier_answers[name], values])[order] for name, values in agg_answers.items()}
-
-    def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast], max_staleness: int | None = None) -> "InFlight":
-        """Return these jobs in flight with the broadcasts that at least one of them started from.
+        """Return the answers of the clients in flight and of other clients, by signal, sorted by client id.
 
         Args:
-            broadcasts: what was sent, by round, up to the present one.
-            max_staleness: largest staleness of an update that counts. The next round needs no older models.
+            clients: ids of the other clients.
+            agg_answers: their answers to the aggregator's queries, by signal, each [len(clients)].
+        """
+        if not len(self):
+            return dict(agg_answers)
+        client_order = np.argsort(np.concatenate([self.jobs.client, clients]))
+        earlier_answers = {name: self.agg_answers.get(name, np.empty(0)) for name in agg_answers}
+        return {
+            name: np.concatenate([earlier_answers[name], values])[client_order] for name, values in agg_answers.items()
+        }
+
+    def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast], max_staleness: int | None = None) -> "InFlight":
+        """Return these jobs in flight with the broadcasts from which at least one of them started.
+
+        Args:
+            broadcasts: the models and vectors that were sent, by round, up to the present one.
+            max_staleness: largest staleness of an update that counts, so that older models are not kept; None for no
+                limit.
         """
         oldest_round = 0 if max_staleness is None else max(broadcasts) + 1 - max_staleness
         rounds = {round for round in self.jobs.broadcast.tolist() if round >= oldest_round}
@@ -104,9 +117,29 @@ class InFlight(ReadOnly):
 
 
 def find_remaining_s(jobs: Jobs, now_s: float) -> Values:
-    """Return the seconds from `now_s` until each job ends, [len(jobs)]; 0 for a job that has ended."""
+    """Return the seconds from virtual second `now_s` until each of `jobs` ends, [len(jobs)]; 0 if it has ended."""
     remaining_s: Values = np.maximum(jobs.end_s - now_s, 0.0)
     return remaining_s
+
+
+def withhold_busy_clients(ctx: RoundContext, busy_jobs: Jobs, now_s: float) -> RoundContext:
+    """Return a round's context without the clients that work on earlier jobs as available.
+
+    Args:
+        ctx: context of the round.
+        busy_jobs: the jobs in flight, which the new context lists with their remaining seconds.
+        now_s: virtual second of the context.
+    """
+    if not len(busy_jobs):
+        return ctx
+    is_free = np.ones(ctx.n_clients, dtype=bool)
+    is_free[busy_jobs.client] = False
+    return replace(
+        ctx,
+        available=ctx.available[is_free[ctx.available]],
+        in_flight=busy_jobs.client,
+        in_flight_s=np.maximum(busy_jobs.expected_end_s - now_s, 0.0),
+    )
 
 
 class SentModels:
@@ -114,9 +147,9 @@ class SentModels:
 
     Args:
         server: the global model.
-        round: the current round.
-        vectors: vectors that the aggregator sends in it, by name.
-        broadcasts: what was sent in earlier rounds, by round.
+        round: number of the current round.
+        vectors: vectors that the aggregator sends in the current round, by name.
+        broadcasts: the models and vectors that were sent in earlier rounds, by round.
     """
 
     def __init__(

@@ -20,7 +20,8 @@ class Jobs(ReadOnly):
 
     The fields are arrays and lists of arrays only, so that jobs can be saved. They are filled in three steps: the
     assignment (up to `bytes_up`), the announcement and choice of samples (`announced_s` to `losses`), and the times
-    (`timing`, `duration_s`). The deadline then reduces `units` and `duration_s`.
+    (`timing`, `duration_s`). The deadline then reduces `units` and `duration_s`. A unit of local work is an epoch or a
+    step.
 
     Attributes:
         client: ids, [m].
@@ -34,7 +35,7 @@ class Jobs(ReadOnly):
         announced_s: deadline that was announced to the client, in seconds after its start; inf without one, [m].
         expected: expected timing on all of the client's samples, including forward passes before and after training.
         rows: positions of the samples that the client trains on, None for all.
-        losses: losses of the client's samples before the training; None for a client that keeps no list.
+        losses: losses of the client's samples before the training, in nats; None for a client that keeps no list.
         timing: seconds of the phases of the job without absences.
         duration_s: seconds from the start to the answer, with absences, [m].
     """
@@ -74,27 +75,29 @@ class Jobs(ReadOnly):
         return self if is_selected.all() else self.take(np.flatnonzero(is_selected))
 
     def take(self, rows: Ids) -> "Jobs":
-        """Return the table with the jobs in `rows`, in this order."""
+        """Return the table with the jobs in `rows`, positions in the table, in this order."""
         return Jobs(**{f.name: _select_rows(getattr(self, f.name), rows) for f in fields(self)})
 
-    def drop_lists(self) -> "Jobs":
+    def drop_list_columns(self) -> "Jobs":
         """Return the table without its columns of lists, which take the longest to join."""
         return replace(self, tensor_mask=(), rows=(), losses=())
 
     def joined_with(self, further_jobs: "Jobs") -> "Jobs":
-        """Return the table with the jobs of both, sorted by client; no client has a job in both."""
+        """Return the table with these and `further_jobs`, sorted by client; no client has a job in both."""
         if not len(further_jobs):
             return self
         columns = {f.name: _join_columns(getattr(self, f.name), getattr(further_jobs, f.name)) for f in fields(self)}
         return Jobs(**columns).take(np.argsort(columns["client"]))
 
 
-def _join_columns(first_column: Any, second: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
+def _join_columns(first_column: Any, second_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists
     if isinstance(first_column, np.ndarray):
-        return np.concatenate([first_column, second])
+        return np.concatenate([first_column, second_column])
     if isinstance(first_column, Timing):
-        return Timing(*(np.concatenate([getattr(t, f.name) for t in (first_column, second)]) for f in fields(Timing)))
-    return [*first_column, *second]
+        return Timing(
+            *(np.concatenate([getattr(t, f.name) for t in (first_column, second_column)]) for f in fields(Timing))
+        )
+    return [*first_column, *second_column]
 
 
 def _select_rows(column: Any, rows: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists

@@ -13,14 +13,14 @@ Column = tuple[Ids | None, np.ndarray]  # ids, None for all clients, and the val
 
 
 def add_late_columns(cohort_columns: Mapping[str, Column], round_end: RoundEnd) -> dict[str, Column]:
-    """Return the columns of a round with the clients of earlier rounds that arrived in it, and with the jobs in flight.
+    """Return a round's per-client columns with clients of earlier rounds that arrived, and with jobs in flight.
 
     Args:
-        cohort_columns: columns of the round's cohort, by name.
-        round_end: the round.
+        cohort_columns: ids and values of the round's cohort, by column name.
+        round_end: the round after it has closed.
     """
     refills = round_end.dispatch.refills
-    cohort_columns = {**cohort_columns, **_join_refilled(cohort_columns, refills)}
+    cohort_columns = {**cohort_columns, **_add_refilled_clients(cohort_columns, refills)}
     landed_jobs = round_end.arrived.select_jobs(~np.isin(round_end.arrived.client, round_end.dispatch.jobs.client))
     late_values = {"units": landed_jobs.units, "units_asked": landed_jobs.assigned, "finish_s": landed_jobs.duration_s}
     columns = dict(cohort_columns)
@@ -37,10 +37,11 @@ def add_late_columns(cohort_columns: Mapping[str, Column], round_end: RoundEnd) 
     }
 
 
-def _join_refilled(cohort_columns: Mapping[str, Column], refills: Jobs) -> dict[str, Column]:
+def _add_refilled_clients(cohort_columns: Mapping[str, Column], refills: Jobs) -> dict[str, Column]:
     """Return the seconds of the phases, with those of clients that started during the round, by column name.
 
-    Absences are distributed over their phases, so that these add up to the duration of the job.
+    Absences are distributed over their phases, so that these add up to the duration of the job. `cohort_columns` are
+    the columns of the round's first cohort by name; `refills` are the jobs of the clients that started later.
     """
     timing = refills.timing
     work_s = np.array([timing.down_s, timing.infer_s, timing.unit_s * refills.assigned, timing.up_s])
@@ -53,8 +54,8 @@ def _join_refilled(cohort_columns: Mapping[str, Column], refills: Jobs) -> dict[
     return columns
 
 
-def measure_lateness(round_end: RoundEnd) -> dict[str, float]:
-    """Return the metrics of the jobs in flight and of the staleness of a round's updates, by name."""
+def compute_lateness_metrics(round_end: RoundEnd) -> dict[str, float]:
+    """Return the metrics of jobs in flight and of the staleness of the updates in the round `round_end`, by name."""
     staleness, in_flight = round_end.staleness, round_end.in_flight.jobs
     is_dropped_late = round_end.dropped_jobs.broadcast < round_end.round
     metrics = {

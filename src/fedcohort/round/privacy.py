@@ -13,6 +13,10 @@ def count_reported_numbers(components: Components, round_end: RoundEnd) -> Ids:
 
     A query that both selector and aggregator make is answered once. A late client's reports count in the round in which
     they arrive. Signals that clients do not send (`bytes_up` is 0) do not count. Without noise all counts are 0.
+
+    Args:
+        components: the components of the run.
+        round_end: the round after it has closed.
     """
     n_reported = np.zeros(round_end.dispatch.opening_context.n_clients, dtype=np.int64)
     if not components.signal_noise.perturbs:
@@ -30,8 +34,16 @@ def count_reported_numbers(components: Components, round_end: RoundEnd) -> Ids:
     return n_reported
 
 
-def measure_privacy(components: Components, round_end: RoundEnd | None, state: ServerState) -> dict[str, float]:
-    """Return the largest epsilon of a client in the round and in the run so far, by metric name; {} without noise."""
+def compute_privacy_metrics(components: Components, round_end: RoundEnd | None, state: ServerState) -> dict[str, float]:
+    """Return the largest epsilon of a client in the round and in the run so far, by metric name; {} without noise.
+
+    Epsilon is the parameter of differential privacy.
+
+    Args:
+        components: the components of the run.
+        round_end: the round after it has closed; None before the first.
+        state: state of the server.
+    """
     noise = components.signal_noise
     if not noise.perturbs or round_end is None:
         return {}
@@ -45,7 +57,15 @@ def measure_privacy(components: Components, round_end: RoundEnd | None, state: S
 def make_epsilon_column(
     components: Components, round_end: RoundEnd, state: ServerState
 ) -> dict[str, tuple[Ids | None, np.ndarray]]:
-    """Return the epsilon in the run so far of each client that reported in the round, as a column; {} without noise."""
+    """Return the epsilon (of differential privacy) of each client that reported in the round; {} without noise.
+
+    The column has the client ids and the values over the run so far.
+
+    Args:
+        components: the components of the run.
+        round_end: the round after it has closed.
+        state: state of the server.
+    """
     if not components.signal_noise.perturbs:
         return {}
     clients = np.flatnonzero(count_reported_numbers(components, round_end))

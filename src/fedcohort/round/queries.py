@@ -20,8 +20,14 @@ from fedcohort.types import ClientUpdate, Ids, Probe, ProbeResult, Values
 class ClientReports:
     """The values that clients report under the run's attack, with the run's noise.
 
+    Args:
+        attack: the attack, which draws the attackers.
+        seed: seed of the run.
+        n_clients: size of the population.
+        signal_noise: the noise on signals; None for no noise.
+
     Attributes:
-        is_attacker: which clients lie, bool [n_clients].
+        is_attacker: which clients report false values, bool [n_clients].
     """
 
     def __init__(self, attack: Attack, seed: int, n_clients: int, signal_noise: SignalNoise | None = None) -> None:
@@ -31,9 +37,12 @@ class ClientReports:
         self.is_attacker[attack.attacker_ids(n_clients, new_generator(seed, "attack"))] = True
 
     def report_values(self, signal: str, clients: Ids, values: ReportedValues) -> ReportedValues:
-        """Return the values of `signal` that `clients` report, without noise, [len(clients), ...].
+        """Return the values of a signal that clients report, without noise, [len(clients), ...].
 
-        Honest clients report their true `values`; attackers report what the attack makes of them.
+        Args:
+            signal: name of the signal.
+            clients: ids of the clients.
+            values: true values, which honest clients report, [len(clients), ...].
         """
         is_attacker = self.is_attacker[clients]
         if not is_attacker.any():
@@ -45,17 +54,24 @@ class ClientReports:
     def answer_query(
         self, signal: str, clients: Ids, values: ReportedValues, round: int, options: Mapping[str, Any] = NO_OPTIONS
     ) -> ReportedValues:
-        """Return the answers that the server receives in round t, [len(clients), ...], with the run's noise.
+        """Return the answers to a query that the server receives, [len(clients), ...], with the run's noise.
 
         A number that a client sends twice in a round has the same noise both times.
+
+        Args:
+            signal: name of the queried signal.
+            clients: ids of the clients.
+            values: true values, [len(clients), ...].
+            round: number of the round.
+            options: options of the query, by name.
         """
         values = self.report_values(signal, clients, values)
         if self.signal_noise is None or not find_signal(signal).bytes_up:
             return values
-        noisy_values, generator = values.astype(np.float64), RekeyedGenerator()
+        noisy_values, rekeyed_generator = values.astype(np.float64), RekeyedGenerator()
         purpose = f"signal_noise/{signal}" + (f"/{sorted(options.items())}" if options else "")
         for client_row, client in enumerate(clients.tolist()):
-            rng = generator.rekey(self.seed, purpose, round, client)
+            rng = rekeyed_generator.rekey(self.seed, purpose, round, client)
             noisy_values[client_row] = self.signal_noise.perturb(noisy_values[client_row : client_row + 1], rng)[0]
         return noisy_values
 
@@ -66,7 +82,7 @@ class ClientReports:
 
         Args:
             signal: name of the signal.
-            read_true_value: reads the true value.
+            read_true_value: reads the true value from an update.
             round: round in which the server receives the report, which sets its noise; None for a value without noise.
         """
 
@@ -83,7 +99,7 @@ class Queries:
     """Answers queries about the global model with signals that clients report or that the server measures.
 
     Args:
-        needs: signals that the selector declares.
+        needs: names of the signals that the selector declares.
         measurer: measures signals on the data of clients or of the server.
         client_reports: the values that clients report, with the run's attack and noise.
         stopwatch: measures the time of the queries.
@@ -98,7 +114,17 @@ class Queries:
     def answer_probes(
         self, probes: Sequence[Probe], available: Ids, round: int, ready_share: ReadyShareFunction
     ) -> dict[str, ProbeResult]:
-        """Return the answers to the selector's queries of round t, by signal; raise an error for an invalid query."""
+        """Return the answers to the selector's queries of a round, by signal.
+
+        Args:
+            probes: the queries.
+            available: sorted ids of the clients that can be queried.
+            round: number of the round.
+            ready_share: share of a time slot in which clients are ready, for forecasts (`signal.access`).
+
+        Raises:
+            FedcohortError: two queries are for the same signal, or one of them is invalid.
+        """
         signals = [probe.signal for probe in probes]
         if repeated_signals := [signal for signal in signals if signals.count(signal) > 1]:
             raise FedcohortError(
@@ -108,7 +134,18 @@ class Queries:
         return {probe.signal: self.answer_probe(probe, available, round, ready_share) for probe in probes}
 
     def answer_probe(self, probe: Probe, available: Ids, round: int, ready_share: ReadyShareFunction) -> ProbeResult:
-        """Return the answers to one query of the selector in round t; raise an error for an invalid query."""
+        """Return the answers to one query of the selector.
+
+        Args:
+            probe: the query.
+            available: sorted ids of the clients that can be queried.
+            round: number of the round.
+            ready_share: share of a time slot in which clients are ready, for forecasts (`signal.access`).
+
+        Raises:
+            UndeclaredSignal: the selector does not declare the signal.
+            FedcohortError: clients do not measure the signal on request, or are not available.
+        """
         if probe.signal not in self.needs:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
         signal = find_signal(probe.signal)
@@ -127,13 +164,20 @@ class Queries:
         answers = self.client_reports.answer_query(probe.signal, probe.clients, values, round, probe.options)
         return ProbeResult(probe.clients, answers)
 
-    def report_measured(self, name: str, signal: Measured, clients: Ids, round: int) -> Values:
-        """Return a signal that the aggregator queries in round t, as `clients` report it, [len(clients)]."""
+    def report_signal(self, name: str, signal: Measured, clients: Ids, round: int) -> Values:
+        """Return the values of a signal that clients report to the aggregator, [len(clients)].
+
+        Args:
+            name: name of the signal.
+            signal: the signal.
+            clients: ids of the queried clients.
+            round: number of the round.
+        """
         with self.stopwatch.measure_stage("probe"):
             return self.client_reports.answer_query(name, clients, signal.measure(self.measurer, clients, {}), round)
 
-    def measure_on_server(self) -> Mapping[str, float]:
-        """Return the signals that the server measures for the selector, by name."""
+    def measure_server_signals(self) -> Mapping[str, float]:
+        """Return the values of the signals that the server measures for the selector, by name."""
         with self.stopwatch.measure_stage("probe"):
             values = {name: signal.measure(self.measurer) for name, signal in self.server_signals.items()}
         return {

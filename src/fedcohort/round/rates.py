@@ -18,7 +18,7 @@ class JobRates:
         step_passes: cost of a sample in a training step, in forward passes.
         queried_signals: signals that the aggregator queries, by name.
         passes_after: forward passes over each of the client's training samples after its training.
-        down_bytes: bytes of a broadcast.
+        down_bytes: bytes of a broadcast to one client.
         extra_bytes: bytes that a client sends in addition to its update.
     """
 
@@ -40,10 +40,10 @@ class JobRates:
         """Return the costs of a client's job, added up over the signals that are read and the active hooks.
 
         Args:
-            signal_names: signals that any component reads.
-            agg_signals: signals that the aggregator reads.
-            hooks: hooks that are active in training.
-            layout: layout of the model.
+            signal_names: names of the signals that any component reads.
+            agg_signals: names of the signals that the aggregator reads.
+            hooks: client hooks that are active in training.
+            layout: positions of the model's tensors in its flat vector.
             extra_down_bytes: bytes that each client receives in addition to the model and the hooks' vectors.
         """
         reported_signals = [s for w in signal_names if isinstance(s := find_signal(w), Reported)]
@@ -62,11 +62,12 @@ class JobRates:
 
 @dataclass(frozen=True)
 class QueryWork:
-    """The work of queries at each client, in samples' forward passes, each [n_clients].
+    """The work of queries at each client, in forward passes of one sample, each [n_clients].
 
     Attributes:
         passes: forward passes of the global model.
-        training_samples: training from the global model by clients that send their updates for a signal.
+        training_samples: training from the global model by clients that send their updates for a signal, in forward
+            passes.
         passes_after: forward passes of the model that results from these updates.
     """
 

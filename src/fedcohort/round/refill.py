@@ -14,11 +14,20 @@ def refill_places(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState
 
     Arrivals are taken in the order of time and id. A client whose update waits for the server's step can't be selected
     before that step: it would train the same model again.
+
+    Args:
+        dispatch: decisions of the round for its first cohort.
+        dispatcher: decides on each further client.
+        state: state of the server before the round.
     """
     deadline = dispatcher.components.deadline
     if not deadline.refills:
         return dispatch
-    busy_jobs, n_refills, arrived_ids = state.in_flight.jobs.joined_with(dispatch.jobs).drop_lists(), 0, set[int]()
+    busy_jobs, n_refills, arrived_ids = (
+        state.in_flight.jobs.joined_with(dispatch.jobs).drop_list_columns(),
+        0,
+        set[int](),
+    )
     while True:
         remaining_s = find_remaining_s(busy_jobs, dispatch.start_s)
         is_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline.staleness_limit())
@@ -34,6 +43,6 @@ def refill_places(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState
         arrival_s = dispatch.start_s + float(remaining_s[next_row])
         next_dispatch = dispatcher.refill(dispatch, state, busy_jobs, arrival_s, n_refills)
         is_new = ~np.isin(next_dispatch.refills.client, dispatch.refills.client)
-        busy_jobs = busy_jobs.joined_with(next_dispatch.refills.select_jobs(is_new).drop_lists())
+        busy_jobs = busy_jobs.joined_with(next_dispatch.refills.select_jobs(is_new).drop_list_columns())
         dispatch = next_dispatch
     return dispatcher.add_uniform_cohort(dispatch) if len(dispatch.refills) else dispatch

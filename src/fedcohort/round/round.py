@@ -19,7 +19,7 @@ from fedcohort.round.refill import refill_places
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks
-from fedcohort.round.update_variance import average_all_updates, is_measured, relative_variance
+from fedcohort.round.update_variance import average_all_updates, is_variance_measured, relative_variance
 from fedcohort.training.client_task import ClientTask
 from fedcohort.types import RoundReport
 
@@ -27,10 +27,14 @@ from fedcohort.types import RoundReport
 class RoundRunner:
     """Runs the rounds of a run: `begin_round`, training of the tasks by the caller, `end_round`, and `make_report`.
 
+    Args:
+        setup: the objects of the run.
+        stopwatch: measures the stages of rounds.
+
     Attributes:
         state: state of the server between rounds.
         round_end: outcome of the round in progress, known before its training; None before the first.
-        arrivals: the updates that arrived in it.
+        arrivals: the updates that arrived in the latest round; None before the first.
     """
 
     def __init__(self, setup: Setup, stopwatch: Stopwatch) -> None:
@@ -40,9 +44,12 @@ class RoundRunner:
         self.arrivals: Arrivals | None = None
 
     def restore(self, server: Mapping[str, Any], clients: Mapping[str, Any], average: Mapping[str, Any] | None) -> None:
-        """Take the state of the server, the clients' store and the model's average from a checkpoint.
+        """Take the state of the run from a checkpoint.
 
-        average: None for a checkpoint of a version without averages.
+        Args:
+            server: fields of the server's state, by name.
+            clients: state of the store of clients' vectors.
+            average: state of the average of models; None for a checkpoint of a version without averages.
         """
         self.state = ServerState.unpack(dict(server), self.state)
         self.setup.store.load_state_dict(clients)
@@ -50,7 +57,7 @@ class RoundRunner:
             self.setup.average.load_state_dict(average)
 
     def begin_round(self, round: int) -> tuple[list[Sequence[ClientTask]], Collector]:
-        """Decide round t: select clients, send them jobs, and determine which jobs arrive.
+        """Decide the round with number `round`: select clients, send them jobs, and determine which jobs arrive.
 
         Returns:
             The tasks of this process, in groups that are trained at once, and the collector of their updates.
@@ -63,13 +70,20 @@ class RoundRunner:
         return task_groups, make_collector(self.setup, self.round_end)
 
     def sent_models(self, round: int) -> SentModels:
-        """Return the models and vectors from which the jobs that arrive in this round start."""
+        """Return the models and vectors from which the jobs that arrive in the round with number `round` start."""
         vectors = self.setup.components.agg.broadcast(self.state.agg)
         device_vectors = {name: vector.to(self.setup.server.w.device) for name, vector in vectors.items()}
         return SentModels(self.setup.server, round, device_vectors, self.state.in_flight.broadcasts)
 
     def end_round(self, collector: Collector) -> None:
-        """Aggregate the updates of all processes and take the server's step."""
+        """Aggregate the updates of all processes and take the server's step.
+
+        Args:
+            collector: has the updates of this process.
+
+        Raises:
+            ValueError: no round has begun.
+        """
         if self.round_end is None:
             raise ValueError("no round has begun")
         with self.stopwatch.measure_stage("aggregate"):
@@ -83,12 +97,12 @@ class RoundRunner:
             self.setup.average.add_round()
 
     def _measure_full_update(self, round: int) -> Tensor | None:
-        """Return the mean update that all clients would send in this round, where `eval.update_every` demands it."""
-        if not is_measured(round, self.setup.settings.update_every):
+        """Return the mean update of all clients in `round`, [P]; None unless `eval.update_every` demands it."""
+        if not is_variance_measured(round, self.setup.settings.update_every):
             return None
         measurer, agg = self.setup.server_step.measurer, self.setup.components.agg
         return average_all_updates(measurer, agg, self.setup.federation.n_train, round)
 
     def make_report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
-        """Return the report after `step` rounds; server_metrics: metrics on the server's data, by name."""
+        """Return the report after `step` rounds; `server_metrics` has the metrics on the server's data, by name."""
         return make_report(self.setup, self.stopwatch, step, server_metrics, self.state, self.round_end, self.arrivals)

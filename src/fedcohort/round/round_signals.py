@@ -17,18 +17,23 @@ from fedcohort.types import ClientUpdate, Ids, RoundOutcome, Signals
 
 
 def keeps_updates(components: Components) -> bool:
-    """Return whether the matrix of updates must be kept, as a component reads single updates."""
+    """Return whether the matrix of updates must be kept, because one of the `components` reads single updates."""
     reads_updates = any(isinstance(find_signal(signal), RawUpdate | Derived) for signal in components.needs())
     return components.agg.stacked or components.selector.advises or reads_updates
 
 
-def make_readers(
+def make_signal_readers(
     components: Components, client_reports: ClientReports, as_fedavg: bool, round: int
 ) -> dict[str, Callable[[ClientUpdate], float]]:
     """Return functions that read the declared signals and the training loss from an update, by signal.
 
-    The updates arrive in `round`. A training loss that no component reads is only a metric, and has no noise. With
-    `as_fedavg` the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
+    A training loss that no component reads is only a metric, and has no noise.
+
+    Args:
+        components: the components of the run.
+        client_reports: the values that clients report, with the run's attack and noise.
+        as_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
+        round: number of the round in which the updates arrive.
     """
     needs = components.needs(as_fedavg)
     signals = {name: find_signal(name) for name in sorted(needs | {"train_loss"})}
@@ -46,9 +51,13 @@ def _read_signal(name: str, signal: Reported, update: ClientUpdate) -> float:
 def derive_signals(
     components: Components, measurer: SignalAccess, arrivals: Arrivals, as_fedavg: bool
 ) -> dict[str, Any]:
-    """Return the signals that the server computes from the updates, by name.
+    """Return the signals that the server computes from the updates, by name; {} if single updates are not kept.
 
-    as_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
+    Args:
+        components: the components of the run.
+        measurer: gives access to the global model and the data.
+        arrivals: the updates that arrived.
+        as_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
     """
     if arrivals.updates is None:
         return {}
@@ -58,8 +67,15 @@ def derive_signals(
     return {name: value if callable(value) else check_answers(name, value, n_arrived) for name, value in values.items()}
 
 
-def make_outcome(component: Any, reader_name: str, round_end: RoundEnd, arrivals: Arrivals) -> RoundOutcome:  # noqa: ANN401
-    """Return the outcome of the round with the signals that `component` declares; reader: its name in messages."""
+def make_round_outcome(component: Any, reader_name: str, round_end: RoundEnd, arrivals: Arrivals) -> RoundOutcome:  # noqa: ANN401
+    """Return the outcome of the round with the signals that a component declares.
+
+    Args:
+        component: the component, which declares signals in `needs`.
+        reader_name: name of the component in messages.
+        round_end: the round after it has closed.
+        arrivals: the updates that arrived.
+    """
     job_rows = np.searchsorted(round_end.arrived.client, arrivals.clients)  # both are sorted
     values: dict[str, Any] = {
         **arrivals.reports,
@@ -83,7 +99,12 @@ def make_outcome(component: Any, reader_name: str, round_end: RoundEnd, arrivals
 
 
 def list_failed_clients(round_end: RoundEnd, arrivals: Arrivals) -> Ids:
-    """Return the sorted ids of the clients whose update is lost: of the cohort, and of those that were in flight."""
+    """Return the sorted ids of the clients whose update is lost: of the cohort, and of those that were in flight.
+
+    Args:
+        round_end: the round after it has closed.
+        arrivals: the updates that arrived.
+    """
     if not round_end.carries_jobs:
         return np.setdiff1d(round_end.selection.clients, arrivals.clients, assume_unique=True)
     id_arrays = [round_end.selection.clients, round_end.arrived.client, round_end.dropped_jobs.client]

@@ -26,7 +26,7 @@ class SampleSelection:
     """Applies the run's sample selection to the clients of a round.
 
     Args:
-        sample_selection: the sample selection.
+        sample_selection: the component that chooses samples.
         federation: data of the run.
         batch: samples of a mini-batch, None for all of a client's.
         store: vectors that clients keep between rounds.
@@ -45,14 +45,19 @@ class SampleSelection:
         self.store, self.measurer = store, measurer
 
     def find_clients_without_losses(self, state: object, selected_ids: Ids) -> Ids:
-        """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet."""
+        """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet.
+
+        Args:
+            state: state of the sample selection.
+            selected_ids: sorted ids of the selected clients.
+        """
         if not self.sample_selection.keeps_losses:
             return selected_ids[:0]
         clients_with_lists = selected_ids[self.sample_selection.keeps_list(state, self.n_train[selected_ids])].tolist()
         return np.array([k for k in clients_with_lists if LOSS_LIST_NAME not in self.store.get(k)], dtype=np.int64)
 
     def measure_losses(self, clients: Ids) -> dict[int, Values]:
-        """Return the global model's cross-entropy on each training sample of each client, in nats, by id."""
+        """Return the global model's cross-entropy on each training sample, in nats, [n_k], by id for `clients`."""
         return {k: self.measurer.per_sample_losses(k) for k in clients.tolist()}
 
     def choose_samples(self, state: object, jobs: Jobs, measured_losses: Mapping[int, Values], draws: Draws) -> Jobs:
@@ -61,7 +66,7 @@ class SampleSelection:
         Args:
             state: state of the sample selection.
             jobs: jobs with expected timing and announced deadline.
-            measured_losses: losses of the clients that measure all their samples in this round, by id.
+            measured_losses: losses, in nats, of the clients that measure all their samples in this round, by id.
             draws: random numbers of the round.
         """
         clients = jobs.client.tolist()
@@ -84,7 +89,7 @@ class SampleSelection:
         Args:
             state: state of the sample selection.
             jobs: jobs of the round.
-            job_row: row of the job.
+            job_row: row of the client's job.
             draws: random numbers of the round in which the job was sent.
         """
         losses = jobs.losses[job_row]
@@ -94,28 +99,28 @@ class SampleSelection:
 
     def _make_request(self, jobs: Jobs, job_row: int, draws: Draws) -> SampleRequest:
         client, expected, losses = int(jobs.client[job_row]), jobs.expected, jobs.losses[job_row]
-        n = int(self.n_train[client])
+        n_samples = int(self.n_train[client])
         return SampleRequest(
             client=client,
-            n=n,
+            n=n_samples,
             deadline_s=float(jobs.announced_s[job_row]),
             travel_s=float(expected.down_s[job_row] + expected.infer_s[job_row] + expected.up_s[job_row]),
             unit_s=float(expected.unit_s[job_row]),
             units=int(jobs.assigned[job_row]),
-            batch=min(self.batch or n, n),
+            batch=min(self.batch or n_samples, n_samples),
             losses=NO_LOSSES if losses is None else losses,
             rng=partial(draws.generator, client=client),
         )
 
-    def _read_stored_losses(self, client: int, n: int) -> Values:
-        """Return the losses of its samples that the client stores, in nats, [n]; an empty array if it stores none."""
+    def _read_stored_losses(self, client: int, n_samples: int) -> Values:
+        """Return the losses of its samples that `client` stores, in nats, [n_samples]; empty if it stores none."""
         losses = self.store.get(client).get(LOSS_LIST_NAME) if self.sample_selection.keeps_losses else None
-        return NO_LOSSES if losses is None else losses[:n].double().cpu().numpy()
+        return NO_LOSSES if losses is None else losses[:n_samples].double().cpu().numpy()
 
     def _update_losses(
         self, state: object, request: SampleRequest, rows: Ids | None, training_losses: Values
     ) -> tuple[Mapping[str, Tensor], Mapping[str, float]]:
-        """Return the losses that a client stores and the values that it reports after its training.
+        """Return the losses that a client stores and the values that it reports after its training, by name.
 
         Args:
             state: state of the sample selection.
@@ -129,23 +134,25 @@ class SampleSelection:
         return pack_losses(losses), self.sample_selection.report_losses(state, request, losses)
 
 
-def foresee_samples(sample_selection: Samples[Any], client: int, n: int, draws: Draws) -> Ids | None:
-    """Return the positions of the samples that a client would train on in a round, None for all of its n samples.
+def foresee_samples(sample_selection: Samples[Any], client: int, n_samples: int, draws: Draws) -> Ids | None:
+    """Return the positions of the samples that a client would train on in a round, None for all of them.
 
     It serves queries for which clients train before the selection, when neither the deadline nor losses are available.
     Components with such queries require a sample selection with `is_foreseeable`.
 
     Args:
-        sample_selection: the sample selection.
+        sample_selection: the component that chooses samples.
         client: id of the client.
-        n: number of its samples.
+        n_samples: number of the client's training samples.
         draws: random numbers of the round.
     """
     if sample_selection.uses_all_samples:
         return None
     rng = partial(draws.generator, client=client)
-    chosen_rows = sample_selection.choose(None, SampleRequest(client, n, math.inf, 0.0, 0.0, 1, n, NO_LOSSES, rng))
-    return None if len(chosen_rows) == n else chosen_rows
+    chosen_rows = sample_selection.choose(
+        None, SampleRequest(client, n_samples, math.inf, 0.0, 0.0, 1, n_samples, NO_LOSSES, rng)
+    )
+    return None if len(chosen_rows) == n_samples else chosen_rows
 
 
 def pack_losses(losses: Values) -> Mapping[str, Tensor]:
@@ -153,5 +160,8 @@ def pack_losses(losses: Values) -> Mapping[str, Tensor]:
 
     The NaN of a diverged model becomes inf, as a row that begins with NaN means that nothing is kept when rows are in
     files or pass between processes (`round/store.py`).
+
+    Args:
+        losses: losses in nats, [n_samples].
     """
     return {LOSS_LIST_NAME: torch.from_numpy(np.where(np.isnan(losses), np.inf, losses).astype(np.float32))}

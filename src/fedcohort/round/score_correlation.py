@@ -17,9 +17,13 @@ CLIENT_FACTS = ("noise", "skew", "seconds", "samples")
 
 
 def split_metric_name(metric: str) -> tuple[str, str] | None:
-    """Return the part and the fact of the metric `select/<part>_<fact>`; None for any other metric."""
-    score_part, _, fact = metric.removeprefix(METRIC_PREFIX).rpartition("_")
-    return (score_part, fact) if metric.startswith(METRIC_PREFIX) and fact in CLIENT_FACTS and score_part else None
+    """Return score part and client fact in the name `metric`, `select/<part>_<fact>`; None for any other metric."""
+    score_part, _, fact_name = metric.removeprefix(METRIC_PREFIX).rpartition("_")
+    return (
+        (score_part, fact_name)
+        if metric.startswith(METRIC_PREFIX) and fact_name in CLIENT_FACTS and score_part
+        else None
+    )
 
 
 class ScoreCorrelation:
@@ -50,7 +54,10 @@ class ScoreCorrelation:
             del self.facts["seconds"]
 
     def measure_correlations(self, selection: Selection) -> Mapping[str, float]:
-        """Return the metrics `select/<part>_<fact>` of scores (`score`), their terms and `reward`, if defined."""
+        """Return Spearman correlations of the scores in `selection` with the facts, as metrics `select/<part>_<fact>`.
+
+        The part is `score`, one of its terms, or `reward`. A correlation that is not defined is left out.
+        """
         score_columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
         score_parts = {score_part: values for score_part, values in score_columns.items() if values is not None}
         correlations = {

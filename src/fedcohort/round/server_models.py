@@ -19,9 +19,14 @@ PassCounter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 class RoundModels:
     """Makes and evaluates networks for an aggregator in one round; every rank does all the work.
 
-    Attributes:
+    Args:
         server: the global model before the server's step.
-        buffers: mean buffers of the clients that arrived, [B].
+        federation: data of the run.
+        seed: seed of the run.
+        round: number of the round.
+        buffers: mean float buffers of the clients that arrived, [B].
+
+    Attributes:
         passes: cost in forward passes: 1 per sample in a forward pass, and 2 more if a gradient is computed.
     """
 
@@ -77,7 +82,7 @@ class RoundModels:
         return parameters_of_network - self.server.w
 
     def average_over_ranks(self, displacement: Tensor) -> Tensor:
-        """Return the mean displacement over ranks, [P], as accelerators may differ in the last bits."""
+        """Return the mean of `displacement` over ranks, [P], as accelerators may differ in the last bits."""
         return (
             reduce_sum(displacement) / count_processes()
             if self.has_made_network and count_processes() > 1

@@ -25,18 +25,23 @@ def number_check(interval: str, *, allow_null: bool = False) -> OptionCheck:
 
 
 def choice_check(*choices: str) -> OptionCheck:
-    """Return a function that checks that an option has one of these choices."""
+    """Return a function that checks that an option has one of these `choices`."""
     return lambda option, value: ranges.choice(option, value, *choices)
 
 
 def make_field(name: str, check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
-    """Return a field of `Settings` with the dotted name of its option and its check."""
+    """Return a field of `Settings`.
+
+    Args:
+        name: dotted name of the option, as in "eval.every".
+        check: function of the option's name and value that raises `OptionError` outside the range.
+    """
     return field(metadata={"option": name, "check": check})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of the training rounds, such as cohort size and seed; configs/train.yaml and configs/engine explain them.
+    """Options of the training rounds; configs/train.yaml and configs/engine explain each of them.
 
     Attributes:
         config_hash: hash of the config and the seed, which a checkpoint must match.
@@ -83,12 +88,17 @@ class Settings:
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any], config_hash: str) -> "Settings":
-        """Read the settings of a composed config, whose options `startup/options.py` has checked."""
+        """Return the settings in a composed config, whose options `startup/options.py` has checked.
+
+        Args:
+            config: the config.
+            config_hash: hash of the config and the seed.
+        """
         return cls(config_hash, **{name: _read_option(config, option) for name, option, _ in list_setting_checks()})
 
 
 def list_setting_checks() -> list[tuple[str, str, OptionCheck]]:
-    """Return the field of `Settings`, the dotted option and the range check of each setting."""
+    """Return the field name, the dotted option and the range check of each setting."""
     return [
         (setting.name, setting.metadata["option"], setting.metadata["check"])
         for setting in fields(Settings)

@@ -56,7 +56,7 @@ class Setup:
         """Make the models, the engine, the cost model, the dispatcher and the server step of a run.
 
         Args:
-            components: the components.
+            components: the components of the run.
             settings: options of the rounds.
             federation: data of the run, on its device.
             network: the network, on its device.
@@ -102,7 +102,8 @@ class Setup:
     def vector_lengths(self, as_fedavg: bool) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by name.
 
-        as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
+        Args:
+            as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
         """
         return self.components.vector_lengths(as_fedavg, self.server.layout, int(self.federation.n_train.max()))
 
@@ -113,7 +114,7 @@ class Setup:
         return LocalTrainer(self.server, worker_model, self.federation, method, settings.seed, settings.closed_form)
 
     def _foresee_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
-        """Return the update that a client would send in a round, for `signal.access.SignalAccess.train`."""
+        """Return the update that the client with id `client` would send if `trainer` trained it in `round`."""
         n_train, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
         return trainer.train_whole_job(
             round, client, foresee_samples(self.components.samples, client, int(n_train[client]), draws)
@@ -124,6 +125,11 @@ def choose_memory_layout(settings: Settings, network: nn.Module, federation: Fed
     """Put images into the memory layout in which the network trains fastest; return True for channels last.
 
     It is called before training processes are forked, so that they share the images in this layout.
+
+    Args:
+        settings: options of the run, with `engine.channels_last`.
+        network: the network.
+        federation: data of the run, whose images are changed.
     """
     is_channels_last = wants_channels_last(settings.channels_last, network)
     if is_channels_last:

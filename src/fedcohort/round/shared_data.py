@@ -19,13 +19,13 @@ INTEGER_TYPE_BY_BYTES = {
 
 
 class SharedState:
-    """Checksums of the data and the state of the global generator at the start of a run."""
+    """The checksums of the data in `federation` and the state of numpy's global generator at the start of a run."""
 
     def __init__(self, federation: Federation) -> None:
         self.bit_sums, self.generator_state = _bit_sums(federation), _read_generator_state()
 
     def verify_unchanged(self, federation: Federation) -> None:
-        """Raise `ComponentError` if a component has changed the data; warn if one drew from numpy's generator."""
+        """Raise `ComponentError` if the data in `federation` have changed; warn if numpy's generator was used."""
         if changed_names := [name for name, bit_sum in _bit_sums(federation).items() if bit_sum != self.bit_sums[name]]:
             raise ComponentError(
                 f"a component has changed the shared data ({', '.join(changed_names)}) during training, so that the "
@@ -40,7 +40,7 @@ class SharedState:
 
 
 def _bit_sums(federation: Federation) -> dict[str, int]:
-    """Return the integer sum of the bits of each tensor of samples modulo 2^64, by name, the same in any order."""
+    """Return the sum modulo 2^64 of the bits, as integers, of each tensor of samples in `federation`, by name."""
     splits = ("train", "val", "test", "server_val", "server_test")
     tensors = {f"{split}.{name}": getattr(getattr(federation, split), name) for split in splits for name in ("x", "y")}
     if federation.proxy is not None:

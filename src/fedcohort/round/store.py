@@ -24,7 +24,7 @@ SLOTS_PER_CLIENT = 3
 
 class ClientStore(Protocol):
     def get(self, client: int) -> Mapping[str, Tensor]:
-        """Return the client's vectors by name; {} before the first commit."""
+        """Return the vectors of the client with id `client`, by name; {} before the first commit."""
         ...
 
     def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None: ...
@@ -32,7 +32,7 @@ class ClientStore(Protocol):
     def state_dict(self) -> dict[str, Any]: ...
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the state of either kind of store, as `client_store.limit_gb` may change when a run resumes."""
+        """Restore `state`, of either kind of store, as `client_store.limit_gb` may change when a run resumes."""
         ...
 
     def note_checkpoint(self) -> None:
@@ -44,7 +44,7 @@ class MemoryStore:
     """A store that keeps clients' vectors in memory, and in the checkpoint."""
 
     def __init__(self, folder: Path | None = None) -> None:
-        """Begin without vectors; folder: may hold the files of a `MappedStore` of an earlier start."""
+        """Begin without vectors; `folder` may hold the files of a `MappedStore` of an earlier start."""
         self._folder = folder
         self._vectors: dict[int, dict[str, Tensor]] = {}
 
@@ -90,7 +90,13 @@ class _RowFile:
         return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot))
 
     def write(self, client: int, slot: int, row_bytes: bytes) -> None:
-        """Write a row, in several calls if necessary. Raises `OSError` if the disk is full."""
+        """Write `row_bytes`, 4 * n_floats bytes, into the row of a client's slot; raise `OSError` if the disk is full.
+
+        Args:
+            client: id of the client.
+            slot: number of the slot, from 0.
+            row_bytes: the vector in float32.
+        """
         file_position = 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot)
         while row_bytes:
             n_written = os.pwrite(self.file.fileno(), row_bytes, file_position)
@@ -131,7 +137,12 @@ class MappedStore:
         return _parse_rows({name: row_file.read(client, slot_number) for name, row_file in self._row_files.items()})
 
     def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
-        """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to."""
+        """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to.
+
+        Args:
+            client: id of the client.
+            new_vectors: the vectors by name, each 1-dimensional.
+        """
         if not new_vectors:
             return
         needed_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
@@ -168,7 +179,7 @@ class MappedStore:
 
 
 def _parse_rows(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
-    """Return a client's vectors from the bytes of its rows in the files, by name."""
+    """Return a client's vectors by name from `rows`, the bytes of its rows in the files by name."""
     vectors = {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
     return {name: vector for name, vector in vectors.items() if not vector[:1].isnan().any()}
 
@@ -178,19 +189,24 @@ def _digest_rows(rows: list[bytes]) -> int:
 
 
 def read_saved_vectors(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
-    """Yield each client's id and vectors from the `state_dict` of either store; folder: folder of the files.
+    """Yield each client's id and vectors, by name, from a store's state in a checkpoint.
 
-    Raises `DamagedCheckpoint` if rows in the files differ from those that were written.
+    Args:
+        folder: folder of the files of a store in files.
+        state: result of `state_dict` of either store.
+
+    Raises:
+        DamagedCheckpoint: rows in the files differ from those that were written.
     """
     if "slots" not in state:
         yield from ((int(client), vectors) for client, vectors in state.items())
         return
     current_slots, digests = state["slots"].tolist(), state["digests"].tolist()
     paths = sorted(folder.glob(f"{FILE_PREFIX}*")) if folder is not None else []
-    file_by_name = {path.name.removeprefix(FILE_PREFIX): _RowFile(path, len(current_slots)) for path in paths}
+    row_file_by_name = {path.name.removeprefix(FILE_PREFIX): _RowFile(path, len(current_slots)) for path in paths}
     for client, slot in enumerate(current_slots):
         if slot >= 0:
-            rows = {name: file.read(client, slot) for name, file in file_by_name.items()}
+            rows = {name: row_file.read(client, slot) for name, row_file in row_file_by_name.items()}
             if _digest_rows(list(rows.values())) != digests[client]:
                 raise DamagedCheckpoint(
                     f"{folder}/{FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "
@@ -200,11 +216,14 @@ def read_saved_vectors(folder: Path | None, state: Mapping[str, Any]) -> Iterato
 
 
 def check_stored_vectors(folder: Path, state: Mapping[str, Any]) -> None:
-    """Read all stored vectors that a checkpoint refers to; raise `DamagedCheckpoint` if one is damaged.
+    """Read all stored vectors that a checkpoint refers to.
 
     Args:
         folder: run folder, which holds the files of a store in files.
         state: the store's part of the checkpoint.
+
+    Raises:
+        DamagedCheckpoint: a vector is damaged.
     """
     for _ in read_saved_vectors(folder, state):
         pass
@@ -221,7 +240,7 @@ def make_client_store(
         n_clients: size of the population.
         limit_gb: the option `client_store.limit_gb`.
     """
-    needed_gb = 4e-9 * n_clients * sum(floats_by_name.values())
-    if folder is None or needed_gb <= limit_gb:
+    vectors_gb = 4e-9 * n_clients * sum(floats_by_name.values())
+    if folder is None or vectors_gb <= limit_gb:
         return MemoryStore(folder)
     return MappedStore(folder, floats_by_name, n_clients)

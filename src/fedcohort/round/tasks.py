@@ -7,11 +7,12 @@ import numpy as np
 from fedcohort.hook import list_averaged_uploads
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process
 from fedcohort.rng import Draws
-from fedcohort.round.aggregate import compute_norm_limit
 from fedcohort.round.attackers import AttackedCollector, RoundAttack
-from fedcohort.round.collect import CollectOptions, Collector
+from fedcohort.round.collect import Collector
+from fedcohort.round.collect_options import CollectOptions
 from fedcohort.round.finish import RoundEnd
-from fedcohort.round.round_signals import keeps_updates, make_readers
+from fedcohort.round.norm_limit import compute_norm_limit
+from fedcohort.round.round_signals import keeps_updates, make_signal_readers
 from fedcohort.round.setup import Setup
 from fedcohort.training.client_task import ClientTask
 
@@ -21,7 +22,7 @@ def make_tasks(setup: Setup, round_end: RoundEnd, samples_state: object) -> list
 
     Args:
         setup: the objects of the run.
-        round_end: the round.
+        round_end: the round, which determines which jobs arrive.
         samples_state: state of the sample selection.
     """
     jobs = round_end.arrived
@@ -36,7 +37,14 @@ def make_tasks(setup: Setup, round_end: RoundEnd, samples_state: object) -> list
 
 
 def _make_task(setup: Setup, round_end: RoundEnd, job_row: int, samples_state: object) -> ClientTask:
-    """Return the training task of the job in row `job_row` of the jobs that arrive before the round closes."""
+    """Return the training task of one of the jobs that arrive before the round closes.
+
+    Args:
+        setup: the objects of the run.
+        round_end: the round, which determines which jobs arrive.
+        job_row: row of the job among those that arrive.
+        samples_state: state of the sample selection.
+    """
     jobs = round_end.arrived
     sent_round, client, as_fedavg = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
     draws = Draws(setup.settings.seed, setup.federation.n_clients, sent_round)
@@ -57,14 +65,21 @@ def _make_task(setup: Setup, round_end: RoundEnd, job_row: int, samples_state: o
 
 
 def make_collector(setup: Setup, round_end: RoundEnd) -> Collector:
-    """Return the collector of the round's updates, for the jobs that arrive on all ranks."""
+    """Return the collector of the updates that arrive on all ranks.
+
+    Args:
+        setup: the objects of the run.
+        round_end: the round, which determines which jobs arrive.
+    """
     as_fedavg, server = round_end.selection.plain, setup.server
     hooks = setup.components.select_hooks(as_fedavg)
     options = CollectOptions(
         upload_names=[name for hook in hooks for name in hook.uploads],
         averaged_uploads=list_averaged_uploads(hooks),
         vector_lengths=setup.vector_lengths(as_fedavg),
-        report_readers=make_readers(setup.components, setup.dispatcher.client_reports, as_fedavg, round_end.round),
+        report_readers=make_signal_readers(
+            setup.components, setup.dispatcher.client_reports, as_fedavg, round_end.round
+        ),
         keeps_matrix=keeps_updates(setup.components),
         uses_moments=setup.settings.bn_var == "moments",
         max_update_norm=compute_norm_limit(server, setup.settings.update_limit),

@@ -31,6 +31,8 @@ from fedcohort.types import Ids, Values
 class UniformReference:
     """The uniform reference cohorts of the rounds so far.
 
+    The overlap of a round is the share of its cohort that is in the reference cohort.
+
     Attributes:
         expected: expected number of selections of each client under uniform draws, [n_clients].
         drawn: number of reference cohorts with each client, [n_clients].
@@ -70,20 +72,26 @@ class UniformReference:
         return UniformReference(expected, times_drawn, self.overlaps + common_share, self.rounds + 1, common_share)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
-        """Return the metrics of the distance from uniform draws, by name; {} before the first cohort."""
+        """Return the metrics of the distance from uniform draws, by name; {} before the first cohort.
+
+        `times_selected` has the number of selections of each client, [n_clients].
+        """
         if not self.rounds:
             return {}
         latest_metrics = {} if np.isnan(self.last) else {"select/uniform_overlap": self.last}
         return latest_metrics | {
             "select/uniform_overlap_mean": self.overlaps / self.rounds,
-            "select/departure": self._departure_from_uniform(times_selected),
-            "select/departure_uniform": self._departure_from_uniform(self.drawn),
+            "select/departure": self._compute_departure(times_selected),
+            "select/departure_uniform": self._compute_departure(self.drawn),
         }
 
-    def _departure_from_uniform(self, times_selected: Ids) -> float:
-        """Return how far counts of selections [n_clients] depart from their expectation under uniform draws.
+    def _compute_departure(self, times_selected: Ids) -> float:
+        """Return the departure of counts of selections from their expectation under uniform draws, in [0, 1).
 
         c_k and e_k have the same sum, so that half of the sum of |c_k - e_k| is the sum of the positive differences.
+
+        Args:
+            times_selected: number of selections of each client, c_k, [n_clients].
         """
         selected_ids = np.flatnonzero(times_selected)
         excess_selections = times_selected[selected_ids] - self.expected[selected_ids]
@@ -91,7 +99,10 @@ class UniformReference:
 
 
 def draw_uniform(available_ids: Ids, n_drawn: int, draws: Draws) -> Ids:
-    """Draw `n_drawn` of the available clients, every set with the same probability; the draw ignores the selector."""
+    """Return `n_drawn` of `available_ids`, drawn uniformly without replacement; the draw ignores the selector.
+
+    `draws` has the random numbers of the round. If fewer clients are available, all are returned.
+    """
     if n_drawn >= len(available_ids):
         return available_ids
     client_numbers = draws.uniform("uniform")

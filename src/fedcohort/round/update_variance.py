@@ -23,12 +23,12 @@ from fedcohort.types import Ids
 def average_all_updates(measurer: SignalAccess, agg: Aggregator[Any], n_train: Ids, round: int) -> Tensor | None:
     """Return the weighted mean of the finite updates that all clients would send in a round, float64 [P].
 
-    None if no update is finite. One update is in memory at a time.
+    It is None if no update is finite. One update is in memory at a time.
 
     Args:
         measurer: trains clients from the global model.
         agg: the aggregator, for its weights.
-        n_train: training samples of each client, [K].
+        n_train: training samples of each client, [n_clients].
         round: number of the round.
     """
     update_sum, weight_sum = None, 0.0
@@ -49,7 +49,7 @@ def relative_variance(sampled_update: Tensor | None, full_update: Tensor | None)
 
     Args:
         sampled_update: mean of the updates that arrived, [P]; None for 0.
-        full_update: mean of the updates that all clients would send, [P].
+        full_update: mean of the updates that all clients would send, [P]; None if it is unknown.
     """
     squared_norm = 0.0 if full_update is None else float(full_update @ full_update)
     if full_update is None or not 0 < squared_norm < math.inf:
@@ -58,6 +58,6 @@ def relative_variance(sampled_update: Tensor | None, full_update: Tensor | None)
     return float(difference @ difference) / squared_norm
 
 
-def is_measured(round: int, every_rounds: int) -> bool:
+def is_variance_measured(round: int, every_rounds: int) -> bool:
     """Return whether the variance is measured in `round`: once in `every_rounds` rounds, never for 0."""
     return every_rounds > 0 and (round + 1) % every_rounds == 0

@@ -19,7 +19,19 @@ from fedcohort.types import AggregationOverride, Ids, Probe, ProbeResult, Select
 
 
 def verify_selection(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
-    """Raise an error if clients are not available, or if units or shares of updates are out of range."""
+    """Raise an error if a selection is invalid.
+
+    Args:
+        selection: the selector's choice.
+        available: sorted ids of the clients that can be selected.
+        cohort: largest number of clients, unless the selection is `uncapped`.
+        n_clients: size of the population.
+        codec: encodes updates; a codec with hooks does not support partial updates.
+
+    Raises:
+        FedcohortError: clients are not available, or units or shares of updates are out of range.
+        IncompatibleConfig: the codec does not support partial updates.
+    """
     chosen_ids, units, shares = selection.clients, selection.units, selection.upload
     if not are_all_available(chosen_ids, available):
         raise FedcohortError(f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available")
@@ -38,7 +50,7 @@ def verify_selection(selection: Selection, available: Ids, cohort: int, n_client
 
 
 def are_all_available(clients: Ids, available: Ids) -> bool:
-    """Return whether all of `clients` are in the sorted `available`, by binary search."""
+    """Return whether all of `clients` are in the sorted ids `available`, by binary search."""
     if not len(available):
         return not len(clients)
     positions = np.minimum(np.searchsorted(available, clients), len(available) - 1)
@@ -46,7 +58,7 @@ def are_all_available(clients: Ids, available: Ids) -> bool:
 
 
 def verify_advice(advice: AggregationOverride | None, selector: Selector[Any]) -> None:
-    """Raise an error if the selector does not declare the kind of override that it returns (`absolute`, `weighs`)."""
+    """Raise `FedcohortError` if `selector` does not declare the kind of override `advice` (`absolute`, `weighs`)."""
     if advice is None:
         return
     if advice.absolute and not selector.absolute:
@@ -62,8 +74,8 @@ def assign_work(
 
     Args:
         selection: the selector's choice.
-        units: units of local work of each client, unless the selection states others.
-        layout: layout of the model.
+        units: units of local work (epochs or steps) of each client, unless the selection states others.
+        layout: positions of the model's tensors in its flat vector.
         codec: encodes updates.
         extra_bytes: bytes that each client sends in addition to its update.
         draws: random numbers of the round, for the tensors that are not sent.
@@ -93,26 +105,40 @@ def _masked_update_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
     return codec.bytes_up(make_sent_layout(layout, mask)) if mask.any() else 0
 
 
-def list_queried(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
+def list_queried_clients(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
     """Return the sorted ids of the clients that `probes` query, and of `clients`."""
     id_arrays = [np.empty(0, np.int64) if clients is None else clients, *(probe.clients for probe in probes)]
     return np.unique(np.concatenate(id_arrays)).astype(np.int64)
 
 
-def list_answered(probes: Sequence[Probe], answers: Mapping[str, ProbeResult]) -> list[Probe]:
-    """Return the probes (queries to clients), each with only those of its clients that answered."""
+def list_answered_probes(probes: Sequence[Probe], answers: Mapping[str, ProbeResult]) -> list[Probe]:
+    """Return the `probes` (queries to clients), each with only those of its clients that have `answers`."""
     return [replace(probe, clients=answers[probe.signal].clients) for probe in probes]
 
 
-def mark_trained(clients: Ids, answered: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
-    """Return which clients have trained for a query (`signal.base.Computed.trains`) and answered it, bool [n]."""
-    training_probes = [p for p in answered if getattr(find_signal(p.signal), "trains", False)]
-    return np.isin(clients, list_queried(training_probes)) if training_probes else np.zeros(len(clients), dtype=bool)
+def mark_trained_clients(clients: Ids, answered_probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
+    """Return which clients have trained for a query and answered it, bool [len(clients)].
 
-
-def mark_answering(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
-    """Return which clients answer one of the selector's probes for `signal`, without options, bool [n].
-
-    This includes concurrent probes: their answers arrive before the aggregation, and a client measures a signal once.
+    Args:
+        clients: ids of the clients.
+        answered_probes: the queries, each with the clients that answered; `signal.base.Computed.trains` marks training.
     """
-    return np.isin(clients, list_queried([p for p in probes if p.signal == signal and not p.options]))
+    training_probes = [p for p in answered_probes if getattr(find_signal(p.signal), "trains", False)]
+    return (
+        np.isin(clients, list_queried_clients(training_probes))
+        if training_probes
+        else np.zeros(len(clients), dtype=bool)
+    )
+
+
+def mark_answering_clients(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:
+    """Return which clients answer one of the selector's queries for a signal without options, bool [len(clients)].
+
+    This includes concurrent queries: their answers arrive before the aggregation, and a client measures a signal once.
+
+    Args:
+        signal: name of the signal.
+        clients: ids of the clients.
+        probes: the selector's queries.
+    """
+    return np.isin(clients, list_queried_clients([p for p in probes if p.signal == signal and not p.options]))

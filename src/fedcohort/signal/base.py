@@ -46,7 +46,7 @@ class Static:
     """A signal that a client sends once, when it registers.
 
     Attributes:
-        fact: key of the signal's values in `round.components.Populations.facts`, a number or a row for each client.
+        fact: key of the signal's values in `round.populations.Populations.facts`, a number or a row for each client.
     """
 
     reveals: str

@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from fedcohort.data.group_ranks import keep_first, rank_within_group
+from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.shards import Counts, natural_owners
 from fedcohort.data.targets import Labels
@@ -22,23 +22,21 @@ from fedcohort.host import memory
 from fedcohort.label_noise.base import LabelNoise
 from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.rng import Draws, RekeyedGenerator, new_generator
+from fedcohort.startup.server_rows import MIN_SAMPLES, draw_server_rows
 from fedcohort.types import Ids, Values
-
-MIN_SAMPLES = 3  # of a client: one to train on, two in V_k
-EXTRA_ROWS = 2  # of a class, beyond its share rounded up, that may replace rows of classes whose owners have too few
 
 
 @dataclass(frozen=True)
 class SplitOptions:
-    """Options of the split; `startup/options.py` has checked their ranges.
+    """Options of the split of data into clients; `startup/options.py` has checked their ranges.
 
     Attributes:
         partition: distributes training samples among clients.
         label_noise: flips labels.
         seed: the data seed.
         clients: number of clients, None for the number of natural clients.
-        server_val: share of the training data that the server holds for validation.
-        client_val: share of each client's samples that is held for validation.
+        server_val: share of the training data that the server holds for validation, in [0, 1].
+        client_val: share of each client's samples that is held for validation, in [0, 1].
         limit: number of training samples to use, None for all.
         feature_noise: disturbs inputs; None for no noise.
     """
@@ -63,9 +61,9 @@ class Assignment:
         val: positions of each client's validation samples.
         train_y: labels that clients see on their training samples, aligned with `train`; None if none is flipped.
         val_y: labels that clients see on their validation samples, aligned with `val`; None if none is flipped.
-        class_counts: samples of each client and true class, training and validation together, int64 [K, C].
-        noise_rate: rate of wrong labels of each client, float64 [K].
-        owners: id of the natural client behind each client, [K]; None if the partition makes the clients.
+        class_counts: samples of each client and true class, training and validation together, int64 [clients, classes].
+        noise_rate: rate of wrong labels of each client, float64 [clients].
+        owners: id of the natural client behind each client, [clients]; None if the partition makes the clients.
         unused: number of training samples that neither a client nor the server holds.
         hash: hash of the holder of each training sample.
     """
@@ -83,14 +81,23 @@ class Assignment:
 
 
 def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
-    """Assign training samples to the server and to clients, and draw the labels that clients see."""
+    """Assign training samples to the server and to clients, and draw the labels that clients see.
+
+    Args:
+        raw: the dataset.
+        options: options of the split.
+
+    Raises:
+        OptionError: the data do not suffice for the number of clients.
+        DataError: a client or the server would get too few samples.
+    """
     seed = options.seed
     server = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
     memory.return_free_memory()
-    clients = _partition(raw, server, options)
+    clients = _distribute_rows(raw, server, options)
     owner_hash = _hash_holders(clients, server, len(raw.train_y))
     owners = None if raw.train_owner is None else natural_owners(raw.train_owner, clients)
-    _shuffle(clients, seed)
+    _shuffle_rows(clients, seed)
     noise_rates = options.label_noise.rates(Draws(seed, len(clients)))
     labels = _flip_labels(options.label_noise, clients, raw.train_y, noise_rates, raw.n_classes, seed)
     class_counts = clients.counts(raw.train_class[clients.rows], raw.n_strata)
@@ -102,9 +109,15 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
 
 
 def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
-    """Keep about `limit` training rows: the same random share of each class, or of each owner if the data have owners.
+    """Return the dataset with about `limit` training rows: the same random share of each class, or of each owner.
 
-    At least MIN_SAMPLES rows of each class or owner are kept. The test split is unchanged.
+    Owners are the natural clients, if the data have them. At least MIN_SAMPLES rows of each class or owner are kept.
+    The test split is unchanged.
+
+    Args:
+        raw: the dataset.
+        limit: number of rows; None for all.
+        seed: the data seed.
     """
     if limit is None or limit >= len(raw.train_y):
         return raw
@@ -117,43 +130,30 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
     return replace(raw, **{f"train_{name}": column[rows] for name, column in columns.items() if column is not None})
 
 
-def positions_in_all(server: Ids, rows: Ids) -> Ids:
-    """Convert positions among the samples that the server does not hold into positions among all samples."""
+def convert_positions(server: Ids, rows: Ids) -> Ids:
+    """Return positions among all samples of `rows`, positions among the samples that the server does not hold.
+
+    Args:
+        server: sorted positions of the server's samples.
+        rows: positions without these samples, int64 [n].
+    """
     positions: Ids = np.searchsorted(server - np.arange(len(server)), rows, side="right")
     positions += rows
     return positions
 
 
-def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) -> Ids:
-    """Draw the sorted positions of the server's validation samples: `server_share` of each class, rounded up or down.
+def _distribute_rows(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
+    """Return the positions of each client's training rows, out of those that the server does not hold, in a new array.
 
-    Their total is `server_share` of all rows, so that a large class compensates the rounding of small ones. The total
-    is lower if owners have too few samples: at most EXTRA_ROWS rows of a class replace rows of other classes. No row is
-    drawn if the dataset has a validation split.
+    Args:
+        raw: the dataset.
+        server: sorted positions of the server's rows.
+        options: options of the split.
+
+    Raises:
+        OptionError: there are too few rows for the number of clients.
+        DataError: a client has too few rows.
     """
-    if raw.valid is not None:
-        return np.empty(0, dtype=np.int64)
-    y, n_classes, n_server = raw.train_class, raw.n_strata, max(1, round(server_share * len(raw.train_y)))
-    rank_in_class = rank_within_group(y, rng.permutation(len(y)))
-    random_order, class_sizes = rng.random(n_classes), np.bincount(y, minlength=n_classes)
-    in_class = (random_order[y] + rank_in_class) / class_sizes[y]
-    if raw.train_owner is not None:
-        in_class[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
-    # more than `n_server` where keys are equal
-    rows = np.flatnonzero(in_class <= np.partition(in_class, n_server - 1)[n_server - 1])
-    rows = rows[np.argsort(in_class[rows], kind="stable")[:n_server]]
-    if raw.train_owner is not None:
-        rows = keep_first(rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
-    rows = np.sort(rows[np.isfinite(in_class[rows])])
-    if len(rows) == 0:
-        advice_text = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
-        what = f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples"
-        raise DataError(f"{what}, but no owner has more{advice_text}")
-    return rows
-
-
-def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
-    """Distribute the training rows that the server does not hold. Return each client's positions, in a new array."""
     clients, limit = options.clients, options.limit
     pool = SamplePool(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server)
     if clients is not None and MIN_SAMPLES * clients > len(pool):
@@ -180,11 +180,11 @@ def _partition(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
             f"dataset={raw.name}: {len(small_clients)} clients have fewer than {MIN_SAMPLES} training samples (client "
             f"{small_clients[0]} has {rows.sizes[small_clients[0]]}); {advice}"
         )
-    return Ragged(positions_in_all(server, rows.rows), rows.offsets)
+    return Ragged(convert_positions(server, rows.rows), rows.offsets)
 
 
-def _shuffle(clients: Ragged, seed: int) -> None:
-    """Shuffle the positions of each client in place, with a generator per client."""
+def _shuffle_rows(clients: Ragged, seed: int) -> None:
+    """Shuffle the positions of each client in `clients` in place, with a generator per client from `seed`."""
     generators, offsets = RekeyedGenerator(), clients.offsets.tolist()
     for k, (start, stop) in enumerate(pairwise(offsets)):
         generators.rekey(seed, "client_split", client=k).shuffle(clients.rows[start:stop])
@@ -199,7 +199,7 @@ def _flip_labels(
         noise: flips the labels of a client.
         clients: positions of each client's rows.
         true_y: labels of all training rows.
-        rates: noise rate of each client, [K]. Nothing is drawn for a client whose rate is 0.
+        rates: noise rate of each client, [clients]. Nothing is drawn for a client whose rate is 0.
         n_classes: number of labels.
         seed: the data seed.
     """
@@ -216,7 +216,13 @@ def _flip_labels(
 
 
 def _hash_holders(clients: Ragged, server: Ids, n: int) -> str:
-    """Return a hash of who holds each of n training samples: a client's id, -2 for the server, -1 for no holder."""
+    """Return a hash of the holder of each training sample: a client's id, -2 for the server, -1 for no holder.
+
+    Args:
+        clients: positions of each client's samples.
+        server: positions of the server's samples.
+        n: number of training samples.
+    """
     holder_of_sample = np.full(n, -1, dtype="<i8")
     holder_of_sample[server] = -2
     holder_of_sample[clients.rows] = np.repeat(np.arange(len(clients)), clients.sizes)

@@ -34,8 +34,13 @@ EVALUATION_BATCH = 256  # samples that are evaluated in one batch, at least
 def build_network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
     """Build the network, with initial weights drawn from the run's seed.
 
+    Args:
+        composition: the composed config.
+        model: the component that builds the network.
+        federation: data of the run, whose shapes the network gets.
+
     Raises:
-        FedcohortError: if it does not fit the data or the memory.
+        FedcohortError: the network does not fit the data or the memory.
     """
     from fedcohort.startup import requirements
     from fedcohort.training import memory_layout
@@ -55,14 +60,21 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     if federation.scale is not None:
         federation.scale.attach(network)
     memory_layout.check_channels_last(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
-    requirements.check_batches(network, config["client"]["batch"], federation)
+    requirements.check_batch_norm(network, config["client"]["batch"], federation)
     return network
 
 
 def check_forward_pass(composition: Composed, model: "Model", network: "nn.Module", facts: "Facts") -> None:
-    """Run two samples through network and objective. Raises `ComponentError` that names the faulty component.
+    """Run two samples through network and objective.
 
-    facts: the run's components and federation.
+    Args:
+        composition: the composed config.
+        model: the component that built the network.
+        network: the network.
+        facts: the run's components and federation.
+
+    Raises:
+        ComponentError: one of them fails; the message names it.
     """
     from fedcohort.training.probe import probe_network, probe_objective
 
@@ -86,14 +98,14 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
         network: the network to train.
 
     Raises:
-        OptionError: if a round needs more memory than is available.
+        OptionError: a round needs more memory than is available.
     """
     from fedcohort.flat import Layout, has_batch_statistics
     from fedcohort.host import processes
     from fedcohort.lightning.loop import FederatedLoop
     from fedcohort.round.round_signals import keeps_updates
     from fedcohort.round.settings import Settings
-    from fedcohort.startup import requirements
+    from fedcohort.startup import notices
 
     config, components, federation = composition.config, facts.components, facts.federation
     accelerator, devices, num_nodes = (config["trainer"][name] for name in ("accelerator", "devices", "num_nodes"))
@@ -101,10 +113,10 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     if accelerator == "cpu":
         check_memory(facts, keeps_updates=keeps_updates(components))
     for line in (
-        *requirements.list_notices(composition.choices, facts, composition.overrides),
+        *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
         *processes.list_untried(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
-        *requirements.list_late_evaluations(config),
+        *notices.list_late_evaluations(config),
     ):
         log.warning("%s", line)
     settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
@@ -115,6 +127,12 @@ def check_network_memory(model: "Model", choice: str, shape: tuple[int, ...], n_
     """Raise `OptionError` if the network's parameters need more memory than is available.
 
     The network is built without storage. A network that can't be built in this way is not checked.
+
+    Args:
+        model: the component that builds the network.
+        choice: the choice of `model`, for the message.
+        shape: shape of a sample.
+        n_classes: number of classes.
     """
     import torch
 
@@ -161,7 +179,7 @@ def _measure_store(facts: "Facts") -> float:
     """Return the bytes of the clients' store once every client has been selected.
 
     The result is 0 if the run has too few rounds to select every client. It is also 0 if the store exceeds
-    `client_store.limit_gb` and is therefore in files.
+    `client_store.limit_gb` and is therefore in files. `facts` has components and federation.
     """
     config, K = facts.config, facts.federation.n_clients
     n_floats = sum(facts.components.vector_lengths(False, facts.layout, int(facts.federation.n_train.max())).values())

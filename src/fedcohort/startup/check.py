@@ -27,44 +27,53 @@ GROUPS_WITH_TORCH = ("objective", "regulariser", "codec", "server", "agg", "prox
 
 
 def check_before_data(composition: Composed) -> None:
-    """Check a config without reading data. Raises `FedcohortError` if its run would be rejected."""
+    """Raise `FedcohortError` if the run of the config `composition` would be rejected, without reading data."""
     make_components(composition, make_light_components(composition))
 
 
 def make_light_components(composition: Composed) -> dict[str, Any]:
-    """Check the options, and make the components of the groups in GROUPS_WITHOUT_TORCH. Raises `FedcohortError`."""
+    """Check the options, and return the components of the groups in GROUPS_WITHOUT_TORCH, by group.
+
+    `composition` is the composed config. Raises `FedcohortError` for invalid options.
+    """
     check_options(composition)
-    components_by_group = {group: components.make(composition, group) for group in GROUPS_WITHOUT_TORCH}
+    components_by_group = {group: components.make_component(composition, group) for group in GROUPS_WITHOUT_TORCH}
     check_client_column(composition, components_by_group["partition"])
     return components_by_group
 
 
 def make_components(composition: Composed, light_components: Mapping[str, Any]) -> "Components":
-    """Make the components of the groups in GROUPS_WITH_TORCH, and check the requirements of all. This imports torch.
+    """Return all components of a run after checking their requirements. This imports torch.
 
     Args:
         composition: the composed config.
         light_components: the components of the groups in GROUPS_WITHOUT_TORCH, by group.
 
     Raises:
-        FedcohortError: if components can't be combined.
+        FedcohortError: components can't be combined.
     """
-    by_group = {**light_components, **{group: components.make(composition, group) for group in GROUPS_WITH_TORCH}}
+    components_by_group = {
+        **light_components,
+        **{group: components.make_component(composition, group) for group in GROUPS_WITH_TORCH},
+    }
     from fedcohort.component import Facts
     from fedcohort.host import processes
     from fedcohort.round.components import Components
     from fedcohort.startup import requirements
 
-    run_components = Components(**{name: by_group[name] for name in Components.__dataclass_fields__})
+    run_components = Components(**{name: components_by_group[name] for name in Components.__dataclass_fields__})
     facts = Facts(run_components, composition.config)
-    requirements.check(composition.choices, facts)
+    requirements.check_requirements(composition.choices, facts)
     requirements.check_clock(composition.choices, facts)
     processes.check_processes(**count_processes(composition.config))
     return run_components
 
 
 def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the accelerator, the number of processes per machine (`devices`), and the number of machines."""
+    """Return the accelerator, the number of processes per machine (`devices`), and the number of machines, by name.
+
+    `config` is a composed config with the node `trainer`.
+    """
     from fedcohort.host.processes import count_training_processes
 
     trainer = config["trainer"]
@@ -77,6 +86,9 @@ def check_options(composition: Composed) -> None:
 
     An alias is a choice such as agg=fedavgm, which stands for options of other groups (`check_aliases`).
 
+    Args:
+        composition: the composed config.
+
     Raises:
         OptionError: for an unknown option, or a value outside its range.
         IncompatibleConfig: for an option that contradicts an alias.
@@ -85,7 +97,7 @@ def check_options(composition: Composed) -> None:
     groups = (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH)
     top_level = {option.split(".")[0] for option in options.OPTION_CHECKS} | {*groups, "logger", "callback", "requires"}
     if unknown_option := next((name for name in config if name not in top_level), None):
-        raise options.unknown_option_error("", unknown_option, top_level)
+        raise options.make_unknown_option_error("", unknown_option, top_level)
     for group in (*groups, "engine", "trainer", "logger", "callback"):
         node, may_be_empty = config.get(group), group in ("logger", "callback")
         options_of_run = () if group in ("engine", "trainer") else options.list_node_options(group)
@@ -96,7 +108,7 @@ def check_options(composition: Composed) -> None:
     is_typed = any(override.lstrip("+~").startswith("requires") for override in composition.overrides)
     if is_typed or not isinstance(config.get("requires"), Mapping):
         raise OptionError("requires is set by aliases such as agg=fedavgm: leave it out")
-    options.check(config)
+    options.check_all_options(config)
     check_aliases(composition)
 
 
@@ -104,6 +116,9 @@ def check_aliases(composition: Composed) -> None:
     """Raise `IncompatibleConfig` for an option that contradicts an alias, such as server=sgd with agg=fedavgm.
 
     An alias stands for choices of other groups (server: momentum) or for values of their options (client.steps: 1).
+
+    Args:
+        composition: the composed config, whose node `requires` has the choices and values of aliases.
     """
     for group, required_choices in composition.config["requires"].items():
         for name, value in required_choices.items():
@@ -121,7 +136,12 @@ def check_aliases(composition: Composed) -> None:
 
 
 def check_client_column(composition: Composed, partition: "Partition") -> None:
-    """Raise `IncompatibleConfig` if a column of the data names the clients, but the partition ignores this column."""
+    """Raise `IncompatibleConfig` if a column of the data names the clients, but the partition ignores this column.
+
+    Args:
+        composition: the composed config.
+        partition: the partition of the run.
+    """
     column = composition.config["dataset"].get("client")
     if column is not None and not partition.takes_owners:
         raise IncompatibleConfig(

@@ -51,7 +51,7 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
     Args:
         main: a command, or Hydra's main.
         arguments: the command line.
-        configs: the folder of the groups.
+        configs: folder of the config groups.
 
     Returns:
         The exit code: 0, or 2 after a mistake.
@@ -63,7 +63,7 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
         check_command_line(arguments, configs)
         main()
     except Exception as error:
-        line = None if previous_value == "1" else hydra_errors.explain(error, arguments, configs)
+        line = None if previous_value == "1" else hydra_errors.explain_error(error, arguments, configs)
         if line is None:
             raise
         sys.stderr.write(f"{line}\n")
@@ -76,7 +76,15 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
 
 
 def check_command_line(arguments: Sequence[str], configs: Path) -> None:
-    """Check all that can be checked before Hydra composes the overrides. Raises `OptionError`."""
+    """Check all that can be checked before Hydra composes the overrides.
+
+    Args:
+        arguments: the command line.
+        configs: folder of the config groups.
+
+    Raises:
+        OptionError: an argument is invalid.
+    """
     is_sweep = bool({"-m", "--multirun"} & set(arguments))  # whose config Hydra writes to a file
     secrets.check_for_passwords(arguments, list(configs.rglob("*.yaml")) if is_sweep else ())
     check_arguments(arguments, configs)
@@ -89,9 +97,16 @@ def is_traceback_requested() -> bool:
 
 
 def check_arguments(arguments: Sequence[str], configs: Path) -> None:
-    """Check the form of options, and that no choice of a group is a path. Raises `OptionError`.
+    """Check the form of options, and that no choice of a group is a path.
 
     A choice is the name of a file in its group's folder: `selector=../agg/fedavg` would make an aggregator a selector.
+
+    Args:
+        arguments: the command line.
+        configs: folder of the config groups.
+
+    Raises:
+        OptionError: an argument has an invalid form.
     """
     check_hydra_options(arguments)
     _check_form(arguments, configs)
@@ -108,11 +123,14 @@ def check_arguments(arguments: Sequence[str], configs: Path) -> None:
         if (configs / name.partition("@")[0]).is_dir():
             for choice in re.split(r"[,\[\]()\s'\"]+", value):
                 if choice.startswith("/") or choice.endswith(".yaml") or {".", ".."} & set(choice.split("/")):
-                    raise OptionError(hydra_errors.unknown_choice_message(configs, name, choice))
+                    raise OptionError(hydra_errors.make_unknown_choice_message(configs, name, choice))
 
 
 def _check_form(arguments: Sequence[str], configs: Path) -> None:
-    """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`."""
+    """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`.
+
+    `arguments` is the command line; `configs` is the folder of the config groups.
+    """
 
     def is_option(name: str) -> bool:
         form_match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
@@ -135,7 +153,7 @@ def _check_form(arguments: Sequence[str], configs: Path) -> None:
 
 
 def check_hydra_options(arguments: Sequence[str]) -> None:
-    """Raise `OptionError` for an option of Hydra that would write outside paths.logs, or execute code that it names."""
+    """Raise `OptionError` if one of the `arguments` would make Hydra write outside paths.logs or execute other code."""
     typed_options = [argument.lstrip("+~").partition("=") for argument in arguments if not argument.startswith("-")]
     logs = next((value for name, _, value in reversed(typed_options) if name == "paths.logs"), "logs")
     for name, _, value in typed_options:
@@ -164,7 +182,10 @@ def is_inside(folder: str, logs: str) -> bool:
 
 
 def check_sweep(arguments: Sequence[str]) -> None:
-    """Check the requirements of a sweep before Hydra makes its folder. Raises `OptionError`."""
+    """Raise `OptionError` if the requirements of a sweep do not hold, before Hydra makes its folder.
+
+    `arguments` is the command line, with its launcher and sweeper.
+    """
     for argument in arguments:
         package, _, submodule = PLUGINS.get(argument, "").partition(".")
         is_missing = importlib.util.find_spec(package) is None if package else False

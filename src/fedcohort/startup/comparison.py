@@ -16,10 +16,17 @@ from fedcohort.tracking.runs import RunQuery
 ALL_RUNS = "all runs"
 
 
-def read_answer(query: RunQuery, question: Question, wait_s: float = server.SWEEP_WAIT_S) -> Answer:
-    """Read the runs of `query` from MLflow and compare them as `question` asks.
+def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = server.SWEEP_WAIT_S) -> Answer:
+    """Read runs from MLflow and compare them.
 
-    Raises `OptionError`; `TrackingError` where MLflow fails or takes longer than `wait_s` seconds.
+    Args:
+        query: selects the runs.
+        question: the comparison to make.
+        wait_s: largest number of seconds to wait for MLflow.
+
+    Raises:
+        OptionError: the query or the question is invalid.
+        TrackingError: MLflow fails or takes longer than `wait_s` seconds.
     """
     q = question
     try:
@@ -34,7 +41,7 @@ def read_answer(query: RunQuery, question: Question, wait_s: float = server.SWEE
     return answer_question(replace(q, source=source), matched_runs, curves)
 
 
-def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapping[str, str] | None = None) -> Answer:
+def compare_folders(folders: Sequence[Path], question: Question, conditions: Mapping[str, str] | None = None) -> Answer:
     """Compare the runs in `folders`, without MLflow.
 
     Args:
@@ -45,25 +52,36 @@ def answer_folders(folders: Sequence[Path], question: Question, conditions: Mapp
     Raises:
         OptionError: for an invalid question.
         CheckpointError: for a folder that holds no run.
-        TrackingError: if there is nothing to compare.
+        TrackingError: there is nothing to compare.
     """
     q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
     required_values = (conditions or {}).items()
-    compared = [run for run in runs.read_folders(paths.values()) if all(run.fact(k) == v for k, v in required_values)]
-    matched_runs = match(compared, q.rows, q.cols, *q.metrics, baseline=q.baseline)
+    selected_runs = [
+        run for run in runs.read_folders(paths.values()) if all(run.fact(k) == v for k, v in required_values)
+    ]
+    matched_runs = match(selected_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
     return answer_question(q, matched_runs, read_curves([paths[run.id] for run in matched_runs.runs], q.metrics))
 
 
-def publish(result: Answer, query: RunQuery, files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S) -> str:
-    """Create or rewrite the report's run in MLflow, and return its name and id.
+def publish_comparison(
+    answer: Answer, query: RunQuery, files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S
+) -> str:
+    """Create or rewrite the report's run in MLflow, and return its name and id as a text.
 
-    Raises `TrackingError` if MLflow fails or takes longer than `wait_s` seconds.
+    Args:
+        answer: result of the comparison.
+        query: the query that selected the runs.
+        files: files to attach to the run.
+        wait_s: largest number of seconds to wait for MLflow.
+
+    Raises:
+        TrackingError: MLflow fails or takes longer than `wait_s` seconds.
     """
     try:
         with time_limit(wait_s, "finding the sweep (wait_s)"):
             query = runs.resolve_sweep(runs.connect(query), query)
         title, server_place = (
-            page.format_title(result),
+            page.format_title(answer),
             server.locate(query.tracking_uri, query.experiment, Path("logs")),
         )
         with time_limit(wait_s, "sending the report (wait_s)"):
@@ -72,8 +90,8 @@ def publish(result: Answer, query: RunQuery, files: Sequence[Path], wait_s: floa
                 name=f"report: {title}",
                 sweep=query.sweep,
                 about=query.sweep or query.filter or ALL_RUNS,
-                verdict=" ".join(page.list_verdicts(result)) or f"{title}, without a verdict",
-                note=page.to_markdown(result),
+                verdict=" ".join(page.list_verdicts(answer)) or f"{title}, without a verdict",
+                note=page.to_markdown(answer),
                 files=sorted(files, key=lambda file: file.name != page.PAGE_FILE),
             )
     except server.expected_errors() as error:

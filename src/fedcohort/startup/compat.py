@@ -12,8 +12,8 @@ from fedcohort.errors import LibraryMismatch
 HYDRA_VERSION = "1.3.8"
 
 
-def list_combinations(overrides: list[Override]) -> list[list[str]]:
-    """Return the overrides of each job of a sweep over all combinations.
+def list_job_overrides(overrides: list[Override]) -> list[list[str]]:
+    """Return the overrides of each job of a sweep over all combinations of the values in `overrides`.
 
     Uses `hydra._internal.core_plugins.basic_sweeper.BasicSweeper.split_arguments` (Hydra 1.3.8).
     """
@@ -28,7 +28,7 @@ def list_combinations(overrides: list[Override]) -> list[list[str]]:
     return job_overrides
 
 
-def no_callbacks() -> Any:  # noqa: ANN401 - a private class
+def make_empty_callbacks() -> Any:  # noqa: ANN401 - a private class
     """Return callbacks of Hydra that do nothing. Uses `hydra._internal.callbacks.Callbacks` (Hydra 1.3.8)."""
     try:
         from hydra._internal.callbacks import Callbacks  # noqa: PLC0415  or no run would start
@@ -37,8 +37,8 @@ def no_callbacks() -> Any:  # noqa: ANN401 - a private class
     return Callbacks()
 
 
-def register(name: str, plugin: type[Plugin]) -> None:
-    """Register a plugin of this package, as Hydra rejects a `_target_` that is not below `hydra_plugins`.
+def register_plugin(name: str, plugin: type[Plugin]) -> None:
+    """Register the class `plugin` under `name`, as Hydra rejects a `_target_` that is not below `hydra_plugins`.
 
     Uses `Plugins.class_name_to_class` (hydra/core/plugins.py, Hydra 1.3.8).
     """

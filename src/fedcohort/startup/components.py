@@ -39,42 +39,44 @@ CALLBACK_CONTRACT: Contract = (
 )
 
 
-def _contract_of(base: type) -> Contract:
-    """Return the contract that a class fulfils if it inherits from `base`."""
+def _make_contract(base: type) -> Contract:
+    """Return the contract that a class fulfils if it inherits from `base`: names of classes, and text for messages."""
     name = f"{base.__module__}.{base.__name__}"
     return {name}, f"a class that inherits {name}"
 
 
-def protocol_of(group: str) -> type:
-    """Return the protocol that the classes of a group inherit."""
+def find_protocol(group: str) -> type:
+    """Return the protocol class that the classes of the config group `group` inherit."""
     module, name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
     protocol: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
     return protocol
 
 
-def make(composition: Composed, group: str, *, foreign: bool = False) -> Instance:
-    """Make the component of a group, with a guard around its methods; None if the group is empty (logger=none).
+def make_component(composition: Composed, group: str, *, foreign: bool = False) -> Instance:
+    """Return the component of a group, with a guard around its methods; None if the group is empty (logger=none).
 
     Args:
         composition: the composed config.
-        group: the group.
-        foreign: whether the config comes from a run folder.
+        group: the config group.
+        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
-        OptionError: for a class or an option that can't be used.
+        OptionError: a class or an option can't be used.
     """
     node = composition.config.get(group)
     if not node:
         return None
     arguments = {name: value for name, value in node.items() if name not in options.list_node_options(group)}
     option = composition.option(group)
-    return guard_component(build(arguments, group, option, foreign=foreign), group, option, protocol_of(group))
+    return guard_component(
+        build_component(arguments, group, option, foreign=foreign), group, option, find_protocol(group)
+    )
 
 
-def build(
+def build_component(
     node: Mapping[str, typing.Any], path: str, option: str, contract: Contract | None = None, *, foreign: bool = False
 ) -> Instance:
-    """Make the component that a node describes, and the components inside it.
+    """Return the component that a node of the config describes, with the components inside it.
 
     Args:
         node: options by name, with the class in `_target_`.
@@ -84,9 +86,9 @@ def build(
         foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
-        OptionError: for a class or an option that can't be used.
+        OptionError: a class or an option can't be used.
     """
-    contract = contract or _contract_of(protocol_of(path))
+    contract = contract or _make_contract(find_protocol(path))
     if TARGET not in node:
         raise ranges.range_error(f"{path}.{TARGET}", contract[1], None)
     _check_classes(node, path, option, contract, foreign=foreign)
@@ -94,7 +96,13 @@ def build(
 
 
 def _instantiate(node: object, path: str, option: str) -> Instance:
-    """Make the component that a node describes, whose classes have been checked."""
+    """Return the component that a node of the config describes, after its classes have been checked.
+
+    Args:
+        node: options by name, with the class in `_target_`; anything else is returned unchanged.
+        path: path of the node in the config, for messages.
+        option: the option as typed, for messages.
+    """
     if not isinstance(node, Mapping) or TARGET not in node:
         return node
     arguments = {str(name): value for name, value in node.items() if name != TARGET}
@@ -115,14 +123,20 @@ def _instantiate(node: object, path: str, option: str) -> Instance:
 
 
 def _compare_arguments(target: type, arguments: Mapping[str, object], cause: TypeError) -> str:
-    """Return the clause that names the unknown and missing options of a class; the text of `cause` without any."""
+    """Return a text that names the unknown and missing options of a class.
+
+    Args:
+        target: the class.
+        arguments: options that were passed, by name.
+        cause: the error of the call, whose text is returned if no option is unknown or missing.
+    """
     variadic_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     signature = inspect.signature(target).parameters
     parameters = {name: parameter for name, parameter in signature.items() if parameter.kind not in variadic_kinds}
     required_names = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
     problems += [f"needs the option {name!r}" for name in sorted(required_names - set(arguments))]
-    return f"{', '.join(problems) or cause}; {options.list_options(parameters)}"
+    return f"{', '.join(problems) or cause}; {options.describe_valid_options(parameters)}"
 
 
 def _check_classes(node: object, path: str, option: str, contract: Contract, *, foreign: bool) -> None:
@@ -142,7 +156,7 @@ def _check_classes(node: object, path: str, option: str, contract: Contract, *, 
         return
     names = [str(key) for key in node if not str(key).startswith("_")]
     if unknown_key := next((str(key) for key in node if str(key).startswith("_") and key != TARGET), None):
-        raise options.unknown_option_error(path, unknown_key, names)
+        raise options.make_unknown_option_error(path, unknown_key, names)
     target = None
     if TARGET in node:
         target = _import_class(node[TARGET], path, option, foreign=foreign)
@@ -153,10 +167,12 @@ def _check_classes(node: object, path: str, option: str, contract: Contract, *, 
             raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed, node[TARGET])}{advice_text}")
     for name in names:
         inner_place = f"{path}.{name}"
-        _check_classes(node[name], inner_place, inner_place, _contract_inside(target, name, contract), foreign=foreign)
+        _check_classes(
+            node[name], inner_place, inner_place, _find_inner_contract(target, name, contract), foreign=foreign
+        )
 
 
-def _contract_inside(owner_class: type | None, name: str, contract: Contract) -> Contract:
+def _find_inner_contract(owner_class: type | None, name: str, contract: Contract) -> Contract:
     """Return the contract of a component that is an option of another one.
 
     The type of the option is the contract. If this type is no component, any component is accepted.
@@ -173,13 +189,20 @@ def _contract_inside(owner_class: type | None, name: str, contract: Contract) ->
     except (NameError, TypeError, AttributeError):
         type_hint = None
     classes = [hint for hint in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(hint)]
-    return _contract_of(next((hint for hint in classes if Component in hint.__mro__), Component))
+    return _make_contract(next((hint for hint in classes if Component in hint.__mro__), Component))
 
 
 def _import_class(target: object, path: str, option: str, *, foreign: bool = False) -> type:
     """Return the class that `target` names.
 
-    Raises `OptionError` if it can't be imported, is not a class, or is not a class of fedcohort in a foreign config.
+    Args:
+        target: dotted name of the class.
+        path: path of its node in the config, for messages.
+        option: the option as typed, for messages.
+        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+
+    Raises:
+        OptionError: the name can't be imported, is not a class, or is not accepted.
     """
     try:
         imported_class = _import_own_class(target, path) if foreign else get_object(typing.cast(str, target))
@@ -196,7 +219,10 @@ def _import_class(target: object, path: str, option: str, *, foreign: bool = Fal
 
 
 def _import_own_class(target: object, path: str) -> object:
-    """Return the class of this name that a module of fedcohort defines. No other module is imported."""
+    """Return the class that `target`, a dotted name, names in a module of fedcohort; no other module is imported.
+
+    `path` is the path of the class's node in the config, for messages.
+    """
     allowed_text = "a class of fedcohort, because the config comes from a run folder and must not execute other code"
     error = ranges.range_error(f"{path}.{TARGET}", allowed_text, target)
     if not isinstance(target, str) or not FEDCOHORT_CLASS.fullmatch(target):

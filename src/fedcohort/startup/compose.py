@@ -29,8 +29,8 @@ class Composed:
 
     Attributes:
         config: plain data, with all interpolations resolved.
-        choices: the choice in each group; the key of a component inside another one is its path (`objective.base`).
-            The key `heterogeneity` is missing if other options change a value that the preset sets.
+        choices: the choice in each group; the key of a component inside another one is its path (`objective.base`). The
+            key `heterogeneity` is missing if other options change a value that this preset sets.
         overrides: the overrides as typed.
     """
 
@@ -39,16 +39,16 @@ class Composed:
     overrides: tuple[str, ...]
 
     def option(self, group: str) -> str:
-        """Return the choice of a group in the form in which users type it, such as `selector=flash`."""
+        """Return the choice in `group` in the form in which users type it, such as `selector=flash`."""
         return f"{group}={self.choices.get(group, '?')}"
 
 
 def compose_run(overrides: Sequence[str], configs: Path, *extra_overrides: str) -> Composed:
-    """Compose the config of `python train.py <overrides>`.
+    """Return the composed config of `python train.py <overrides>`.
 
     Args:
         overrides: the overrides as typed.
-        configs: the folder of the groups.
+        configs: folder of the config groups.
         extra_overrides: further overrides, which were not typed.
 
     Raises:
@@ -60,13 +60,19 @@ def compose_run(overrides: Sequence[str], configs: Path, *extra_overrides: str) 
 
 
 def compose_group(group: str, overrides: Sequence[str], configs: Path) -> dict[str, Any]:
-    """Return the options of one group, including `_target_`, as Hydra composes them from the overrides."""
+    """Return the options of one config group, including `_target_`, as Hydra composes them.
+
+    Args:
+        group: name of the group.
+        overrides: the overrides.
+        configs: folder of the config groups.
+    """
     options: Any = OmegaConf.to_container(compose_with_hydra(overrides, configs)[group], resolve=True)
     return dict(options)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
-    """Return the content of a yaml, uncomposed. Raises `OptionError` if it can't be parsed."""
+    """Return the content of the yaml file `path`, uncomposed; raise `OptionError` if it can't be parsed."""
     if path.exists() and not path.is_file():  # reading a named pipe would block
         raise OptionError(f"{path} must be a file, and is a folder, a named pipe or a device")
     try:
@@ -78,14 +84,14 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise OptionError(f"{path} can't be read: it is nested too deeply, or an anchor contains itself") from error
 
 
-def find_configs(hydra: HydraConf | DictConfig) -> Path:
-    """Return the folder of the groups. hydra: the node `hydra` of a composed config."""
+def find_config_folder(hydra: HydraConf | DictConfig) -> Path:
+    """Return the folder of the config groups; `hydra` is the node of this name in a composed config."""
     (folder,) = (Path(source.path) for source in hydra.runtime.config_sources if source.provider == "main")
     return folder
 
 
 def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
-    """Return Hydra's config as plain data.
+    """Return the config that Hydra has composed as plain data.
 
     Args:
         cfg: the config that Hydra has composed.
@@ -96,7 +102,7 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         OptionError: for a value that is missing or can't be resolved, and for an option of a preset.
     """
     try:
-        config: dict[str, Any] = {str(key): _resolve(cfg[key]) for key in cfg if key != "hydra"}
+        config: dict[str, Any] = {str(key): _resolve_interpolations(cfg[key]) for key in cfg if key != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
     made_choices = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
@@ -114,30 +120,30 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
     return Composed(config, chosen_groups, overrides)
 
 
-def _resolve(value: object) -> object:
+def _resolve_interpolations(value: object) -> object:
     return OmegaConf.to_container(value, resolve=True, throw_on_missing=True) if OmegaConf.is_config(value) else value
 
 
 def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
-    """Remove the preset's node, and its choice if other options change a value of the preset."""
+    """Remove the preset's node from `config`, and its choice from `choices` if other options change its values."""
     nodes = config.pop(PRESET, None) or {}
     options = nodes.pop("sets", {})
     for group in nodes:
         choices.pop(f"{PRESET}.{group}", None)
-    if any(config.get(group) != node for group, node in nodes.items()) or not _includes(config, options):
+    if any(config.get(group) != node for group, node in nodes.items()) or not _has_options(config, options):
         choices.pop(PRESET, None)
 
 
-def _includes(config: object, options: object) -> bool:
-    """Return whether a config has the value of every option that a preset sets."""
+def _has_options(config: object, options: object) -> bool:
+    """Return whether `config` has the value of each of `options`, those that a preset sets."""
     if not isinstance(options, Mapping):
         return config == options
-    return isinstance(config, Mapping) and all(_includes(config.get(name), value) for name, value in options.items())
+    return isinstance(config, Mapping) and all(_has_options(config.get(name), value) for name, value in options.items())
 
 
 @contextmanager
 def initialised_hydra(configs: Path) -> Iterator[None]:
-    """Initialise Hydra with a folder of groups inside the context, and restore its previous state after it."""
+    """Initialise Hydra with the folder `configs` of config groups in a block, and restore its previous state."""
     hydra, version = GlobalHydra.instance().hydra, VersionBase.instance().version_base
     GlobalHydra.instance().clear()
     try:
@@ -148,7 +154,13 @@ def initialised_hydra(configs: Path) -> Iterator[None]:
 
 
 def compose_with_hydra(overrides: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
-    """Return the config that Hydra composes from the overrides; with_hydra: including the node `hydra`."""
+    """Return the config that Hydra composes.
+
+    Args:
+        overrides: the overrides.
+        configs: folder of the config groups.
+        with_hydra: whether the result has the node `hydra`.
+    """
     with initialised_hydra(configs):
         return compose("train", overrides=list(overrides), return_hydra_config=with_hydra)
 

@@ -29,7 +29,7 @@ class JobComposer:
     Args:
         by_hydra: composes overrides with Hydra, including the node `hydra`, which is then removed. It is called once
             for each set of overrides.
-        configs: the folder of the groups.
+        configs: folder of the config groups.
     """
 
     def __init__(self, by_hydra: Callable[[tuple[str, ...]], DictConfig], configs: Path) -> None:
@@ -43,26 +43,32 @@ class JobComposer:
         self._by_hydra, self._configs = cache(compose_without_node), configs
 
     def compose(self, overrides: tuple[str, ...]) -> compose.Composed:
-        """Return the composed config of some overrides. Raises `OptionError`, and Hydra's errors."""
+        """Return the composed config of a job's `overrides`. Raises `OptionError`, and Hydra's errors."""
         return compose.compose_config(*self.draft(overrides), overrides)
 
     def draft(self, overrides: tuple[str, ...]) -> Draft:
         """Return an unresolved config, which the caller may change, and the choice of each group.
 
-        Raises Hydra's errors.
+        `overrides` are those of a job. Raises Hydra's errors.
         """
-        parsed_overrides = {text: _parse(text) for text in overrides}
-        plain_overrides = {text: override for text, override in parsed_overrides.items() if self._is_plain(override)}
+        parsed_overrides = {text: _parse_override(text) for text in overrides}
+        plain_overrides = {
+            text: override for text, override in parsed_overrides.items() if self._is_plain_option(override)
+        }
         group_choices = {text: override for text, override in parsed_overrides.items() if text not in plain_overrides}
-        separate_choices = {text: override for text, override in group_choices.items() if self._is_separate(override)}
+        separate_choices = {
+            text: override for text, override in group_choices.items() if self._is_separate_choice(override)
+        }
         replaced_groups = {override.key_or_group: str(override.value()) for override in separate_choices.values()}
-        composed = [text for text in group_choices if text not in separate_choices]
-        if any(self._affects(parsed_overrides[text], replaced_groups) for text in composed):
-            replaced_groups, composed = {}, list(group_choices)
-        cfg, choices = self._copy(tuple(composed))
+        composed_overrides = [text for text in group_choices if text not in separate_choices]
+        if any(self._affects_groups(parsed_overrides[text], replaced_groups) for text in composed_overrides):
+            replaced_groups, composed_overrides = {}, list(group_choices)
+        cfg, choices = self._copy(tuple(composed_overrides))
         for group, choice in replaced_groups.items():
-            of_run = {name: cfg[group][name] for name in options.list_node_options(group)}  # no options of the choice
-            cfg[group] = OmegaConf.merge(_read(self._configs, group, choice), of_run)
+            run_options = {
+                name: cfg[group][name] for name in options.list_node_options(group)
+            }  # no options of the choice
+            cfg[group] = OmegaConf.merge(_read_config(self._configs, group, choice), run_options)
             choices[group] = choice
         for override in plain_overrides.values():
             node, _, option = override.key_or_group.rpartition(".")
@@ -76,15 +82,15 @@ class JobComposer:
         draft: Draft = pickle.loads(self._by_hydra(overrides))
         return draft
 
-    def _is_plain(self, override: Override) -> bool:
-        """Return whether an override sets one option to a plain value, and makes no choice."""
+    def _is_plain_option(self, override: Override) -> bool:
+        """Return whether `override` sets one option to a plain value, and makes no choice."""
         value, key = override.value(), override.key_or_group
         is_value = isinstance(value, bool | int | float | str | list | None) and "${" not in str(value)
         is_option = "@" not in key and not key.startswith("hydra") and not (self._configs / key).is_dir()
         return is_value and is_option and not override.is_delete()
 
-    def _is_separate(self, override: Override) -> bool:
-        """Return whether an override makes a choice whose yaml holds the options of one component, and nothing else."""
+    def _is_separate_choice(self, override: Override) -> bool:
+        """Return whether `override` makes a choice whose yaml holds only the options of one component."""
         group = override.key_or_group
         if override.type != OverrideType.CHANGE or override.package is not None:
             return False
@@ -93,36 +99,46 @@ class JobComposer:
         text = _read_text(self._configs, group, str(override.value()))
         return "\n_target_: " in f"\n{text}" and "defaults:" not in text and "@package" not in text
 
-    def _affects(self, override: Override, replaced_groups: Collection[str]) -> bool:
+    def _affects_groups(self, override: Override, replaced_groups: Collection[str]) -> bool:
         """Return whether an override may set options in groups whose nodes are replaced, which would lose them.
 
-        override: a choice, or an override that deletes; replaced_groups: these groups.
+        Args:
+            override: a choice, or an override that deletes.
+            replaced_groups: names of these groups.
         """
         group = override.key_or_group
         if group.split(".")[0] in replaced_groups or override.is_delete():
             return True
-        return not _find_affected(self._configs, group, str(override.value())).isdisjoint(replaced_groups)
+        return not _find_affected_options(self._configs, group, str(override.value())).isdisjoint(replaced_groups)
 
 
 @cache
-def _find_affected(configs: Path, group: str, choice: str) -> frozenset[str]:
-    """Return the top-level options that a choice can set outside its group, also by files in its defaults list."""
+def _find_affected_options(configs: Path, group: str, choice: str) -> frozenset[str]:
+    """Return the top-level options that a choice can set outside its group, also by files in its defaults list.
+
+    Args:
+        configs: folder of the config groups.
+        group: the group of the choice.
+        choice: the choice.
+    """
     package = PACKAGE.search(_read_text(configs, group, choice))
     if package is None:
         return frozenset()
     if package[1] != "_global_":
         return frozenset({package[1].split(".")[0]})
-    node = _read(configs, group, choice)
+    node = _read_config(configs, group, choice)
     names = {str(name) for name in node}
     for entry in node.get("defaults", ()):
         for name, included_choice in ({group: entry} if isinstance(entry, str) else entry).items():
             included_group = str(name).removeprefix("override ").lstrip("/").partition("@")[0]
-            names |= {included_group} | _find_affected(configs, included_group, str(included_choice).partition("@")[0])
+            names |= {included_group} | _find_affected_options(
+                configs, included_group, str(included_choice).partition("@")[0]
+            )
     return frozenset(names)
 
 
 @cache
-def _read(configs: Path, group: str, choice: str) -> DictConfig:
+def _read_config(configs: Path, group: str, choice: str) -> DictConfig:
     content = OmegaConf.load(configs / group / f"{choice}.yaml")
     if not isinstance(content, DictConfig):
         raise TypeError(f"configs/{group}/{choice}.yaml holds no options")
@@ -136,7 +152,7 @@ def _read_text(configs: Path, group: str, choice: str) -> str:
 
 
 @cache
-def _parse(text: str) -> Override:
+def _parse_override(text: str) -> Override:
     (override,) = OVERRIDE_PARSER.parse_overrides([text])
     return override
 
@@ -146,23 +162,23 @@ def compose_job(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...
 
     Args:
         overrides: the overrides of the job.
-        configs: the folder of the groups.
+        configs: folder of the config groups.
         hydra: options of Hydra that were typed, such as `hydra.searchpath`.
     """
     *common_overrides, last_override = overrides or ("",)
     if not re.fullmatch("seed=[0-9]+", last_override):
-        return _composer(configs, hydra).compose(overrides)
-    cfg, choices = _draft(tuple(common_overrides), configs, hydra)
+        return _make_composer(configs, hydra).compose(overrides)
+    cfg, choices = _draft_config(tuple(common_overrides), configs, hydra)
     OmegaConf.update(cfg, "seed", int(last_override.partition("=")[2]))
     return compose.compose_config(cfg, choices, overrides)
 
 
 @lru_cache(maxsize=1000)
-def _draft(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> Draft:
-    return _composer(configs, hydra).draft(overrides)
+def _draft_config(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> Draft:
+    return _make_composer(configs, hydra).draft(overrides)
 
 
 @cache
-def _composer(configs: Path, hydra: tuple[str, ...]) -> JobComposer:
+def _make_composer(configs: Path, hydra: tuple[str, ...]) -> JobComposer:
     by_hydra = partial(compose.compose_with_hydra, configs=configs, with_hydra=True)
     return JobComposer(lambda overrides: by_hydra((*hydra, *overrides)), configs)

@@ -21,11 +21,11 @@ from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.tasks import ProgramTasks
 from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import RunIdentity, select_options
-from fedcohort.round.guard import find_faulty_component, map_modules
+from fedcohort.round.guard import find_faulty_component, map_modules_to_options
 from fedcohort.startup.check import count_processes
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.observers import RunObservers
-from fedcohort.startup.restart import ResumePoint, find_restart
+from fedcohort.startup.restart import ResumePoint, find_resume_point
 from fedcohort.startup.run_info import describe_run
 
 log = logging.getLogger("fedcohort")
@@ -53,75 +53,98 @@ def fit(
             task has nothing to train.
 
     Raises:
-        FedcohortError: if training fails.
+        FedcohortError: training fails.
         SystemExit: with the code of the signal that stopped the run.
     """
     messages.silence_lightning()
     config = composition.config
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **{f"trainer.{k}": v for k, v in processes.items()}}
-    origin = provenance.current_start(config, identity, loop.federation.checksum)
-    begin_result = tasks.run_on_first(lambda: _begin(run_folder, loop, config, origin))
+    start_record = provenance.current_start(config, identity, loop.federation.checksum)
+    begin_result = tasks.run_on_first(lambda: _record_start(run_folder, loop, config, start_record))
     if begin_result is None:
         return None
-    path, is_new, restart = begin_result
-    rounds_done = restart.rounds
+    path, is_new, resume_point = begin_result
+    rounds_done = resume_point.rounds
     make_repeatable(config["trainer"]["accelerator"], config["engine"]["precision"])
-    loop.observers, loop.spending = run_observers.observers, restart.spending
+    loop.observers, loop.spending = run_observers.observers, resume_point.spending
     loop.ends_early = run_observers.ends_early
-    loop.make_run_info = partial(describe_run, composition, loop, network, sweep, path, restart)
+    loop.make_run_info = partial(describe_run, composition, loop, network, sweep, path, resume_point)
     loop.folder, loop.new_folder = path, is_new
     loop.choose_memory_layout(network)
-    to_file = nullcontext() if run_folder is None else messages.log_to_file(path)
+    log_context = nullcontext() if run_folder is None else messages.log_to_file(path)
     loop.component_by_module = _list_module_options(composition, loop, network)
-    ending_context = _report_ending(path, _resume_command(composition, sweep), loop.component_by_module)
-    with to_file, _threads(config["trainer"]["threads"]), ending_context:
+    ending_context = _report_ending(path, _spell_resume_command(composition, sweep), loop.component_by_module)
+    with log_context, _set_threads(config["trainer"]["threads"]), ending_context:
         if not is_new:
             progress_text = f"after round {rounds_done}" if rounds_done else "from the start: no round was saved"
             log.info("resuming %s %s", path, progress_text)
-        training = trainer.TrainingRun(config, path, loop, run_observers.callbacks, processes, origin)
-        lightnings = training.make_trainer(is_new_run=not rounds_done)
+        training = trainer.TrainingRun(config, path, loop, run_observers.callbacks, processes, start_record)
+        lightning_trainer = training.make_trainer(is_new_run=not rounds_done)
         interrupts.enter_phase(RunPhase.FORKED)  # `GracefulStop` reverts this in the process that trains
-        training.fit(lightnings, network, path / folder.LAST_CKPT if rounds_done else None)
+        training.fit(lightning_trainer, network, path / folder.LAST_CKPT if rounds_done else None)
         if run_folder is not None:
             manifest.write_manifest(path, folder.MANIFEST_FILES)
     return path
 
 
 def _list_module_options(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
-    """Return the option to which each module of the components' code belongs, with its class."""
+    """Return the option, with its class, to which each module of the components' code belongs, by module name.
+
+    Args:
+        composition: the composed config.
+        loop: the loop of the run, which has the components.
+        network: the network.
+    """
     components = {group: (item, *getattr(item, "hooks", ())) for group, item in vars(loop.components).items()}
     objects_by_group: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
-    targets = {group: composition.config[group]["_target_"] for group in objects_by_group}
-    code = {f"{composition.option(group)} ({targets[group]})": items for group, items in objects_by_group.items()}
-    return map_modules(code, loop.components.needs())
+    class_names = {group: composition.config[group]["_target_"] for group in objects_by_group}
+    objects_by_option = {
+        f"{composition.option(group)} ({class_names[group]})": option_objects
+        for group, option_objects in objects_by_group.items()
+    }
+    return map_modules_to_options(objects_by_option, loop.components.needs())
 
 
-def _begin(
-    home: folder.RunFolder | None, loop: FederatedLoop, config: Mapping[str, Any], origin: provenance.StartRecord
+def _record_start(
+    run_folder: folder.RunFolder | None,
+    loop: FederatedLoop,
+    config: Mapping[str, Any],
+    start_record: provenance.StartRecord,
 ) -> tuple[Path, bool, ResumePoint]:
     """Find the checkpoint from which the run resumes, and record the start.
 
+    Args:
+        run_folder: the run's folder.
+        loop: the loop of the run.
+        config: the composed config.
+        start_record: code, versions and processes of this start.
+
     Returns:
         The run's folder, whether it is new, and the state from which the run resumes.
+
+    Raises:
+        OptionError: the run has more rounds already than its budget allows.
     """
-    if home is None:
+    if run_folder is None:
         raise TypeError("only the first task of a run finds its checkpoint")
-    resume_point = find_restart(home, loop.settings.config_hash, config["resume"], origin)
+    resume_point = find_resume_point(run_folder, loop.settings.config_hash, config["resume"], start_record)
     rounds_done, rounds = resume_point.rounds, config["rounds"]
     if rounds_done > rounds:
-        raise OptionError(f"rounds must be at least {rounds_done}, as many as {home.path} has already, got {rounds}")
-    loop.settings.budget.check_not_exceeded(resume_point.spending, home.path)
-    manifest.remove_manifest(home.path)  # the files change from here on
-    folder.write_atomically(home.path / "config.yaml", OmegaConf.to_yaml(dict(config)))
-    start = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced, **origin}
-    provenance.append_start(home.path, start)
-    return home.path, home.is_new, resume_point
+        raise OptionError(
+            f"rounds must be at least {rounds_done}, as many as {run_folder.path} has already, got {rounds}"
+        )
+    loop.settings.budget.check_not_exceeded(resume_point.spending, run_folder.path)
+    manifest.remove_manifest(run_folder.path)  # the files change from here on
+    folder.write_atomically(run_folder.path / "config.yaml", OmegaConf.to_yaml(dict(config)))
+    start_entry = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced, **start_record}
+    provenance.append_start(run_folder.path, start_entry)
+    return run_folder.path, run_folder.is_new, resume_point
 
 
 @contextmanager
-def _threads(n_threads: int) -> Iterator[None]:
-    """Set the number of torch's threads in the block, and restore the caller's number afterwards."""
+def _set_threads(n_threads: int) -> Iterator[None]:
+    """Let torch use `n_threads` threads in a block, and restore the caller's number afterwards."""
     previous_threads = torch.get_num_threads()
     torch.set_num_threads(n_threads)
     try:
@@ -163,8 +186,13 @@ def _report_ending(path: Path, resume_command: str, option_by_module: Mapping[st
         raise StoppedRun(interrupts.exit_code, path) if rounds_done else SystemExit(interrupts.exit_code)
 
 
-def _resume_command(composition: Composed, sweep: str | None) -> str:
-    """Return the command that resumes the run."""
+def _spell_resume_command(composition: Composed, sweep: str | None) -> str:
+    """Return the command that resumes the run.
+
+    Args:
+        composition: the composed config.
+        sweep: id of the sweep that the run belongs to, or None.
+    """
     if sweep:
         return "the command of the sweep with resume=true"
     overrides = [override for override in composition.overrides if not override.startswith("resume=")]

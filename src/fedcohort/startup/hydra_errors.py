@@ -15,7 +15,7 @@ from omegaconf.errors import OmegaConfBaseException
 
 from fedcohort import ranges
 from fedcohort.errors import ComponentError, FedcohortError, OptionError
-from fedcohort.startup.options import unknown_option_error
+from fedcohort.startup.options import make_unknown_option_error
 
 LOST_JOB_ERRORS = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP_MESSAGE = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
@@ -39,38 +39,40 @@ MESSAGES = (  # pattern of the first line of Hydra's error, and the message
 )
 
 
-def explain(error: BaseException, arguments: Sequence[str], configs: Path) -> str | None:
+def explain_error(error: BaseException, arguments: Sequence[str], configs: Path) -> str | None:
     """Return a message of one line for an error that a user's mistake causes; None for any other error.
 
     Args:
         error: the exception.
         arguments: the command line.
-        configs: the folder of the groups.
+        configs: folder of the config groups.
     """
     if isinstance(error, FedcohortError):
         return str(error)
-    text = " ".join(str(error).partition("Config search path")[0].split())  # Hydra lists its folders after it
+    error_text = " ".join(str(error).partition("Config search path")[0].split())  # Hydra lists its folders after it
     if isinstance(error, MemoryError) or "can't allocate memory" in str(error):
-        return f"there is not enough memory ({text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"
+        return f"there is not enough memory ({error_text[:200] or 'no reason given'}): HYDRA_FULL_ERROR=1 shows where"
     if isinstance(error, OverrideParseException):
         form_advice = "type name=value, lists as [1,2], texts with spaces or accents as \"name='a b'\""
         return f"can't read {error.override!r}: {form_advice}"
     if isinstance(error, MissingConfigException):
-        return _explain_missing(error, text, arguments, configs)
+        return _explain_missing(error, error_text, arguments, configs)
     if isinstance(error, HydraException):
-        return _explain_composition(error, text, configs)
-    is_flag = isinstance(error, ValueError) and "flag can only be used" in text  # --resolve without --cfg
+        return _explain_composition(error, error_text, configs)
+    is_flag = isinstance(error, ValueError) and "flag can only be used" in error_text  # --resolve without --cfg
     if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml.") or is_flag:
-        return text
-    if isinstance(error, ValueError) and "Config group override must be" in text:  # null, or a number, for a group
+        return error_text
+    if (
+        isinstance(error, ValueError) and "Config group override must be" in error_text
+    ):  # null, or a number, for a group
         for group, _, value in (argument.lstrip("+").partition("=") for argument in arguments):
             if (choices := list_choices(configs, group)) and value not in choices:
-                return unknown_choice_message(configs, group, value)
+                return make_unknown_choice_message(configs, group, value)
         return f"can't read {' '.join(arguments)}: type name=value"
     if type(error).__name__ in LOST_JOB_ERRORS:
         lines = [line for line in str(error).splitlines() if line.strip("- ")]
         return f"a job was lost: {' '.join(lines[:2])}"  # the log of the job follows
-    return f"SLURM rejected the jobs: {text}" if type(error).__module__.startswith("submitit") else None
+    return f"SLURM rejected the jobs: {error_text}" if type(error).__module__.startswith("submitit") else None
 
 
 @contextmanager
@@ -88,22 +90,22 @@ def plain_errors(arguments: Sequence[str], configs: Path) -> Iterator[None]:
             error.__cause__, error.__suppress_context__ = None, True
         raise
     except Exception as error:
-        message = explain(error, arguments, configs)
+        message = explain_error(error, arguments, configs)
         if message is None:
             raise
         raise OptionError(message) from None
 
 
 def list_choices(configs: Path, group: str) -> list[str]:
-    """Return the choices of a group, the names of the yamls in its folder, sorted."""
+    """Return the sorted choices of `group`: the names of the yamls in its folder below `configs`."""
     return sorted(path.stem for path in (configs / group).glob("*.yaml")) if group else []
 
 
-def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterable[str] = ()) -> str:
+def make_unknown_choice_message(configs: Path, name: str, value: str, choices: Iterable[str] = ()) -> str:
     """Return the message for a choice that does not exist in its group.
 
     Args:
-        configs: the folder of the groups.
+        configs: folder of the config groups.
         name: the group, perhaps with the node that it fills (`objective@objective.base`).
         value: the choice that was typed.
         choices: the valid choices of the group; by default the names of the files in its folder.
@@ -117,13 +119,20 @@ def unknown_choice_message(configs: Path, name: str, value: str, choices: Iterab
 
 
 def _explain_missing(error: MissingConfigException, text: str, arguments: Sequence[str], configs: Path) -> str:
-    """Explain a choice without a yaml, which was typed or is named in another yaml."""
+    """Return the message for a choice without a yaml, which was typed or is named in another yaml.
+
+    Args:
+        error: Hydra's error.
+        text: text of the error in one line.
+        arguments: the command line.
+        configs: folder of the config groups.
+    """
     match = re.match(r"In '(.*?)': Could not \w+ '((?:hydra/)?[^/']*)/(.*?)'", str(error))
     if match is None:
         return text
     file, group, value = match.groups()
     nested = [name for name in (argument.rpartition("=")[0] for argument in arguments) if name.startswith(f"{group}@")]
-    line = unknown_choice_message(configs, nested[0] if nested else group, value, error.options or ())
+    line = make_unknown_choice_message(configs, nested[0] if nested else group, value, error.options or ())
     return line if file in ("train", "hydra/config") or nested else f"configs/{file}.yaml: {line}"
 
 
@@ -140,24 +149,29 @@ def _explain_composition(error: HydraException, text: str, configs: Path) -> str
 
 
 def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str:
-    """Return a line such as `selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie`."""
+    """Return a line such as `selector=ucb_cs has no option 'discont'; its options are discount, index, sigma, tie`.
+
+    `cause` is OmegaConf's error; `configs` is the folder of the config groups.
+    """
     group, _, key = str(cause.full_key).rpartition(".")
     node = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})  # seed.x: a number
     names = [str(name) for name in node if name not in ("_target_", "hydra")]
     if not group:
         groups = {path.name for path in configs.iterdir() if path.is_dir()}
-        nested = [f"{name}.{option}" for name in names if isinstance(node[name], DictConfig) for option in node[name]]
-        if paths := [path for path in nested if path.endswith(f".{key}") or path.replace(".", "_") == key]:
+        nested_options = [
+            f"{name}.{option}" for name in names if isinstance(node[name], DictConfig) for option in node[name]
+        ]
+        if paths := [path for path in nested_options if path.endswith(f".{key}") or path.replace(".", "_") == key]:
             return f"there is no option {key!r}; did you mean {' or '.join(paths)}?"
-        return str(unknown_option_error("", key, {*names, *groups} - {"hydra"}))
+        return str(make_unknown_option_error("", key, {*names, *groups} - {"hydra"}))
     if not node:
         mapping = f"{group}={{{key}: VALUE}}"
         return f"{group} has no option {key!r}; it is a single value: type {group}=VALUE, or '{mapping}' for a mapping"
-    texts = {choice: (configs / group / f"{choice}.yaml").read_text() for choice in list_choices(configs, group)}
+    yaml_texts = {choice: (configs / group / f"{choice}.yaml").read_text() for choice in list_choices(configs, group)}
     pattern = re.compile(rf"^(  )?{re.escape(key)}:", re.MULTILINE)
-    choices_with_option = [choice for choice, text in texts.items() if pattern.search(text)]
+    choices_with_option = [choice for choice, text in yaml_texts.items() if pattern.search(text)]
     other_choices = f"; {key!r} is an option of {group}={', '.join(choices_with_option)}" if choices_with_option else ""
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", group] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
         group = f"{group}={target[2]}"
-    return f"{unknown_option_error(group, key, names)}{other_choices}"
+    return f"{make_unknown_option_error(group, key, names)}{other_choices}"

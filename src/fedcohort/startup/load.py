@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 DATA_GROUPS = ("partition", "label_noise", "feature_noise", "dataset")  # groups that determine the data
 
 
-def data_seed(config: Mapping[str, Any]) -> int:
-    """Return the seed of all random draws about the data: `data_seed`, or else the seed of the run."""
+def find_data_seed(config: Mapping[str, Any]) -> int:
+    """Return the seed of all random draws about the data: `data_seed` in `config`, or else the seed of the run."""
     return int(config["seed"] if config["data_seed"] is None else config["data_seed"])
 
 
@@ -29,45 +29,47 @@ def load_federation(composition: Composed, components_by_group: Mapping[str, Any
         components_by_group: the components of DATA_GROUPS at least, by group.
 
     Raises:
-        FedcohortError: if the data are missing, malformed or too small for the options.
+        FedcohortError: the data are missing, malformed or too small for the options.
     """
     from fedcohort.startup.assign import SplitOptions
-    from fedcohort.startup.requirements import check_targets
-    from fedcohort.startup.split import build
+    from fedcohort.startup.requirements import check_target_kind
+    from fedcohort.startup.split import build_federation
 
     config = composition.config
-    seed = data_seed(config)
+    seed = find_data_seed(config)
 
     def read_raw() -> Raw:
         raw = check_data(components_by_group["dataset"].load(seed))
         memory.return_free_memory()
-        check_targets({group: components_by_group[group] for group in DATA_GROUPS}, composition.choices, raw)
+        check_target_kind({group: components_by_group[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw
 
     split_components = {group: components_by_group[group] for group in DATA_GROUPS if group != "dataset"}
     options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
-    return build(read_raw(), options)  # no other reference to the data is kept, so that `build` can free them
+    return build_federation(
+        read_raw(), options
+    )  # no other reference to the data is kept, so that `build` can free them
 
 
-def load(composition: Composed, objects: Mapping[str, Any], components: "Components") -> Facts:
+def load_run_facts(composition: Composed, components_by_group: Mapping[str, Any], components: "Components") -> Facts:
     """Load the data of a run, and check that they meet the requirements of its components.
 
     Args:
         composition: the composed config.
-        objects: the components of DATA_GROUPS at least, by group.
+        components_by_group: the components of DATA_GROUPS at least, by group.
         components: the components that take part in rounds.
 
     Returns:
         The facts of the run, including its federation.
 
     Raises:
-        FedcohortError: if the data do not suffice for the components.
+        FedcohortError: the data do not suffice for the components.
     """
     from fedcohort.rng import Draws
     from fedcohort.round.sampling import foresee_samples
     from fedcohort.startup import requirements
 
-    federation = load_federation(composition, objects)
+    federation = load_federation(composition, components_by_group)
     largest_client = int(federation.n_train.argmax())
     most_samples = int(federation.n_train[largest_client])
     if components.samples.is_foreseeable:
@@ -75,5 +77,5 @@ def load(composition: Composed, objects: Mapping[str, Any], components: "Compone
         most_samples = most_samples if rows is None else len(rows)
     facts = Facts(components, composition.config, federation, most_samples)
     requirements.check_population(composition.choices, facts)
-    proxy = components.proxy.inputs(federation, data_seed(composition.config))
+    proxy = components.proxy.inputs(federation, find_data_seed(composition.config))
     return replace(facts, federation=replace(federation, proxy=proxy))

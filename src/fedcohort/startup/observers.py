@@ -24,8 +24,8 @@ class RunObservers:
     """The observers and callbacks of a run.
 
     Attributes:
-        observers: the observers in the order of configs/callback, then the tracker, which uploads their files, then
-            the writer of status.json.
+        observers: the observers in the order of configs/callback, then the tracker, which uploads their files, then the
+            writer of status.json.
         callbacks: Lightning callbacks, which may end the run before its last round.
         ends_early: configs of these callbacks, sorted.
     """
@@ -36,20 +36,28 @@ class RunObservers:
 
 
 def make_observers(composition: Composed) -> RunObservers:
-    """Make the observers and callbacks that the config names. Raises `OptionError`."""
+    """Return the observers and callbacks that the config `composition` names; raise `OptionError` if one is invalid."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
     callbacks_by_name = dict[str, Instance]()
     for node_name, node in nodes.items():
         if not isinstance(node, Mapping) or "_target_" not in node:
             raise ranges.range_error(node_name, "null, or a class in _target_ with its options", node)
-        callbacks_by_name[node_name] = components.build(node, node_name, node_name, CALLBACK_CONTRACT)
-    callbacks = {node_name: item for node_name, item in callbacks_by_name.items() if not isinstance(item, Observer)}
+        callbacks_by_name[node_name] = components.build_component(node, node_name, node_name, CALLBACK_CONTRACT)
+    callbacks = {
+        node_name: observer_or_callback
+        for node_name, observer_or_callback in callbacks_by_name.items()
+        if not isinstance(observer_or_callback, Observer)
+    }
     _check_monitors(callbacks)
-    tracker = components.make(composition, "logger")
+    tracker = components.make_component(composition, "logger")
     callback_texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
     ends_early = [json.loads(text) for text in callback_texts]  # equal to those that are read from a file
-    observers = [item for item in callbacks_by_name.values() if isinstance(item, Observer)]
+    observers = [
+        observer_or_callback
+        for observer_or_callback in callbacks_by_name.values()
+        if isinstance(observer_or_callback, Observer)
+    ]
     observers += [*([] if tracker is None else [tracker]), RunStatus(ends_early)]
     return RunObservers(observers, list(callbacks.values()), ends_early)
 
@@ -57,7 +65,7 @@ def make_observers(composition: Composed) -> RunObservers:
 def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
     """Raise `OptionError` for a folder outside `logs` in the options of an observer, a callback or the tracker.
 
-    A `filename` must not contain a folder.
+    A `filename` must not contain a folder. `nodes` are the config nodes of these objects by path.
     """
     for node_name, node in nodes.items():
         options = node if isinstance(node, Mapping) else {}
@@ -72,9 +80,10 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
 
 
 def _check_monitors(callbacks: Mapping[str, Any]) -> None:
-    """Raise `OptionError` for a monitor that is no metric; Lightning would raise after a round.
+    """Raise `OptionError` for a monitor that is no metric; Lightning would raise an error only after a round.
 
-    A callback that is not Lightning's may log further metrics. With such a callback nothing is checked.
+    `callbacks` has the callbacks by their path in the config. A callback that is not Lightning's may log further
+    metrics. With such a callback nothing is checked.
     """
     if not all(type(callback).__module__.startswith("lightning.") for callback in callbacks.values()):
         return

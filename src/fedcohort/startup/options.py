@@ -16,13 +16,19 @@ PER_CORE = 8  # processes or threads per core, at most: several can be useful to
 
 
 def check_run_name(option: str, value: object) -> None:
-    """Check the option that begins the name of the run's folder."""
+    """Raise `OptionError` if `value` cannot begin the name of the run's folder; `option` is its name in the message."""
     if value is not None and not (isinstance(value, str) and re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]*", value)):
         raise ranges.range_error(option, "letters, digits, '.', '_' and '-', as in a file's name, or null", value)
 
 
 def check_count_per_core(option: str, value: object, *, allow_auto: bool = False) -> None:
-    """Check a number of processes or threads; allow_auto: whether the value auto is allowed."""
+    """Raise `OptionError` if a number of processes or threads is out of range.
+
+    Args:
+        option: name of the option.
+        value: value of the option.
+        allow_auto: whether the value auto is allowed.
+    """
     if allow_auto and value == "auto":
         return
     n_cores = cores.count_available_cores()
@@ -33,7 +39,10 @@ def check_count_per_core(option: str, value: object, *, allow_auto: bool = False
 
 
 def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
-    """Check that forked processes have one thread each: a pool of threads does not survive a fork."""
+    """Raise `OptionError` if forked processes have several threads: a pool of threads does not survive a fork.
+
+    `trainer` is the node of this name in the config.
+    """
     devices = cores.count_available_cores() if trainer["devices"] == "auto" else trainer["devices"]
     is_forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
     if is_forked and trainer["threads"] > 1:
@@ -42,7 +51,10 @@ def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
 
 
 def check_precision(engine: Mapping[str, Any], accelerator: str) -> None:
-    """Check that the processor has tf32, or instructions for bf16 unless `engine.force` is true."""
+    """Raise `OptionError` for tf32 on a processor, and for bf16 on one that lacks it, unless `engine.force` is true.
+
+    `engine` is the node of this name in the config; `accelerator` is "cpu" or "gpu".
+    """
     if engine["precision"] == "tf32" and accelerator == "cpu":
         raise ranges.range_error("engine.precision", "float32 or bf16 with trainer=cpu, as only GPUs have tf32", "tf32")
     is_emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
@@ -52,13 +64,13 @@ def check_precision(engine: Mapping[str, Any], accelerator: str) -> None:
 
 
 def check_resume(option: str, value: object) -> None:
-    """Check the option that decides how a run resumes."""
+    """Raise `OptionError` if `value` is no way to resume a run; `option` is the option's name in the message."""
     if not isinstance(value, bool) and value not in ("previous", "force"):
         raise ranges.range_error(option, "true, false, previous or force", value)
 
 
 def check_objective_metric(option: str, value: object) -> None:
-    """Check the metric that a run returns to a sweeper."""
+    """Raise `OptionError` if `value` is no metric that a run may return to a sweeper; `option` is the option's name."""
     allowed_metrics = ("server_val/acc", "server_val/loss")
     if value is not None and value not in allowed_metrics:
         reason = " (nothing may select on the test set)" if str(value).startswith(("test/", "clients/acc")) else ""
@@ -66,7 +78,10 @@ def check_objective_metric(option: str, value: object) -> None:
 
 
 def check_writable_folder(option: str, value: object) -> None:
-    """Check that a folder can be written, or created. A temporary file is written for this."""
+    """Raise `OptionError` if the folder `value` can't be written or created; `option` is the option's name.
+
+    A temporary file is written for this check.
+    """
     ranges.text(option, value)
     nearest_existing = Path(str(value)).absolute()
     try:
@@ -79,7 +94,7 @@ def check_writable_folder(option: str, value: object) -> None:
 
 
 OPTION_CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the options that rounds read
-    **{option: check for _, option, check in list_setting_checks()},
+    **{option: check_all_options for _, option, check_all_options in list_setting_checks()},
     "name": check_run_name,
     "data_seed": integer_check("[0, inf)", allow_null=True),
     "clients": integer_check("[1, inf)", allow_null=True),
@@ -103,18 +118,18 @@ OPTION_CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the opti
 
 
 def spell_value(value: object) -> str:
-    """Return the value in the form in which users type it on the command line."""
+    """Return `value` in the form in which users type it on the command line, such as null or true."""
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def list_options(names: Collection[str]) -> str:
-    """Return the clause of a message that lists the valid options."""
+def describe_valid_options(names: Collection[str]) -> str:
+    """Return the part of a message that lists the valid options `names`, as in "its options are a, b"."""
     if len(names) == 1:
         return f"its only option is {next(iter(names))}"
     return f"its options are {', '.join(names)}" if names else "it has no options"
 
 
-def unknown_option_error(node_name: str, option: str, names: Collection[str]) -> OptionError:
+def make_unknown_option_error(node_name: str, option: str, names: Collection[str]) -> OptionError:
     """Return the error for an option that does not exist.
 
     Args:
@@ -124,32 +139,34 @@ def unknown_option_error(node_name: str, option: str, names: Collection[str]) ->
     """
     suggestion = ranges.did_you_mean(option, names)
     if node_name:
-        return OptionError(f"{node_name} has no option {option!r}; {list_options(names)}{suggestion}")
+        return OptionError(f"{node_name} has no option {option!r}; {describe_valid_options(names)}{suggestion}")
     return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{suggestion}")
 
 
 @cache
 def list_node_options(node: str) -> list[str]:
-    """Return the options of a node that belong to no component: all of `engine`, some of `deadline` and `device`."""
+    """Return the options of `node` that belong to no component: all of `engine`, some of `deadline` and `device`."""
     return [option.split(".")[1] for option in OPTION_CHECKS if option.startswith(f"{node}.")]
 
 
-def check(config: Mapping[str, Any]) -> None:
-    """Check that every option exists and is in its range, and that there is no unknown option. Raises `OptionError`."""
+def check_all_options(config: Mapping[str, Any]) -> None:
+    """Raise `OptionError` if an option in `config` is unknown, missing or outside its range."""
     for node in dict.fromkeys(option.split(".")[0] for option in OPTION_CHECKS if "." in option):
-        names, content = list_node_options(node), config.get(node)
-        if not isinstance(content, Mapping):
+        names, node_options = list_node_options(node), config.get(node)
+        if not isinstance(node_options, Mapping):
             correct_form = f"set option by option ({', '.join(f'{node}.{name}' for name in names)})"
-            raise ranges.range_error(node, correct_form, content)
-        for option in content if "_target_" not in content else ():  # a component's constructor checks its options
+            raise ranges.range_error(node, correct_form, node_options)
+        for option in (
+            node_options if "_target_" not in node_options else ()
+        ):  # a component's constructor checks its options
             if option not in names:
-                raise unknown_option_error(node, option, names)
+                raise make_unknown_option_error(node, option, names)
     for option, check_value in OPTION_CHECKS.items():
         node, _, name = option.rpartition(".")
-        content = config[node] if node else config
-        if name not in content:
+        node_options = config[node] if node else config
+        if name not in node_options:
             raise OptionError(f"~{option} removes an option that the config does not have: leave it out")
-        check_value(option, content[name])
+        check_value(option, node_options[name])
     check_threads_of_forks(config["trainer"])
     if config["clients"] is not None and config["cohort"] > config["clients"]:
         raise IncompatibleConfig(f"cohort={config['cohort']} exceeds clients={config['clients']}")

@@ -19,16 +19,19 @@ VALUE_TYPES = "a number, a text, True, False, None, a path, or a list or dict of
 
 
 def list_overrides(options: Mapping[str, object], *, is_sweep: bool = False) -> list[str]:
-    """Return the overrides for keyword arguments, in their order. Raises `OptionError`.
+    """Return the overrides for keyword arguments, in their order.
 
     Args:
         options: values by the name of the option or group.
         is_sweep: whether a list, a range or a text with commas holds several values of an option, as in a sweep.
+
+    Raises:
+        OptionError: a value can't be written as an override.
     """
     overrides = []
     for name, value in options.items():
         if name == "model" and (callable(value) or _is_network(value)):
-            overrides += ["model=module", f"model.path={_path_of(value)}"]
+            overrides += ["model=module", f"model.path={_find_import_path(value)}"]
             continue
         is_list = isinstance(value, list | tuple | range) or (isinstance(value, str) and "," in value)
         if is_list and not is_sweep and "." not in name:
@@ -36,24 +39,27 @@ def list_overrides(options: Mapping[str, object], *, is_sweep: bool = False) -> 
         values = {name: value}
         if isinstance(value, Mapping) and "." not in name:
             values = {f"{name}.{key}": option_value for key, option_value in value.items()}
-        spell_option = _spell_values if is_sweep else spell_value
+        spell_option = _spell_values if is_sweep else spell_override_value
         overrides += [f"{key}={spell_option(key, option_value)}" for key, option_value in values.items()]
     return overrides
 
 
 def _spell_values(name: str, value: object) -> str:
-    """Return the values of an option in a sweep, with commas between them."""
+    """Return the values of the option `name` in a sweep, with commas between them.
+
+    `value` is a single value, an iterable of values, or a text with commas.
+    """
     if isinstance(value, str) and "," in value:
         return value  # as typed on the command line
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
-        return spell_value(name, value)
-    if not (values := [spell_value(name, element) for element in value]):
+        return spell_override_value(name, value)
+    if not (values := [spell_override_value(name, element) for element in value]):
         raise OptionError(f"{name} has no values: a list of a sweep holds at least one")
     return ",".join(values)
 
 
-def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
-    """Return one value in the grammar of Hydra's overrides; name: name of the option, for an `OptionError`."""
+def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
+    """Return `value` in the grammar of Hydra's overrides; `name` is the option's name for an `OptionError`."""
     if value is None:
         return "null"
     if isinstance(value, bool):
@@ -65,12 +71,14 @@ def spell_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user pas
         is_plain = PLAIN_TEXT.fullmatch(text) and text.lower() not in NOT_TEXT
         return text if is_plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        pairs = (f"{spell_value(name, key)}:{spell_value(name, element)}" for key, element in value.items())
+        pairs = (
+            f"{spell_override_value(name, key)}:{spell_override_value(name, element)}" for key, element in value.items()
+        )
         return "{" + ",".join(pairs) + "}"
     if isinstance(value, list | tuple | range):
-        return "[" + ",".join(spell_value(name, element) for element in value) + "]"
+        return "[" + ",".join(spell_override_value(name, element) for element in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
-        return spell_value(name, value.tolist())
+        return spell_override_value(name, value.tolist())
     raise OptionError(f"{name} must be {VALUE_TYPES}, got {type(value).__name__}")
 
 
@@ -78,8 +86,11 @@ def _is_network(value: object) -> bool:
     return hasattr(value, "state_dict") and hasattr(value, "forward")
 
 
-def _path_of(factory: Any) -> str:  # noqa: ANN401 - a class, a function or what was passed instead
-    """Return the dotted name by which another process finds a class or function that makes a network."""
+def _find_import_path(factory: Any) -> str:  # noqa: ANN401 - a class, a function or what was passed instead
+    """Return the dotted name by which another process finds `factory`, a class or function that makes a network.
+
+    Raises `OptionError` for an object that has no such name.
+    """
     name = getattr(factory, "__qualname__", "")
     if not name.isidentifier():
         network_class, advice_text = type(factory), "write a function at the top that returns it, and pass that"

@@ -39,8 +39,10 @@ class ResumePoint:
     spending: BudgetHistory = field(default_factory=BudgetHistory)
 
 
-def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: provenance.StartRecord) -> ResumePoint:
-    """Find the newest intact checkpoint of a run. Journal, per-client tables and all files of the manifest are checked.
+def find_resume_point(
+    folder: RunFolder, config_hash: str, resume: bool | str, now: provenance.StartRecord
+) -> ResumePoint:
+    """Find the newest intact checkpoint of a run, after checking journal, per-client tables and other files.
 
     Args:
         folder: the run's folder.
@@ -49,7 +51,7 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
         now: code, versions and processes of this start (`provenance.current_start`).
 
     Raises:
-        CheckpointError: if the files are damaged, or written with other code, versions or processes.
+        CheckpointError: the files are damaged, or written with other code, versions or processes.
     """
     manifest.check_all_files(folder.path)
     paths = [path for path in (folder.checkpoint, folder.previous_checkpoint) if path.exists()]
@@ -57,11 +59,11 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
         return ResumePoint()
     path = paths[0]
     try:
-        content = load_usable(path, config_hash)
+        content = load_checkpoint_files(path, config_hash)
     except DamagedCheckpoint as error:
         previous_content = None
         with suppress(DamagedCheckpoint):
-            previous_content = load_usable(paths[1], config_hash) if paths[1:] else None
+            previous_content = load_checkpoint_files(paths[1], config_hash) if paths[1:] else None
         if previous_content is None:
             reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
@@ -91,8 +93,11 @@ def find_restart(folder: RunFolder, config_hash: str, resume: bool | str, now: p
     return ResumePoint(done, differences if resume == FORCE else None, spending)
 
 
-def load_usable(path: Path, config_hash: str) -> dict[str, Any]:
-    """Read and check a checkpoint and the files of the clients' stored vectors. Raises `CheckpointError`."""
+def load_checkpoint_files(path: Path, config_hash: str) -> dict[str, Any]:
+    """Return the content of the checkpoint `path` after checking it and the files of the clients' stored vectors.
+
+    Raises `CheckpointError` if they are damaged, or have another config than the one with hash `config_hash`.
+    """
     content = checkpoint.load_checkpoint(path, config_hash)
     for state in content["callbacks"].values():
         if "clients" in state:

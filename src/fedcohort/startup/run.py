@@ -33,7 +33,7 @@ def run(composition: Composed, job: SweepJob | None = None, *, is_last: bool = F
         is_last: whether the process ends after this run, so that the run's memory need not be freed.
 
     Raises:
-        FedcohortError: if the run is rejected or fails.
+        FedcohortError: the run is rejected or fails.
         SystemExit: with the code of the signal that stopped it; `interrupt.StopSignal` before training has begun.
     """
     with interrupts.handle_signals():
@@ -57,7 +57,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
         observer.prepare()  # a tracker starts its process, which imports MLflow while this one imports torch
     components = make_components(composition, light_components)
     # Step 3: load
-    run_facts = load.load(composition, light_components, components)
+    run_facts = load.load_run_facts(composition, light_components, components)
     # Step 4: build
     network = build.build_network(composition, light_components["model"], run_facts.federation)
     build.check_forward_pass(composition, light_components["model"], network, run_facts)
@@ -78,7 +78,7 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     config_hash, budget = folder.config_hash(config), Budget.from_config(config)
     request = claim.RunRequest(config_hash, config["seed"], budget, run_observers.ends_early, restarted_job, siblings)
     resume = bool(config["resume"]) or restarted_job is not None
-    with tasks.run_together(), _claim(logs.absolute(), _folder_name(composition), request, resume) as run_folder:
+    with tasks.run_together(), _lock_folder(logs.absolute(), _name_folder(composition), request, resume) as run_folder:
         if run_folder.is_finished:
             _reuse_finished_run(run_folder.path, budget, run_observers, job)
             return run_folder.path
@@ -90,31 +90,45 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     return run_folder.path
 
 
-def _folder_name(composition: Composed) -> str:
-    """Return the first part of the run folder's name."""
+def _name_folder(composition: Composed) -> str:
+    """Return the first part of the run folder's name, from the choices in the config `composition`."""
     choices = composition.choices
     method = f"exp_{choices['experiment']}" if "experiment" in choices else choices["selector"]
     return composition.config["name"] or f"{method}-{choices['agg']}-{choices['dataset']}"
 
 
 def _reuse_finished_run(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
-    """Check the folder of a finished run, complete the observers' records, and record the run in its sweep."""
+    """Check the folder of a finished run, complete the observers' records, and record the run in its sweep.
+
+    Args:
+        path: the run's folder.
+        budget: the budget of the run.
+        run_observers: the observers of the run.
+        job: the job of the sweep that the run belongs to; None outside of a sweep.
+    """
     manifest.check_all_files(path)
-    reached_limits = budget.list_reached(folder.spending_of(folder.status_of(path)).now)
+    reached_limits = budget.list_reached_options(folder.spending_of(folder.status_of(path)).now)
     end_reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
     log.info("already finished: %s (%s)", path, end_reason)
     for observer in run_observers.observers:
         observer.catch_up(path)
     if job:
-        is_own = job.id in sweeps.list_sweeps_of_run(path)
+        is_listed = job.id in sweeps.list_sweeps_of_run(path)
         sweeps.add_sweep(path, job.id)
         job.folder = path
-        job.end = "done" if is_own and slurm.find_restarted_job() else "skipped"
+        job.end = "done" if is_listed and slurm.find_restarted_job() else "skipped"
 
 
 @contextmanager
-def _claim(logs: Path, name: str, request: claim.RunRequest, resume: bool) -> Iterator[folder.RunFolder]:
-    """Lock the run's folder until the context ends. A new folder is removed if nothing was written into it."""
+def _lock_folder(logs: Path, name: str, request: claim.RunRequest, resume: bool) -> Iterator[folder.RunFolder]:
+    """Lock the run's folder in a block. A new folder is removed if nothing was written into it.
+
+    Args:
+        logs: folder of all runs.
+        name: first part of a new folder's name.
+        request: hash of the config, seed and budget, by which an earlier folder of the run is found.
+        resume: whether the run resumes in an earlier folder.
+    """
     interrupts.raise_if_interrupted()
     with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs):
         run_folder = claim.claim_folder(logs, name, request, resume)

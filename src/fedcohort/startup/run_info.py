@@ -39,7 +39,7 @@ def describe_run(
         sweep: id of the sweep that the run belongs to, or None.
         path: the run's folder.
         resume_point: the rounds before this start of the run, and their costs.
-        expected_s: expected virtual seconds of a full local job of each client, [K].
+        expected_s: expected virtual seconds of a full local job of each client, [n_clients].
     """
     starts, config = provenance.read_starts(path), composition.config
     this_start = {name: starts[-1][name] for name in ("commit", "dirty", "versions")}
@@ -57,14 +57,14 @@ def describe_run(
         start=resume_point.rounds,
         spent=resume_point.spending.pack() if resume_point.rounds else {},
         starts=starts,
-        changed=list_typed(composition),
+        changed=list_typed_options(composition),
         **this_start,
         **describe_data(loop.federation),
     )
 
 
 def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
-    """Return the tags of a run, apart from those of its sweeps."""
+    """Return the tags of the run of `loop` by name, apart from those of its sweeps."""
     federation = loop.federation
     tags = {
         "tracking": "".join([observer.opening_line() for observer in loop.observers]),
@@ -79,14 +79,14 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
 
 
 def describe_data(federation: "Federation") -> dict[str, Any]:
-    """Return the fields of `RunInfo` that describe the data and their distribution among clients."""
+    """Return the fields of `RunInfo` that describe the data in `federation`, by name."""
     return {
         **{name: getattr(federation, name) for name in DATA_FIELDS},
         "labels": {str(class_number): name for class_number, name in enumerate(federation.class_names)},
     }
 
 
-def list_typed(composition: Composed) -> dict[str, str]:
-    """Return the typed choices and options that MLflow also records, with their values as they were typed."""
+def list_typed_options(composition: Composed) -> dict[str, str]:
+    """Return the typed choices and options in `composition` that MLflow also records, with their values as typed."""
     typed_overrides = (override.lstrip("+~").partition("=") for override in composition.overrides)
     return {name: value for name, _, value in typed_overrides if role_of(name).is_tracked}

@@ -41,12 +41,16 @@ COPIED_FIELDS = (  # fields of `Raw`
 )
 
 
-def build(raw: Raw, options: SplitOptions) -> Federation:
-    """Split a dataset into a federation. Equal arguments give equal bits. The inputs of `raw` may be overwritten.
+def build_federation(raw: Raw, options: SplitOptions) -> Federation:
+    """Split a dataset into a federation. Equal arguments give equal bits.
+
+    Args:
+        raw: the dataset, whose inputs may be overwritten.
+        options: options of the split.
 
     Raises:
-        OptionError: if the data do not suffice for the options; the message says what would be feasible.
-        DataError: if the data do not suffice for clients.
+        OptionError: the data do not suffice for the options; the message says what would be feasible.
+        DataError: the data do not suffice for clients.
     """
     checksum = compute_checksum(raw)  # before the inputs are overwritten
     seed = options.seed
@@ -58,9 +62,9 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     input_notes = [*([raw.inputs] if raw.inputs else []), *_describe_unused(raw, assigned.unused, test_owners)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
     memory.return_free_memory()
-    test = _test_rows(raw, test_owners, len(train), assigned.class_counts, seed)
-    train_x, val_x, server_x = _arrange(raw, raw.train_x, (train.rows, val.rows, server))
-    train_y, val_y, server_y = _arrange(raw, raw.train_y, (train.rows, val.rows, server))
+    test = _assign_test_rows(raw, test_owners, len(train), assigned.class_counts, seed)
+    train_x, val_x, server_x = _arrange_rows(raw, raw.train_x, (train.rows, val.rows, server))
+    train_y, val_y, server_y = _arrange_rows(raw, raw.train_y, (train.rows, val.rows, server))
     memory.return_free_memory()
     noise = options.feature_noise
     disturbed = disturb_clients(noise, [(train_x, train), (val_x, val)], seed) if noise else None
@@ -68,15 +72,15 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
     seen_val = val_y if assigned.val_y is None else assigned.val_y
     return Federation(
         **{name: getattr(raw, name) for name in COPIED_FIELDS},
-        train=_shard(raw, train_x, train, seen_train, train_y),
-        val=_shard(raw, val_x, val, seen_val, val_y),
-        test=_shard(raw, raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
-        server_val=_rows(raw, *((server_x, server_y) if raw.valid is None else raw.valid)),
-        server_test=_rows(raw, raw.test_x, raw.test_y),
+        train=_make_shard(raw, train_x, train, seen_train, train_y),
+        val=_make_shard(raw, val_x, val, seen_val, val_y),
+        test=_make_shard(raw, raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
+        server_val=_make_rows(raw, *((server_x, server_y) if raw.valid is None else raw.valid)),
+        server_test=_make_rows(raw, raw.test_x, raw.test_y),
         class_counts=assigned.class_counts,
         noise_rate=assigned.noise_rate,
         inputs="; ".join(input_notes),
-        group_counts=_group_counts(raw, train, seen_train),
+        group_counts=_count_groups(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         checksum=checksum,
         feature_noise=None if disturbed is None else disturbed.noise_levels,
@@ -87,7 +91,13 @@ def build(raw: Raw, options: SplitOptions) -> Federation:
 
 
 def _describe_unused(raw: Raw, n_unused: int, test_owners: Ids | None) -> Iterator[str]:
-    """Describe training samples that no client holds, and test samples of owners without training samples."""
+    """Yield a text on training samples that no client holds, and one on test samples that only the server holds.
+
+    Args:
+        raw: the dataset.
+        n_unused: number of unused training samples.
+        test_owners: natural client of each client; None if test samples are not distributed by owner.
+    """
     if n_unused:
         yield f"{n_unused:,} training samples are not assigned to any client"
     if test_owners is None or raw.test_owner is None or raw.train_owner is None:
@@ -99,16 +109,30 @@ def _describe_unused(raw: Raw, n_unused: int, test_owners: Ids | None) -> Iterat
         yield f"{n_without:,} test samples of {n_owners:,} owners without training samples are held by the server only"
 
 
-def _group_counts(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
-    """Count the samples of each T_k by attribute and the label that the client sees; labels: aligned with train."""
+def _count_groups(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
+    """Return the samples of each client by attribute and observed label, [clients, attributes x classes]; or None.
+
+    Args:
+        raw: the dataset; None is returned if it has no attribute.
+        train: positions of each client's training samples.
+        labels: labels that clients see, aligned with `train`.
+    """
     if raw.train_attribute is None:
         return None
     A = raw.n_attributes
     return train.counts(A * labels + raw.train_attribute[train.rows], A * raw.n_classes)
 
 
-def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
-    """Return the positions of each E_k in the test split; empty if the test split is the server's only."""
+def _assign_test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
+    """Return the positions of each client's rows in the test split; empty if the test split is the server's only.
+
+    Args:
+        raw: the dataset.
+        owners: natural client of each client; None to distribute test rows by class.
+        n_clients: number of clients.
+        counts: samples of each client and class, [clients, classes].
+        seed: the data seed.
+    """
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
     if owners is None or raw.test_owner is None:
@@ -123,7 +147,7 @@ def _test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, see
     return test
 
 
-def _arrange(raw: Raw, x: np.ndarray, rows: Sequence[Ids]) -> list[np.ndarray]:
+def _arrange_rows(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.ndarray]:
     """Return the training inputs, or labels, at each of several disjoint sets of rows.
 
     Where `raw` is used once and the sets cover all rows, x is reordered in place and the results are views of it. The
@@ -132,28 +156,36 @@ def _arrange(raw: Raw, x: np.ndarray, rows: Sequence[Ids]) -> list[np.ndarray]:
     Args:
         raw: the dataset.
         x: inputs or labels of all training rows.
-        rows: positions of each set.
+        row_sets: positions of each set.
     """
-    sizes = [len(positions) for positions in rows]
+    sizes = [len(positions) for positions in row_sets]
     is_reusable = raw.single_use and x.flags.c_contiguous and x.flags.writeable
     is_reusable = is_reusable and not any(np.may_share_memory(x, test) for test in (raw.test_x, raw.test_y))
     if not is_reusable or sum(sizes) < len(x):
-        return [x[positions] for positions in rows]
+        return [x[positions] for positions in row_sets]
     stops, flat = np.cumsum(sizes), x.reshape(len(x), -1)
     step = -(-flat.shape[1] // N_BLOCKS)
     for start in range(0, flat.shape[1], step):
         columns = np.ascontiguousarray(flat[:, start : start + step])
         reordered = np.empty_like(columns)
-        for positions, block in zip(rows, np.split(reordered, stops[:-1]), strict=True):
+        for positions, block in zip(row_sets, np.split(reordered, stops[:-1]), strict=True):
             columns.take(positions, axis=0, out=block, mode="clip")  # other modes use a buffer
         flat[:, start : start + step] = reordered
     return np.split(x, stops[:-1])
 
 
-def _shard(raw: Raw, x: np.ndarray, clients: Ragged, y: Labels, true_y: Labels) -> Shard:
-    """Return the shard of all clients; x, y and true_y are aligned with the rows of `clients`."""
+def _make_shard(raw: Raw, x: np.ndarray, clients: Ragged, y: Labels, true_y: Labels) -> Shard:
+    """Return the shard of all clients.
+
+    Args:
+        raw: the dataset.
+        x: inputs, aligned with the rows of `clients`.
+        clients: positions of each client's samples.
+        y: labels that clients see, aligned likewise.
+        true_y: true labels, aligned likewise.
+    """
     return Shard(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(true_y), clients.offsets, raw.targets)
 
 
-def _rows(raw: Raw, x: np.ndarray, y: Labels) -> Rows:
+def _make_rows(raw: Raw, x: np.ndarray, y: Labels) -> Rows:
     return Rows(torch.from_numpy(x), torch.from_numpy(y), raw.targets)

@@ -12,7 +12,7 @@ from fedcohort.results.metric import is_share
 from fedcohort.results.target import BASELINE, Target
 from fedcohort.results.verdict import Rules
 from fedcohort.startup.components import TARGET
-from fedcohort.startup.options import unknown_option_error
+from fedcohort.startup.options import make_unknown_option_error
 
 RULE_RANGES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "seeds": "[2, inf)", "worth": "(0, inf)"}
 
@@ -37,7 +37,7 @@ def check_option_names(
     """
     for option_key in options:
         if option_key not in allowed_names:
-            raise unknown_option_error(yaml_path, str(option_key), allowed_names)
+            raise make_unknown_option_error(yaml_path, str(option_key), allowed_names)
     for option_key in required_names:
         if option_key not in options:
             raise OptionError(f"{yaml_path}.{option_key} is missing" if yaml_path else f"{option_key} is missing")

@@ -27,7 +27,7 @@ from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.results.run import LATE_SHARE, measure_run
 from fedcohort.roles import flatten_config
-from fedcohort.startup.options import spell_value, unknown_option_error
+from fedcohort.startup.options import make_unknown_option_error, spell_value
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import STUDY_FILE, Overrides, Study, find_clock_limit
 from fedcohort.study.runner import PrintLine
@@ -106,7 +106,7 @@ class Tuning:
             if name not in options:
                 group_name = name.partition(".")[0]
                 known_options = [option for option in options if option.startswith(f"{group_name}.")] or list(options)
-                raise unknown_option_error(f"tune.space.{method}", name, known_options)
+                raise make_unknown_option_error(f"tune.space.{method}", name, known_options)
             if not values.contains(options[name]):
                 raise OptionError(
                     f"tune.space.{method}.{name} must hold the default, {spell_value(options[name])}: it is the first "

@@ -78,7 +78,7 @@ class RunUpload:
         tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}
         if status == "finished":
             budget_use = history.sum_spending(history.read_lines(self._journal)[0])
-            tags[ENDED_BY] = ", ".join(info.budget.list_reached(budget_use))
+            tags[ENDED_BY] = ", ".join(info.budget.list_reached_options(budget_use))
         if summary := read_summary(info.folder):
             tags["mlflow.note.content"] = record.write_note(summary)
         self.client.log_batch(self.run_id, tags=[RunTag(tag_name, value) for tag_name, value in tags.items()])

@@ -10,7 +10,7 @@ from fedcohort.errors import DataError, OptionError
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
 from fedcohort.startup.assign import SplitOptions
-from fedcohort.startup.split import build
+from fedcohort.startup.split import build_federation
 from folder_toy import folder, write
 from known import known
 
@@ -29,7 +29,7 @@ def test_small_clients_are_left_out(tmp_path: Path) -> None:
     raw = folder(tmp_path, client="who", min_client_samples=5).load(0)
     assert np.bincount(known(raw.train_owner))[[0, 3]].tolist() == [20, 30]
     assert "2 clients with fewer than 5 samples left out" in raw.inputs
-    assert build(raw, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 2
+    assert build_federation(raw, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 2
     with pytest.raises(DataError, match=r"no client has 31 samples, the largest has 30; dataset.pool_small=true"):
         folder(tmp_path, client="who", min_client_samples=31).load(0)
 
@@ -49,7 +49,7 @@ def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_pa
         DataError,
         match=r"owners with more than 3 .*dataset.min_client_samples=10 .*pool_small=true",
     ):
-        build(folder(tmp_path, client="who").load(0), SplitOptions(Natural(), NoNoise(), **KINDS))
+        build_federation(folder(tmp_path, client="who").load(0), SplitOptions(Natural(), NoNoise(), **KINDS))
     (tmp_path / "test.parquet").rename(tmp_path / "other")
     with pytest.raises(
         DataError, match=r"too few rows of each class and client .* 6000; dataset.min_client_samples=10"
@@ -57,7 +57,7 @@ def test_many_clients_of_three_rows_are_rejected_with_a_remedy_and_pooled(tmp_pa
         folder(tmp_path, client="who", test_share=0.2).load(0)
     (tmp_path / "other").rename(tmp_path / "test.parquet")
     pooled = folder(tmp_path, client="who", min_client_samples=10, pool_small=True).load(0)
-    assert build(pooled, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 500
+    assert build_federation(pooled, SplitOptions(Natural(), NoNoise(), **KINDS)).n_clients == 500
     (tmp_path / "test.parquet").unlink()
     cut = folder(tmp_path, client="who", min_client_samples=10, pool_small=True, test_share=0.2).load(0)
     assert "fewer than 13 samples pooled to 400 (10 remain after the test part is cut)" in cut.inputs

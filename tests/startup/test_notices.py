@@ -9,7 +9,7 @@ from torch import nn
 from engine_toy import federation_of
 from fedcohort.component import Facts
 from fedcohort.flat import Layout, has_batch_statistics
-from fedcohort.startup.requirements import list_late_evaluations, list_notices
+from fedcohort.startup.notices import list_late_evaluations, list_notices
 from run_harness import compose_words, go, load_facts, make_components, startup_notices
 from yaml_words import make
 

@@ -1,0 +1,95 @@
+"""The static facts of clients, and the population that each component may read of them when its state is made."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fedcohort.deadline.base import Deadline
+from fedcohort.signal.base import Static, find_signal
+from fedcohort.types import Ids, Population, Signals, Values
+
+if TYPE_CHECKING:
+    from fedcohort.data.federation import Federation
+
+TIMED_FACTS = (
+    "expected_s",
+    "expected_unit_s",
+    "expected_up_s",
+    "expected_down_s",
+    "pass_units",
+)  # facts that `round/cost.py` computes
+
+
+@dataclass(frozen=True)
+class Populations:
+    """Makes the `Population` of each component, with the static signals that the component declares.
+
+    Attributes:
+        n_clients: size of the population.
+        n_classes: number of classes.
+        cohort: number of clients per round.
+        facts: static facts of all clients, each [n_clients, ...], by the names in `signal.base.Static.fact`.
+        report: function from the name of a signal, client ids and their true values to the values that they report.
+    """
+
+    n_clients: int
+    n_classes: int
+    cohort: int
+    facts: Mapping[str, np.ndarray]
+    report: Callable[[str, Ids, np.ndarray], np.ndarray] = lambda signal, clients, values: values
+
+    def read_reported(self, name: str, signal: Static) -> np.ndarray:
+        """Return the values of a static signal that clients report when they register, [n_clients, ...].
+
+        Args:
+            name: name of the signal.
+            signal: the signal, whose `fact` names the true values.
+        """
+        return self.report(name, np.arange(self.n_clients), self.facts[signal.fact])
+
+    def signals(
+        self, needs: frozenset[str], reader_name: str, server_signals: Mapping[str, float] = MappingProxyType({})
+    ) -> Signals:
+        """Return the values of the signals that a component declares; reading others raises `UndeclaredSignal`.
+
+        Args:
+            needs: names of the declared signals.
+            reader_name: name of the component in messages.
+            server_signals: signals that the server has measured, by name.
+        """
+        static_values = {
+            name: self.read_reported(name, signal) for name in needs if isinstance(signal := find_signal(name), Static)
+        }
+        return Signals({**static_values, **server_signals}, needs, reader_name)
+
+    def for_selector(self, deadline: Deadline[Any]) -> "Populations":
+        """Return the populations for a selector, with the cohort size that `deadline` requests."""
+        return replace(self, cohort=deadline.cohort_size(self.cohort))
+
+    def for_reader(self, declared_signals: frozenset[str], reader_name: str) -> Population:
+        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(declared_signals, reader_name))
+
+    @classmethod
+    def from_federation(
+        cls, federation: "Federation", cohort: int, timed_facts: Mapping[str, Values] = MappingProxyType({})
+    ) -> "Populations":
+        """Return the populations of a federation's clients, with their static facts.
+
+        Args:
+            federation: data of the run.
+            cohort: number of clients per round.
+            timed_facts: facts of devices and jobs, each [n_clients], by the names in `TIMED_FACTS`; a missing one is 1
+                for every client.
+        """
+        client_facts = {
+            "n_train": federation.n_train,
+            "label_counts": federation.label_counts,
+            "noise_rate": federation.noise_rate,
+            **{fact_name: timed_facts.get(fact_name, np.ones(federation.n_clients)) for fact_name in TIMED_FACTS},
+        }
+        if federation.group_counts is not None:
+            client_facts["group_counts"] = federation.group_counts
+        return cls(federation.n_clients, federation.n_classes, cohort, client_facts)

@@ -1,0 +1,120 @@
+"""List the notices at the start of a run, about valid options that have no effect, or a surprising one."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields
+from typing import Any
+
+from fedcohort.component import PROXY_INPUTS, Facts, Requirement
+from fedcohort.ledger import BYTES_PER_NUMBER
+from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, unknowable_signals
+from fedcohort.startup.requirements import (
+    GROUPS_WITH_REQUIREMENTS,
+    SIGNAL_READERS,
+    format_requirement,
+    sort_requirements,
+)
+
+EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate
+
+
+def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequence[str] = ()) -> list[str]:
+    """Return the notices about valid options that have no effect, or a surprising one, in a run.
+
+    Args:
+        choices: the choice in each group.
+        facts: the run, including data and network.
+        typed_overrides: the overrides that the user typed.
+    """
+    notices = []
+    for group in SIGNAL_READERS:
+        if signals := ", ".join(unknowable_signals(getattr(facts.components, group).needs)):
+            notices.append(f"{group}={choices[group]} is an oracle, which no server could run: it reads {signals}")
+    unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
+    for group in GROUPS_WITH_REQUIREMENTS:
+        for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
+            if recommendation.holds(facts) is False:
+                unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
+    for requirement, options in unmet_recommendations.items():
+        notices.append(format_requirement(requirement, " and ".join(options), choices, facts))
+    notices += _list_options_without_effect(choices, facts, typed_overrides)
+    notices += _list_sent_model_notices(choices, facts)
+    for group in (field.name for field in fields(facts.components)):
+        notices += getattr(facts.components, group).notices(choices[group])
+    return notices
+
+
+def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequence[str]) -> list[str]:
+    """Return a notice for each option that has no effect in this run.
+
+    `choices` has the choice in each group, `facts` the run; `typed_overrides` are the overrides as typed.
+    """
+    components, notices = facts.components, []
+    epochs = [override for override in typed_overrides if override.startswith("client.epochs=")]
+    if components.client.steps is not None and epochs:
+        notices.append(f"{epochs[-1]} has no effect: client.steps={components.client.steps} is set (null for epochs)")
+    name = "epochs" if components.client.steps is None else "steps"
+    local_units = getattr(components.client, name)
+    if components.deadline.partial_work and not components.deadline.bounded:
+        required = facts.config["requires"]
+        aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
+        deadline = f"deadline={choices['deadline']}, where all clients finish"
+        hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
+        notices.append("; ".join([f"deadline.partial_work=true has no effect with {deadline}", *hints]))
+    elif components.deadline.partial_work and local_units == 1:
+        notices.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
+    if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
+        false_signals = ", ".join(sorted(components.attack.falsified_signals))
+        message_start = f"attack={choices['attack']} has no effect"
+        notices.append(f"{message_start}: neither the selector nor the aggregator reads {false_signals}")
+    if components.signal_noise.perturbs:
+        signals = {name: find_signal(name) for name in sorted(components.needs())}
+        unprotected = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
+        if not any(isinstance(signal, Reported | QueriedSignal) and signal.bytes_up for signal in signals.values()):
+            notices.append(
+                f"signal_noise={choices['signal_noise']} has no effect: no component reads a reported number"
+            )
+        elif unprotected:
+            notices.append(
+                f"signal_noise={choices['signal_noise']} adds no noise to facts that clients send at registration: "
+                f"privacy/epsilon does not cover {', '.join(unprotected)}"
+            )
+    if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
+        notices.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
+    decay_overrides = [override for override in typed_overrides if override.startswith("eval.average_decay=")]
+    if decay_overrides and facts.config["eval"]["average"] == "none":
+        notices.append(f"{decay_overrides[-1]} has no effect with eval.average=none: set eval.average=ema")
+    return notices
+
+
+def _list_sent_model_notices(choices: Mapping[str, str], facts: Facts) -> list[str]:
+    """Return a notice if the models that clients in flight received may take more than `client_store.limit_gb`.
+
+    `choices` has the choice in each group, and `facts` the run.
+    """
+    deadline, config, limit_gb = facts.components.deadline, facts.config, facts.config["client_store"]["limit_gb"]
+    if not deadline.carries or facts.layout is None:
+        return []
+    n_models, n_places = min(facts.federation.n_clients, config["rounds"]), deadline.cohort_size(config["cohort"])
+    if not deadline.free_places(n_places, n_places):  # at most this many clients work at a time
+        n_models = min(n_models, n_places)
+    if (max_staleness := deadline.staleness_limit()) is not None:
+        n_models = min(n_models, max_staleness + 1)
+    n_vectors = 1 + sum(len(hook.downloads) for hook in facts.components.agg.hooks)
+    model_gb = BYTES_PER_NUMBER * n_vectors * facts.layout.n_params / 1e9
+    if n_models * model_gb <= limit_gb:
+        return []
+    return [
+        f"deadline={choices['deadline']} keeps each model that a client in flight received, in memory and in "
+        f"checkpoints: up to {n_models} models of {model_gb:.3g} GB, above client_store.limit_gb={limit_gb:g}. Set "
+        "deadline.max_staleness to keep fewer, or a longer checkpoint.every_s"
+    ]
+
+
+def list_late_evaluations(config: Mapping[str, Any]) -> list[str]:
+    """Return a notice for each evaluation in `config` whose interval exceeds the rounds of the run."""
+    rounds, notices = config["rounds"], []
+    for name, location_text in EVALUATIONS.items():
+        if (interval := config["eval"][name]) > rounds:
+            message_start = f"eval.{name}={interval} exceeds rounds={rounds}"
+            notices.append(f"{message_start}: only the first model is evaluated{location_text}, before any training")
+    return notices

@@ -1,0 +1,49 @@
+"""Draw the samples of the training data that the server holds for validation."""
+
+import numpy as np
+
+from fedcohort.data.group_ranks import keep_first, rank_within_group
+from fedcohort.dataset.base import Raw
+from fedcohort.errors import DataError
+from fedcohort.types import Ids
+
+MIN_SAMPLES = 3  # of a client: one to train on, two in V_k
+EXTRA_ROWS = 2  # of a class, beyond its share rounded up, that may replace rows of classes whose owners have too few
+
+
+def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) -> Ids:
+    """Return the sorted positions of the server's validation samples: a share of each class, rounded up or down.
+
+    Their total is `server_share` of all rows, so that a large class compensates the rounding of small ones. The total
+    is lower if owners have too few samples: at most EXTRA_ROWS rows of a class replace rows of other classes. No row is
+    drawn if the dataset has a validation split.
+
+    Args:
+        raw: the dataset.
+        server_share: share of the training rows that the server holds, in (0, 0.5].
+        rng: random generator.
+
+    Raises:
+        DataError: no owner has enough samples.
+    """
+    if raw.valid is not None:
+        return np.empty(0, dtype=np.int64)
+    y, n_classes, n_server = raw.train_class, raw.n_strata, max(1, round(server_share * len(raw.train_y)))
+    rank_in_class = rank_within_group(y, rng.permutation(len(y)))
+    random_order, class_sizes = rng.random(n_classes), np.bincount(y, minlength=n_classes)
+    class_order = (random_order[y] + rank_in_class) / class_sizes[y]
+    if raw.train_owner is not None:
+        class_order[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
+    # more than `n_server` where keys are equal
+    rows = np.flatnonzero(class_order <= np.partition(class_order, n_server - 1)[n_server - 1])
+    rows = rows[np.argsort(class_order[rows], kind="stable")[:n_server]]
+    if raw.train_owner is not None:
+        rows = keep_first(rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
+    rows = np.sort(rows[np.isfinite(class_order[rows])])
+    if len(rows) == 0:
+        advice_text = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
+        problem_text = (
+            f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples"
+        )
+        raise DataError(f"{problem_text}, but no owner has more{advice_text}")
+    return rows
