@@ -54,13 +54,13 @@ def test_the_demo_prints_a_few_lines_and_runnable_commands(
     ids=["nothing typed", "another selector", "no selector"],
 )
 def test_the_runs_differ_only_in_the_selector(words: list[str], first: list[str], expected_others: list[str]) -> None:
-    flash, *other_runs = demo.list_runs(words).values()
+    flash, *other_runs = demo.list_demo_runs(words).values()
     assert flash == [*first, *SETTING, *expected_others]
     assert other_runs == [[f"selector={name}", *SETTING, *expected_others] for name in ("random", "flash_answered")]
 
 
 def test_a_baseline_is_run_once_and_the_setting_can_be_changed() -> None:
-    assert list(demo.list_runs(["selector=random", "heterogeneity=iid"]).values()) == [
+    assert list(demo.list_demo_runs(["selector=random", "heterogeneity=iid"]).values()) == [
         ["selector=random", "heterogeneity=iid"],
         ["selector=flash_answered", "heterogeneity=iid"],
     ]
@@ -69,7 +69,7 @@ def test_a_baseline_is_run_once_and_the_setting_can_be_changed() -> None:
 @pytest.mark.parametrize("word", ["-m", "paths.logs=elsewhere"])
 def test_the_demo_rejects_another_folder_for_its_logs(word: str) -> None:
     with pytest.raises(OptionError, match=f"leave out '{word}': fedcohort demo makes single runs"):
-        demo.list_runs([word])
+        demo.list_demo_runs([word])
 
 
 def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:

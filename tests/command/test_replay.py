@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.command import line
-from fedcohort.command.replay import ReplayResult, main, make_selectors, replay
+from fedcohort.command.replay import ReplayResult, main, make_selectors, replay_selector
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import find_signal_columns, read_run_log
 from fedcohort.startup.command_line import run_with_one_line_errors
@@ -24,7 +24,7 @@ def ran(logs: Path, *words: str) -> Path:
 
 def again(folder: Path, *words: str) -> ReplayResult:
     log = read_run_log(folder)
-    return replay(log, *make_selectors(log, words, Path(CONFIGS)))
+    return replay_selector(log, *make_selectors(log, words, Path(CONFIGS)))
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
     """With the classes of another client each, Fed-CBS chooses others."""
     log = read_run_log(fedcbs)
     turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
-    assert replay(turned, *make_selectors(turned, (), Path(CONFIGS))).step is not None
+    assert replay_selector(turned, *make_selectors(turned, (), Path(CONFIGS))).step is not None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
         H[now.arrived, :m] *= 2 * np.eye(m) - 1
         turned.append(dataclasses.replace(now, signals={**now.signals, "update_gram": H}))
     log = dataclasses.replace(log, rounds=turned)
-    assert replay(log, *make_selectors(log, (), Path(CONFIGS))).step is not None
+    assert replay_selector(log, *make_selectors(log, (), Path(CONFIGS))).step is not None
 
 
 def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
     ]
     log = dataclasses.replace(log, rounds=turned)
     same_selector, other_selector = make_selectors(log, (), Path(CONFIGS))
-    assert replay(log, same_selector, other_selector).step is not None
+    assert replay_selector(log, same_selector, other_selector).step is not None
 
 
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:

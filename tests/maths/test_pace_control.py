@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.maths.pace_control import PaceControl, PaceState, pace_utility
-from fedcohort.samples.threshold import loss_threshold
+from fedcohort.samples.threshold import compute_loss_threshold
 
 LOGS = Path(__file__).resolve().parents[2] / ".." / "shared" / "papers" / "tables" / "fedbalancer_har_rounds.csv.gz"
 
@@ -100,6 +100,6 @@ def test_the_authors_logs_are_reproduced(seed: str, rounds: int) -> None:
             bounded += 1
             assert row["dl"] + (row["dh"] - row["dl"]) * state.ddlr == pytest.approx(row["ddl"], abs=1e-6)
         if not np.isnan(row["ll"]):
-            assert loss_threshold(row["ll"], row["lh"], state.ltr) == pytest.approx(row["lt"], abs=1e-9)
+            assert compute_loss_threshold(row["ll"], row["lh"], state.ltr) == pytest.approx(row["lt"], abs=1e-9)
         state = control.observe(state, row["U"] if row["ok"] > 0 else np.nan)
     assert bounded > 0.9 * rounds

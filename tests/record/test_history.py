@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.command.replay import ReplayResult, make_selectors, replay
+from fedcohort.command.replay import ReplayResult, make_selectors, replay_selector
 from fedcohort.record import history, metadata, replayable
 from fedcohort.record.history import JournalLine, read_history, wall_s
 from fedcohort.report.figure import one_round, selection, style
@@ -61,7 +61,7 @@ def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> N
     logs = [replayable.read_run_log(folder) for folder in folders]
     for first_round, second_round in zip(*(log.rounds for log in logs), strict=True):
         assert first_round.available.tolist() == second_round.available.tolist()
-    assert [replay(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [ReplayResult(5)] * 2
+    assert [replay_selector(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [ReplayResult(5)] * 2
 
 
 def test_figures_of_older_folders_are_drawn(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from cases import for_all
 from fedcohort.errors import OptionError
 from fedcohort.rng import new_generator
 from fedcohort.samples.base import SampleRequest
-from fedcohort.samples.threshold import draw_around_threshold, loss_threshold
+from fedcohort.samples.threshold import compute_loss_threshold, draw_around_threshold
 from fedcohort.types import Population, RoundOutcome, Selection
 from yaml_words import make
 
@@ -48,7 +48,7 @@ def test_the_threshold_by_hand() -> None:
     ("low", "high", "ltr", "lt"), [(0.5, 2.0, 0.0, 0.0), (-3.0, 1.0, 0.25, 0.0), (0.5, 0.2, 0.5, 0.5), (1, 2, 1.0, 2)]
 )
 def test_the_threshold_is_never_negative_and_zero_at_first(low: float, high: float, ltr: float, lt: float) -> None:
-    assert loss_threshold(low, high, ltr) == lt
+    assert compute_loss_threshold(low, high, ltr) == lt
 
 
 def test_the_report_of_a_client_by_hand() -> None:

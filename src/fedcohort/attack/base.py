@@ -30,7 +30,7 @@ class UpdateStats:
     Attributes:
         mean: mean of the updates that the attackers know, float64 [P]; None if they know no update.
         std: standard deviation of the known updates (divisor n - 1) in each parameter, float64 [P]; zeros for a single
-            update.
+            update; None if they know no update.
         n_honest: number of clients that trained honestly and whose updates arrived.
         n_attackers: number of attackers whose updates arrived.
     """
@@ -72,11 +72,11 @@ class Attack(Component, Protocol):
         return np.empty(0, dtype=np.int64)
 
     def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
-        """Return the attackers' false reports of a signal.
+        """Return the attackers' false reports of a signal, with the shape of `values`.
 
         Args:
             signal: name of the signal.
-            values: the true values, a row for each attacker; the result has the same shape.
+            values: the true values, one number or row per attacker, [attackers, ...].
         """
         return values
 
@@ -91,7 +91,7 @@ class Attack(Component, Protocol):
         return update
 
     def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
-        """Return the labels on which an attacker trains in all rounds.
+        """Return the labels on which an attacker trains in all rounds, int64 [n].
 
         Args:
             labels: true labels of the attacker's training samples, int64 [n].
@@ -106,7 +106,7 @@ class ShareOfClients(Attack):
     """An attack by a share of the clients; attacks of equal share have the same attackers at the same seed.
 
     Attributes:
-        fraction: share of the clients that attack, rounded up to a number of clients.
+        fraction: share of the clients that attack, in [0, 1], rounded up to a number of clients.
     """
 
     fraction: float
@@ -115,7 +115,7 @@ class ShareOfClients(Attack):
         ranges.number("fraction", self.fraction, "[0, 1]")
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if no client attacks."""
+        """Return a start-up notice if no client attacks; `choice` is the option as typed."""
         return () if self.fraction else (f"attack={choice} has no effect with attack.fraction=0",)
 
     def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:

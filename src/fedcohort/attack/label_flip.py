@@ -43,7 +43,7 @@ class LabelFlip(ShareOfClients):
         ranges.number("share_rows", self.share_rows, "[0, 1]")
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if no client attacks, or no label is false."""
+        """Return a start-up notice if no client attacks, or no label is false; `choice` is the option as typed."""
         if self.share_rows:
             return super().notices(choice)
         return (f"attack={choice} has no effect with attack.share_rows=0",)

@@ -51,7 +51,10 @@ class LossInflation(ShareOfClients):
         return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if no client attacks, or if factor and shift leave all reports unchanged."""
+        """Return a start-up notice if no client attacks, or if factor and shift leave all reports unchanged.
+
+        `choice` is the option as typed.
+        """
         if self.falsified_signals:
             return super().notices(choice)
         options_text = f"attack.factor={self.factor:g} attack.shift={self.shift:g}"

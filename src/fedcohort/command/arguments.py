@@ -8,7 +8,7 @@ from fedcohort.startup.options import make_unknown_option_error
 
 
 def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, str]:
-    """Return the options in `arguments` by name. Raises `OptionError` for one that is not in `names`."""
+    """Return the options in `arguments` by name; raise `OptionError` for one that is not in `names`."""
     options = {}
     for argument in arguments:
         name, equals_sign, value = argument.partition("=")
@@ -21,10 +21,14 @@ def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, 
 
 
 def read_folders_and_options(arguments: Sequence[str], names: Collection[str]) -> tuple[list[Path], dict[str, str]]:
-    """Return the folders of runs, and the options by name; a folder's name may hold a =.
+    """Return the folders of runs in the arguments, and the options by name; a folder's name may hold a =.
+
+    Args:
+        arguments: what was typed after the command.
+        names: names of the valid options.
 
     Raises:
-        OptionError: for an option that is not in `names`, and where no folder is named.
+        OptionError: an option is not in `names`, or no folder is named.
     """
     folders = [
         argument

@@ -42,7 +42,15 @@ from fedcohort.startup.comparison import compare_tracked_runs, publish_compariso
 
 
 def compare_runs(options: Options) -> tuple[str, list[Path]]:
-    """Return the tables in Markdown, and the files that were written. Raises `OptionError`, `TrackingError`."""
+    """Compare the runs, and return the tables in Markdown, and the files that were written.
+
+    Args:
+        options: options of the command.
+
+    Raises:
+        OptionError: an option is invalid.
+        TrackingError: MLflow does not answer.
+    """
     comparison_result = compare_tracked_runs(options.query, options.question, float(options.wait_s))
     text, written_paths = page.write_files(
         comparison_result, Path(options.out).absolute(), curves=options.curves == "true"
@@ -55,7 +63,7 @@ def compare_runs(options: Options) -> tuple[str, list[Path]]:
 
 
 def parse_options(arguments: Sequence[str]) -> Options:
-    """Return the options that were typed. Raises `OptionError`."""
+    """Return the options of the command in `arguments`; raise `OptionError` for an invalid one."""
     typed_options = read_options(arguments, [field.name for field in fields(Options)])
     return make_options({name: None if value == "null" else value for name, value in typed_options.items()})
 
@@ -63,7 +71,7 @@ def parse_options(arguments: Sequence[str]) -> Options:
 def main(arguments: Sequence[str]) -> int:
     """Compare the runs, and print the path of `report.html`, the tables and the paths of the other files.
 
-    Raises `OptionError` for an invalid option, and `TrackingError` if MLflow does not answer.
+    Raises `OptionError` for an invalid option in `arguments`, and `TrackingError` if MLflow does not answer.
     """
     tables_text, (page_path, *other_paths) = compare_runs(parse_options(arguments))
     sys.stdout.write(f"{page_path}\n\n{tables_text}\n" + "".join(f"{other_path}\n" for other_path in other_paths))

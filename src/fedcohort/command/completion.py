@@ -27,6 +27,10 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     """Return the possible completions of the last argument of a command line.
 
     bash passes `selector=fl` as three arguments: the argument to complete is the part after the =.
+
+    Args:
+        ctx: typer's context, with the command and the arguments before the last.
+        typed_start: the part of the last argument that was typed.
     """
     command_name, earlier_arguments, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
     groups = sorted(path.name for path in configs.glob("*") if path.is_dir())
@@ -41,21 +45,24 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     group, equals_sign, start = typed_start.partition("=")
     last_arguments = earlier_arguments[-2:] if earlier_arguments[-1:] == ["="] else earlier_arguments[-1:]
     if not equals_sign and last_arguments and last_arguments[0] in groups:
-        return [choice for choice in _choices(configs, last_arguments[0]) if choice.startswith(typed_start)]
+        return [choice for choice in _list_choices(configs, last_arguments[0]) if choice.startswith(typed_start)]
     matching_groups = [name for name in groups if (name == group if equals_sign else name.startswith(group))]
     if len(matching_groups) > 1:
         return [f"{name}=" for name in matching_groups]
     return [
-        f"{name}={choice}" for name in matching_groups for choice in _choices(configs, name) if choice.startswith(start)
+        f"{name}={choice}"
+        for name in matching_groups
+        for choice in _list_choices(configs, name)
+        if choice.startswith(start)
     ]
 
 
-def _choices(configs: Path, group: str) -> list[str]:
+def _list_choices(configs: Path, group: str) -> list[str]:
     return sorted(path.stem for path in (configs / group).glob("*.yaml"))
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the lines for a shell. Raises `OptionError`."""
+    """Print the lines for the shell that `arguments` names; raise `OptionError` for an unknown one."""
     # Here, as the help of every command imports this module for `list_completions`.
     from typer.completion import get_completion_script  # type: ignore[attr-defined]  # noqa: PLC0415
 

@@ -53,7 +53,15 @@ log = logging.getLogger("fedcohort")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Show a dataset, or propose the options for a user's files. Raises `OptionError` and `DataError`."""
+    """Show a dataset, or propose the options for a user's files, and return the exit code 0.
+
+    Args:
+        arguments: name of the dataset or path of the files, and options.
+
+    Raises:
+        OptionError: an argument is invalid.
+        DataError: the data can't be read.
+    """
     if not arguments or "=" in arguments[0]:
         raise OptionError("name a dataset, a file or a folder: fedcohort data digits")
     messages.log_to_terminal()
@@ -83,7 +91,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, 
         typed_options: the options, dataset=NAME first.
         out_folder: folder of the scenario's page; None for the picture only.
         name: name of the picture.
-        configs: the folder of the groups.
+        configs: folder of the config groups.
     """
     command_line.check_arguments(typed_options, configs)
     composition = compose.compose_run([typed_options[0], "cohort=1", *typed_options[1:]], configs)
@@ -117,7 +125,14 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, 
 
 
 def describe_split(composition: compose.Composed, typed_options: Sequence[str]) -> tuple[Federation, RunInfo]:
-    """Split the data among clients, and describe them as a run does at its start. Raises the errors of a run."""
+    """Return the data after the split among clients, and their description as at the start of a run.
+
+    Raises the errors of a run.
+
+    Args:
+        composition: the composed config.
+        typed_options: the options as typed, for the description.
+    """
     check.check_options(composition)
     components_by_group = {group: components.make_component(composition, group) for group in DATA_GROUPS}
     check.check_client_column(composition, components_by_group["partition"])
@@ -142,7 +157,12 @@ def describe_split(composition: compose.Composed, typed_options: Sequence[str]) 
 
 
 def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
-    """Yield label and text of each fact about the dataset that is shown above the table of clients."""
+    """Yield label and text of each fact about the dataset that is shown above the table of clients.
+
+    Args:
+        federation: the data after the split.
+        info: their description as at the start of a run.
+    """
     run_facts = dict(list_run_facts(info))
     n_train, n_val = len(federation.train.y), len(federation.val.y)
     clients_own_samples = f"{len(federation.test.y):,} of them in clients' test sets"
@@ -165,7 +185,7 @@ def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str
 
 
 def list_client_rows(federation: Federation, max_clients: int) -> Iterator[tuple[str, ...]]:
-    """Yield a row of the table for each of the `max_clients` clients."""
+    """Yield a row of the table, as texts, for each of the first `max_clients` clients of `federation`."""
     class_names = federation.class_names or range(federation.class_counts.shape[1])
     for k, counts in enumerate(federation.class_counts[:max_clients]):
         class_order = np.argsort(-counts, kind="stable")[: min(MAX_NAMED_CLASSES, np.count_nonzero(counts))]
@@ -181,7 +201,7 @@ def _format_spread(counts: np.ndarray, counted_noun: str) -> str:
 
 
 def is_path(argument: str) -> bool:
-    """Return whether the command's argument is the path of a user's data, and not a choice of the group dataset.
+    """Return whether `argument` is the path of a user's data, and not a choice of the group dataset.
 
     It is one if it looks like a path or exists. A choice such as ../model/x, outside of the group, is no path.
     """
@@ -190,10 +210,14 @@ def is_path(argument: str) -> bool:
 
 
 def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, list[str]]":
-    """Return the proposal for the files of `path`, and the options of a run: those typed and those proposed.
+    """Return the proposal for the files of `path`, and the options of a run: those proposed and those typed.
+
+    Args:
+        path: file or folder of the user's data.
+        arguments: the options as typed.
 
     Raises:
-        DataError: if no table can be read.
+        DataError: no table can be read.
     """
     from fedcohort.dataset.user_table.propose import propose_options  # noqa: PLC0415 - imports pyarrow
 
@@ -211,6 +235,6 @@ def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, lis
 
 
 def spell_training_command(arguments: Sequence[str]) -> str:
-    """Return the command that trains with these options, as a shell reads it."""
+    """Return the command that trains with the options `arguments`, as a shell reads it."""
     quoted = [f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text) for text in arguments]
     return " ".join(["python train.py", *quoted])

@@ -30,7 +30,7 @@ REPORT_FOLDER = Path("logs/demo")
 COSTS = ("virtual_s", "bytes", "client_flops")
 
 
-def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
+def list_demo_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
     """Return the overrides of each of the demo's runs, by selector.
 
     Options `selector.*` of `arguments` are for the selector that `selector=` names. Raises `OptionError` for options
@@ -47,8 +47,13 @@ def list_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
     return runs | {name: [f"selector={name}", *common] for name in (BASELINE, BEST_SELECTOR) if name != selector}
 
 
-def tabulate(comparison: Comparison, title: str) -> "Table":
-    """Return accuracy, difference to random selection, and costs of each run, also as multiples of random's."""
+def make_demo_table(comparison: Comparison, title: str) -> "Table":
+    """Return accuracy, difference to random selection, and costs of each run, also as multiples of random's.
+
+    Args:
+        comparison: comparison of the demo's runs.
+        title: title of the table.
+    """
     from rich.table import Table
 
     table = Table(
@@ -66,8 +71,11 @@ def tabulate(comparison: Comparison, title: str) -> "Table":
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Run the demo with options that differ from its defaults, and return the exit code. Raises `OptionError`."""
-    terminal, runs, run_results = make_console(), list_runs(arguments), []
+    """Run the demo with the options `arguments` in place of its defaults, and return the exit code.
+
+    Raises `OptionError` for an invalid option.
+    """
+    terminal, runs, run_results = make_console(), list_demo_runs(arguments), []
     for run_number, overrides in enumerate(runs.values(), 1):
         command_text = f"{program_command('python')} train.py {' '.join(overrides)}"
         terminal.print(f"\nrun {run_number} of {len(runs)}: {command_text}", soft_wrap=True, markup=False)
@@ -80,7 +88,9 @@ def main(arguments: Sequence[str] = ()) -> int:
     common_text = " ".join(common)
     terminal.print()
     # any other option may change the clients, or how many there are
-    terminal.print(tabulate(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""))
+    terminal.print(
+        make_demo_table(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else "")
+    )
     for hint in (
         "Test accuracy is the mean of the last sixth of the rounds: that of a single round varies more.",
         f"Report: {page_path}",

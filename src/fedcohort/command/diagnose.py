@@ -27,7 +27,10 @@ MAX_PAGE_WIDTH = 100  # characters of a line of the page on the terminal
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Diagnose a run or a federation, print the page and write it. Raises `OptionError`."""
+    """Diagnose a run or a federation, print the page and write it; return the exit code 0.
+
+    Raises `OptionError` if `arguments` are neither a run's folder nor the options of a run.
+    """
     from rich.markdown import Markdown
 
     if not arguments:
@@ -49,7 +52,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _train_randomly(arguments: Sequence[str]) -> Path:
-    """Train with random selection for as many rounds as two probes need, and return the run's folder."""
+    """Train with random selection for as many rounds as two probes need, and return the run's folder.
+
+    `arguments` are options of the run. Raises `OptionError` if one of them chooses the selector.
+    """
     from fedcohort.api.run import run_overrides  # noqa: PLC0415 - imports torch
 
     names = {argument.split("=", 1)[0].lstrip("+~") for argument in arguments}
@@ -63,7 +69,7 @@ def _train_randomly(arguments: Sequence[str]) -> Path:
 
 
 def _count_probe_rounds(overrides: Sequence[str]) -> int:
-    """Return the number of rounds after which the second probe has been answered."""
+    """Return the number of rounds after which the second probe of a run with these `overrides` has been answered."""
     composition = compose.compose_run(overrides, Path.cwd() / "configs")
     config = composition.config
     n_clients = config["clients"]

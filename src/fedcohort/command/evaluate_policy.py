@@ -43,7 +43,7 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
     Args:
         folders: the run folders.
         selector: the other selector and its options, as typed.
-        configs: the folder of the config groups.
+        configs: folder of the config groups.
         metric: metric whose change is the gain.
 
     Raises:
@@ -75,6 +75,14 @@ def replay_laws(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iter
     """Yield each round with a cohort, and its distribution by the run's selector and by the other one.
 
     The other selector observes the run's rounds as if it had selected the run's cohorts.
+
+    Args:
+        run_log: log of the run.
+        selector: the other selector and its options, as typed.
+        configs: folder of the config groups.
+
+    Raises:
+        CheckpointError: the log has no draws, or the run's own selector departs from it.
     """
     logged_selector, candidate = make_selectors(run_log, selector, configs)
     for selector_of_log in (logged_selector, candidate):
@@ -92,7 +100,13 @@ def replay_laws(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iter
 
 
 def find_exclusion(round: LoggedRound, cohort_laws: CohortLaws, run_history: RunHistory) -> str:
-    """Return why a round has no ratio of probabilities or no gain; "" if it has both."""
+    """Return why a round has no ratio of probabilities or no gain; "" if it has both.
+
+    Args:
+        round: the round in the log.
+        cohort_laws: distributions of the cohort by both selectors.
+        run_history: values of the metric by round.
+    """
     for law_owner, cohort_law in zip(("the run's selector", "the other selector"), cohort_laws, strict=True):
         if cohort_law.is_deterministic:
             return f"{law_owner} is deterministic"
@@ -106,7 +120,12 @@ def find_exclusion(round: LoggedRound, cohort_laws: CohortLaws, run_history: Run
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     """Evaluate a selector in logged runs, and print the estimates; return 1 if there are none.
 
-    configs: the groups' folder, None for ./configs.
+    Args:
+        arguments: the run folders, the selector and its options.
+        configs: folder of the config groups; None for ./configs.
+
+    Raises:
+        OptionError: an argument is invalid.
     """
     selector = [word for word in arguments if word.startswith(("selector=", "selector."))]
     if not selector:

@@ -15,7 +15,10 @@ from fedcohort.report.run_figures import check_formats, draw_round, redraw_run
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Draw figures of runs again; return 0 if those of every folder were drawn. Raises `OptionError`."""
+    """Draw figures of runs again; return 0 if those of every folder were drawn.
+
+    Raises `OptionError` if `arguments` name no run folder, or have an unknown option.
+    """
     folders, options = read_folders_and_options(arguments, ("round", "formats"))
     round_text, formats = options.get("round"), check_formats(options.get("formats", "png").split(","))
     if round_text is None:

@@ -42,14 +42,15 @@ HELP_ARGUMENTS = {"-h", "--help", "help"}
 
 
 def spell_module_name(command: str) -> str:
-    """Return the name of a command's module in this package."""
+    """Return the name of the module of `command` in this package: a dash becomes an underscore."""
     return command.replace("-", "_")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command that was typed, and return the exit code; 2 for a command or an option that does not exist.
 
-    arguments: the arguments, None for those of the process.
+    Args:
+        arguments: the command and its arguments; None for those of the process.
     """
     typed_arguments = list(sys.argv[1:] if arguments is None else arguments)
     name, *options = typed_arguments or [""]
@@ -112,7 +113,7 @@ def _make_typer_app(command_name: str) -> "typer.Typer":
     TypedArguments = Annotated[list[str] | None, hidden_argument]
 
     def represent_command(arguments: TypedArguments = None) -> None:
-        """Represent a command in the help; `main` runs it."""
+        """Represent a command with its `arguments` in the help; `main` runs it."""
 
     for name, summary in COMMANDS.items():
         help_text = summary

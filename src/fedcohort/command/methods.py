@@ -38,12 +38,15 @@ KIND_BY_SIGNAL_TYPE: dict[type, str] = {
 
 
 def make_table_rows(group: str, configs: Path = CONFIGS_FOLDER) -> dict[str, str]:
-    """Return one line of the table for each choice of `group`."""
+    """Return one line of the table for each choice of the config group `group`, by choice.
+
+    `configs` is the folder of the config groups.
+    """
     return {path.stem: _make_row(path, group) for path in sorted((configs / group).glob("*.yaml"))}
 
 
 def reads_single_updates(signal_names: Iterable[str]) -> bool:
-    """Return whether one of the signals is an update or a gradient of a single client, or is computed from one."""
+    """Return whether one of the signals `signal_names` is, or is computed from, one client's update or gradient."""
     kinds = [base.find_signal(name) for name in signal_names]
     return any(isinstance(kind, base.RawUpdate | base.Derived) or getattr(kind, "is_gradient", False) for kind in kinds)
 
@@ -78,7 +81,9 @@ def _make_row(path: Path, group: str) -> str:
         if any(str(value).startswith("${") for value in node.values()):  # an option of the run decides its value
             node = compose.compose_group(group, [f"{group}={path.stem}"], path.parents[1].absolute())
         signals_read = _list_signals_read(node, group, path.stem)
-        return f"| `{path.stem}` | {summary} | {_format_signals(signals_read)} |{_secure_cell(signals_read, group)}"
+        return (
+            f"| `{path.stem}` | {summary} | {_format_signals(signals_read)} |{_format_secure_cell(signals_read, group)}"
+        )
     names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]
     base_yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
     base_yaml = next((yaml for yaml in base_yamls if "_target_" in _read_options(yaml, group)), None)
@@ -87,22 +92,33 @@ def _make_row(path: Path, group: str) -> str:
     signals_read = _list_signals_read({**_read_options(base_yaml, group), **node}, group, path.stem)
     reads_equal_signals = signals_read == _list_signals_read(_read_options(base_yaml, group), group, base_yaml.stem)
     signals_text = f"as `{base_yaml.stem}`" if reads_equal_signals else _format_signals(signals_read)
-    return f"| `{path.stem}` | {read_comment(path)} | {signals_text} |{_secure_cell(signals_read, group)}"
+    return f"| `{path.stem}` | {read_comment(path)} | {signals_text} |{_format_secure_cell(signals_read, group)}"
 
 
-def _secure_cell(signal_names: Sequence[str], group: str) -> str:
-    """Return the end of a selector's line: whether it works under secure aggregation."""
+def _format_secure_cell(signal_names: Sequence[str], group: str) -> str:
+    """Return the end of a selector's line, whether it works under secure aggregation; "" for other groups.
+
+    Args:
+        signal_names: signals that the component reads.
+        group: config group of the component.
+    """
     return f" {'no' if reads_single_updates(signal_names) else 'yes'} |" * (group == "selector")
 
 
 def _read_options(path: Path, group: str) -> dict[str, Any]:
-    """Return the options of the component in a yaml, uncomposed."""
+    """Return the options of the component in the yaml `path`, uncomposed; `group` is its config group."""
     content = compose.read_yaml(path)
     return content if "_target_" in content else dict(content.get(group, {}))  # it chooses others as well
 
 
 def _list_signals_read(component_options: Mapping[str, Any], group: str, choice: str) -> list[str]:
-    """Return the signals that a component reads, sorted."""
+    """Return the sorted names of the signals that a component reads.
+
+    Args:
+        component_options: options of the component, uncomposed.
+        group: config group of the component.
+        choice: choice of the component in this group.
+    """
     module, _, name = str(component_options["_target_"]).rpartition(".")
     reads_signals = hasattr(getattr(import_module(module), name), "needs")
     return sorted(components.build_component(component_options, group, choice).needs) if reads_signals else []
@@ -115,7 +131,7 @@ def _format_signals(needs: Sequence[str]) -> str:
 
 
 def read_comment(path: Path) -> str:
-    """Return the first paragraph of the comment at the top of a yaml; a bare # ends it."""
+    """Return the first paragraph of the comment at the top of the yaml `path`; a bare # ends it."""
     yaml_text = re.sub(r"^# @package .*\n", "", path.read_text())
     comment_lines = itertools.takewhile(lambda comment_line: comment_line.startswith("# "), yaml_text.splitlines())
     return " ".join(" ".join(comment_line[2:] for comment_line in comment_lines).split())

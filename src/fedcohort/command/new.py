@@ -23,7 +23,15 @@ GROUPS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "data
 
 
 def make_files(kind: str, name: str) -> dict[Path, str]:
-    """Return the text of each file by its path. Raises `OptionError` for an unknown kind or an invalid name."""
+    """Return the text of each new file by its path.
+
+    Args:
+        kind: kind of the new component, a key of `GROUPS`.
+        name: name of the new component.
+
+    Raises:
+        OptionError: the kind is unknown, or the name is invalid.
+    """
     ranges.choice("what is new", kind, *GROUPS)
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():
@@ -42,7 +50,10 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Write the files into the working folder. Raises `OptionError` if one exists already."""
+    """Write the files of a new component into the working folder, and return the exit code 0.
+
+    Raises `OptionError` if `arguments` are not a kind and a name, or a file exists already.
+    """
     if len(arguments) != 2:
         raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(GROUPS)}")
     kind, name = arguments

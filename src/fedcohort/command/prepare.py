@@ -32,7 +32,15 @@ PROGRESS_INTERVAL_S = 5.0  # seconds between lines
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Convert raw files to Parquet tables. Raises `OptionError` and `DataError`."""
+    """Convert raw files to Parquet tables, and return the exit code 0.
+
+    Args:
+        arguments: kind, source and destination.
+
+    Raises:
+        OptionError: an argument is invalid.
+        DataError: the files can't be read.
+    """
     positional_arguments = [argument for argument in arguments if "=" not in argument]
     size_text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(positional_arguments) != 3:
@@ -61,7 +69,10 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _check_destination(path: str, source: Path) -> Path:
-    """Return the folder to make. Raises `OptionError` if it lies in the source, or its name can't be used."""
+    """Return the folder `path` to make, as an absolute path.
+
+    Raises `OptionError` if it lies in the folder `source`, whose files are read, or its name can't be used.
+    """
     try:
         destination = expand_home(path)
         is_inside_source = destination.resolve().is_relative_to(source.resolve())
@@ -75,7 +86,10 @@ def _check_destination(path: str, source: Path) -> Path:
 
 
 def make_progress_printer() -> Callable[[str, int, int], None]:
-    """Return a function that prints progress every few seconds, and at the end."""
+    """Return a function that prints progress every few seconds and at the end.
+
+    Its arguments are the name of a split, and the numbers of finished and of all pieces.
+    """
     last_print_s = time.monotonic()
 
     def print_progress(split_name: str, n_done: int, n_pieces: int) -> None:

@@ -22,16 +22,19 @@ from fedcohort.types import RoundReport
 
 
 class StageTimer(Observer):
-    """Write the number of rounds, their wall time and the seconds of each stage into the file `path`.
+    """An observer that writes the number of rounds, their wall time and the seconds of each stage into a file.
 
     The first round is left out: it pays for caches and imports. The rounds may be in another process.
+
+    Args:
+        path: path of the file.
     """
 
     def __init__(self, path: str) -> None:
         self._path, self._reported_s, self._stage_s = Path(path), list[float](), Counter[str]()
 
     def start(self, info: RunInfo) -> None:
-        """Do nothing: step 0 is reported first."""
+        """Do nothing: step 0 is reported first; `info` is not read."""
 
     def observe(self, report: RoundReport) -> None:
         self._reported_s.append(time.perf_counter())
@@ -45,7 +48,10 @@ class StageTimer(Observer):
 
 
 def measure_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
-    """Return the times of a run of `arguments`, whose folder is removed. Raises `OptionError` for a single round."""
+    """Return the times of a run of the overrides `arguments`, by name; the run's folder is removed.
+
+    `configs` is the folder of the config groups. Raises `OptionError` for a single round.
+    """
     with tempfile.TemporaryDirectory() as folder:
         times_path = Path(folder) / "times.json"
         timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={times_path}")

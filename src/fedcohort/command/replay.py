@@ -33,10 +33,10 @@ class ReplayResult:
     """The result of a replay.
 
     Attributes:
-        rounds: rounds of the log.
+        rounds: number of rounds in the log.
         step: the first round that differs, counting from 1; None if all are the same.
-        chosen: clients that the run selected in that round.
-        chosen_by_candidate: clients that the replayed selector selects in it.
+        chosen: ids of the clients that the run selected in that round.
+        chosen_by_candidate: ids of the clients that the replayed selector selects in that round.
     """
 
     rounds: int
@@ -45,8 +45,8 @@ class ReplayResult:
     chosen_by_candidate: Sequence[int] = ()
 
 
-def replay(run_log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelector) -> ReplayResult:
-    """Replay `candidate` round by round, together with the run's selector, whose queries the log can answer.
+def replay_selector(run_log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelector) -> ReplayResult:
+    """Replay another selector round by round, together with the run's selector, whose queries the log can answer.
 
     Args:
         run_log: log of the run.
@@ -54,8 +54,8 @@ def replay(run_log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSe
         candidate: the selector that is compared with the run; may be the same object.
 
     Raises:
-        IncompatibleConfig: if `candidate` queries what the run did not query.
-        CheckpointError: if `logged_selector` departs from the log.
+        IncompatibleConfig: `candidate` queries what the run did not query.
+        CheckpointError: `logged_selector` departs from the log.
     """
     is_other_selector = candidate is not logged_selector
     for selector in (logged_selector, candidate) if is_other_selector else (logged_selector,):
@@ -78,7 +78,13 @@ def replay(run_log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSe
 
 
 def check_repeated(run_log: RunLog, round: LoggedRound, selection: Selection) -> None:
-    """Raise `CheckpointError` if the run's own selector does not choose the logged cohort of a round."""
+    """Raise `CheckpointError` if the run's own selector does not choose the logged cohort of a round.
+
+    Args:
+        run_log: log of the run.
+        round: the round in the log.
+        selection: the selector's choice in the replay.
+    """
     if not np.array_equal(selection.clients, round.chosen):
         raise CheckpointError(
             f"replaying {run_log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
@@ -96,7 +102,15 @@ def _are_equal(a: AggregationOverride | None, b: AggregationOverride | None) -> 
 def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
     """Return the run's selector, and the one that `arguments` choose; twice the same object without arguments.
 
-    Raises `OptionError` for a wrong option, `IncompatibleConfig` for a run with late updates, and Hydra's errors.
+    Args:
+        run_log: log of the run.
+        arguments: another selector and its options, as typed.
+        configs: folder of the config groups.
+
+    Raises:
+        OptionError: an option is wrong.
+        IncompatibleConfig: the run has late updates.
+        HydraException: an argument can't be read.
     """
     info, name, options = run_log.info, run_log.info.choices["selector"], dict(run_log.info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", name)
@@ -124,7 +138,15 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
 
 
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
-    """Replay a run's selector; return 1 if a round differs. configs: the groups' folder, None for ./configs."""
+    """Replay a run's selector; return 1 if a round differs, else 0.
+
+    Args:
+        arguments: the run's folder, and another selector with its options.
+        configs: folder of the config groups; None for ./configs.
+
+    Raises:
+        OptionError: an argument is invalid.
+    """
     folders = [name.removeprefix("run=") for name in arguments if name.startswith("run=") or "=" not in name]
     options = [option for option in arguments if "=" in option and not option.startswith("run=")]
     wrong_option = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
@@ -132,7 +154,7 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
         raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE}")
     run_log = read_run_log(Path(folders[0]).absolute())
     logged_selector, candidate = make_selectors(run_log, options, configs or Path.cwd() / "configs")
-    result = replay(run_log, logged_selector, candidate)
+    result = replay_selector(run_log, logged_selector, candidate)
     if result.step is None:
         outcome_text = f"chooses the same clients as the run in all of its {result.rounds} rounds"
     else:

@@ -25,7 +25,10 @@ MAX_GROUP_PAIRS = 12  # of class and attribute, in a row of the clients' table
 
 
 def spell_scenario(typed_options: Sequence[str]) -> str:
-    """Return the options of a scenario, with FOLDER in place of paths of this machine."""
+    """Return the options of a scenario as text, with FOLDER in place of paths of this machine.
+
+    `typed_options` are the options as typed.
+    """
     options = [argument.split("=")[0] for argument in typed_options]
     return " ".join(
         f"{o}=FOLDER" if o in MACHINE_OPTIONS else argument for o, argument in zip(options, typed_options, strict=True)
@@ -40,7 +43,7 @@ def write_page(
     client_rows: Iterable[Sequence[str]],
     configs: Path,
 ) -> None:
-    """Write the page into `folder`, which is created if it does not exist.
+    """Write the page of a scenario into `folder`, which is created if it does not exist.
 
     Args:
         folder: folder of the page.
@@ -48,7 +51,7 @@ def write_page(
         info: the data as a run describes them.
         label_and_text: label and text of each fact about the dataset.
         client_rows: rows of the table of clients.
-        configs: the folder of the groups, whose presets are described by their comments.
+        configs: folder of the config groups, whose presets are described by their comments.
     """
     disk.check_outputs(folder, (PAGE_FILE, PICTURE_FILE), PAGE_FILE, "```bash\nfedcohort data ")
     folder.mkdir(parents=True, exist_ok=True)
@@ -76,7 +79,10 @@ def write_page(
 
 
 def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
-    """Yield name, value of all data, and mean over clients of those FedDiverse metrics that the data have."""
+    """Yield name, value of all data, and mean over clients of those FedDiverse metrics that the data have.
+
+    `metric_values` are the metrics by name.
+    """
     for name, label in NAMES.items():
         if f"global_{name}" in metric_values:
             yield label, f"{metric_values[f'global_{name}']:.4f}", f"{metric_values[f'client_{name}']:.4f}"
@@ -85,7 +91,8 @@ def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str,
 def _count_by_attribute(counts: np.ndarray) -> tuple[Sequence[str], list[Sequence[str]]]:
     """Return heads and rows: clients' training samples by class and attribute, with their three metrics.
 
-    counts: [n_clients, n_classes, n_attributes].
+    Args:
+        counts: samples, [n_clients, n_classes, n_attributes].
     """
     pairs = [(y, a) for y in range(counts.shape[1]) for a in range(counts.shape[2])][:MAX_GROUP_PAIRS]
     triplets = skew.triplets(counts)

@@ -60,7 +60,10 @@ STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
-    """Return the verb, the study's name, the options, and how jobs are started. Raises `OptionError`."""
+    """Return the verb, the study's name, the options, and how jobs are started.
+
+    Raises `OptionError` for an unknown verb or option in `arguments`.
+    """
     if len(arguments) < 2 or arguments[0] not in VERBS or "=" in arguments[1]:
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
     verb, name, *typed_options = arguments
@@ -80,7 +83,10 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
 
 
 def _read_list(option: str, list_text: str) -> list[str] | None:
-    """Return the names in a list; None for all. Raises `OptionError` for an empty list."""
+    """Return the names in `list_text`, as in "a,b", the value of the option `option`; None for "null", all names.
+
+    Raises `OptionError` for an empty list.
+    """
     names = [name for name in list_text.strip("[]").split(",") if name]
     if not names:
         raise ranges.range_error(option, f"one name or more, as {option}=a,b, or null for all", list_text)
@@ -88,7 +94,10 @@ def _read_list(option: str, list_text: str) -> list[str] | None:
 
 
 def _read_seeds(study: Study, list_text: str) -> Sequence[int]:
-    """Return the seeds of the command. Raises `OptionError` for seeds on which the study is tuned."""
+    """Return the seeds in `list_text`, as in "0,1,2"; those of `study` for "null".
+
+    Raises `OptionError` for an invalid seed, and for seeds on which the study is tuned.
+    """
     seed_texts = _read_list("seeds", list_text)
     if seed_texts is None:
         return study.seeds
@@ -101,7 +110,10 @@ def _read_seeds(study: Study, list_text: str) -> Sequence[int]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Run, check, tune, report or describe a study; return 1 if a run has failed, else 0. Raises `FedcohortError`."""
+    """Run, check, tune, report or describe a study; return 1 if a run has failed, else 0.
+
+    Raises `FedcohortError` if `arguments` or the study are invalid.
+    """
     verb, name, options, launch = parse_arguments(arguments)
     configs, study_logs = Path.cwd() / "configs", (LOGS / name).absolute()
     method_names = _read_list("selectors", options["selectors"])
@@ -151,11 +163,14 @@ def _tune_study(study: Study, methods: Sequence[str] | None, configs: Path, laun
 
 
 def _report_study(study: Study, configs: Path) -> int:
-    """Write the page of a study, with a copy that has the user's own methods, and the page of all studies."""
+    """Write the page of `study`, with a copy that has the user's own methods, and the page of all studies.
+
+    `configs` is the folder of the config groups. The result is the exit code.
+    """
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
-    files = report.write_report(study, _read(study, None, configs))
-    joined = _read(study, LOGS / study.name, configs)
+    files = report.write_report(study, _read_results(study, None, configs))
+    joined = _read_results(study, LOGS / study.name, configs)
     if joined.user_keys:  # git ignores this page
         files += report.write_report(replace(study, folder=LOGS / study.name), joined)
     _print_line(
@@ -165,23 +180,37 @@ def _report_study(study: Study, configs: Path) -> int:
 
 
 def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
-    """Write the page of a leaderboard, with a copy that has the user's own methods."""
+    """Write the page of a leaderboard, with a copy that has the user's own methods, and return the exit code.
+
+    Args:
+        verb: the verb that was typed; leaderboards have no runs, and can only be reported.
+        name: name of the leaderboard.
+        configs: folder of the config groups.
+
+    Raises:
+        OptionError: the verb needs runs.
+    """
     if verb != "report":
         studies = ", ".join(leaderboard.load_leaderboard(STUDIES / name).studies)
         raise OptionError(f"{name} is a leaderboard without runs. Type fedcohort study {verb} with one of {studies}")
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
-    board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read(study, None, configs))
+    board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read_results(study, None, configs))
     report_files = leaderboard_page.write_page(board)
     if any((LOGS / study / RESULTS_FILE).exists() for study in board.studies):
-        merged = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read(study, LOGS / study.name, configs))
+        merged = leaderboard.load_leaderboard(
+            STUDIES / name, lambda study: _read_results(study, LOGS / study.name, configs)
+        )
         report_files += leaderboard_page.write_page(replace(merged, study=replace(merged.study, folder=LOGS / name)))
     _print_line("\n".join(map(str, report_files)))
     return 0
 
 
-def _read(study: Study, user_folder: Path | None, configs: Path) -> results.Results:
-    """Read the results of a study for a page, with the runs marked whose configuration has changed."""
+def _read_results(study: Study, user_folder: Path | None, configs: Path) -> results.Results:
+    """Return the results of `study` for a page, with the runs marked whose configuration has changed.
+
+    `user_folder` has runs of the user's own methods, None without them; `configs` is the folder of the config groups.
+    """
     stored_results = results.load_results(study, user_folder)
     with session.print_warnings_once():
         return StudyRunner(study, stored_results, configs, LOGS / study.name, False, _print_line).mark_changed_runs()

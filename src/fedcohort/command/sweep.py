@@ -37,7 +37,10 @@ POLL_INTERVAL_S = 0.2  # seconds between two looks whether the sweep's process h
 
 
 def render_status(folder: Path, plan: Plan) -> str:
-    """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well."""
+    """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well.
+
+    `plan` has the jobs of the sweep.
+    """
     sweep_state = sweep_status.read_status(folder, plan)
     job_overrides = plan.jobs or [record.words for record in sweep_state.records.values()]
     return render(
@@ -53,7 +56,7 @@ def render_status(folder: Path, plan: Plan) -> str:
 def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
     """End the sweep in `folder` within about `wait_s` seconds, and return its status.
 
-    Raises `OptionError` if another machine must do so.
+    `plan` names its machine and process. Raises `OptionError` if another machine must do so.
     """
     is_alive = is_locked(folder / sweep_folder.LOCK_FILE)
     if is_alive and plan.host != socket.gethostname():
@@ -73,9 +76,14 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
 
 
 def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
-    """End a process by SIGTERM, and by SIGKILL after `wait_s` seconds; return a line to print if SIGKILL was needed.
+    """End a process by SIGTERM, and by SIGKILL after some time; return a line to print if SIGKILL was needed.
 
     The process has ended when its lock is free. Under SLURM it trains nothing, and ends at once.
+
+    Args:
+        folder: folder of the sweep, with the lock.
+        pid: id of the process.
+        wait_s: seconds until SIGKILL.
     """
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGTERM)
@@ -89,7 +97,10 @@ def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
 
 
 def _mark_killed(record: JobRecord) -> list[str]:
-    """Mark a job's MLflow run as KILLED if its process could not do so itself; return a line for a failure."""
+    """Mark a job's MLflow run as KILLED if its process could not do so itself; return a line for a failure.
+
+    `record` is the record of the job.
+    """
     path = record.folder
     tracked = identity.load_tracked_run(path) if path is not None and record.how in ("running", "stopped") else None
     if path is None or tracked is None or identity.is_complete(path, tracked.place) or is_locked(path / "run.lock"):
@@ -104,7 +115,10 @@ def _mark_killed(record: JobRecord) -> list[str]:
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Print the status of a sweep, or cancel it. Raises `OptionError`."""
+    """Print the status of the sweep that `arguments` name, or cancel it; return the exit code 0.
+
+    Raises `OptionError` for an unknown verb or sweep.
+    """
     positional_arguments = [argument for argument in arguments if "=" not in argument]
     options = read_options([argument for argument in arguments if "=" in argument], ("logs", "wait_s"))
     if len(positional_arguments) != 2 or positional_arguments[0] not in ACTIONS:

@@ -38,8 +38,9 @@ def send_missing(
         experiment: experiment to send to; None for the run's own.
         wait_s: seconds that sending may take.
 
-    Raises `CheckpointError` if `folder` holds no run or a damaged one, `TrackingError` where the server is gone or
-    none is known.
+    Raises:
+        CheckpointError: `folder` holds no run or a damaged one.
+        TrackingError: the server does not answer, or none is known.
     """
     info = _load_info(folder)
     where = _find_server(folder, tracking_uri, experiment)
@@ -47,7 +48,9 @@ def send_missing(
         with time_limit(wait_s, "sending (wait_s)"):
             return _send(info, where)
     except server.expected_errors() as error:
-        raise TrackingError(f"{folder}: MLflow at {where.uri} can't be reached ({server.root_cause(error)})") from error
+        raise TrackingError(
+            f"{folder}: MLflow at {where.uri} can't be reached ({server.root_cause(error)}): start it"
+        ) from error
 
 
 def _load_info(folder: Path) -> RunInfo:
@@ -84,7 +87,10 @@ def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None)
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Send runs to MLflow; return 0 if all of them were sent completely. Raises `OptionError`."""
+    """Send runs to MLflow; return 0 if all of them were sent completely.
+
+    Raises `OptionError` if `arguments` name no run folder, or have an unknown option.
+    """
     folders, sync_options = read_folders_and_options(arguments, ("follow", "tracking_uri", "experiment", "wait_s"))
     ranges.choice("follow", sync_options.get("follow", "false"), "true", "false")
     wait_s = ranges.parse_number("wait_s", sync_options.get("wait_s", str(DEFAULT_WAIT_S)), "(0, inf)")

@@ -27,7 +27,7 @@ HOST = "127.0.0.1"
 
 
 def parse_options(arguments: Sequence[str]) -> dict[str, str]:
-    """Return all options of the command, as typed or by default. Raises `OptionError`."""
+    """Return all options of the command, from `arguments` or by default; raise `OptionError` for an invalid one."""
     options = DEFAULTS | read_options(arguments, DEFAULTS)
     if not options["port"].isdigit() or not 0 < int(options["port"]) < 65_536:
         raise ranges.range_error("port", "a whole number in [1, 65535]", options["port"])
@@ -35,16 +35,24 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def find_page(server_place: server.ServerPlace, sweep: str) -> str:
-    """Return the part of the address after the server's that shows the runs of `sweep`.
+    """Return the part of the address after the server's that shows the runs of a sweep.
 
-    Raises `OptionError` for an experiment or a sweep that is not there, `TrackingError` for a server that is gone.
+    Args:
+        server_place: address and experiment of the server.
+        sweep: name of the sweep, "last" for the newest, or "null" for all runs.
+
+    Raises:
+        OptionError: the experiment or the sweep does not exist.
+        TrackingError: the server does not answer.
     """
     run_query = runs.RunQuery(server_place.uri, server_place.experiment)
     try:
         client = runs.connect(run_query)
         experiment = client.get_experiment(runs.find_experiment(client, run_query))
     except server.expected_errors() as error:
-        raise TrackingError(f"MLflow at {server_place.uri} can't be read ({server.root_cause(error)})") from error
+        raise TrackingError(
+            f"MLflow at {server_place.uri} can't be read ({server.root_cause(error)}): check tracking_uri"
+        ) from error
     sweep_ids = view.list_sweeps(experiment.tags)
     if sweep == "null" or (sweep == "last" and not sweep_ids):
         return view.spell_runs_page(experiment.experiment_id)
@@ -58,14 +66,22 @@ def find_page(server_place: server.ServerPlace, sweep: str) -> str:
 
 
 def stop_server(process: "subprocess.Popen[bytes]") -> None:
-    """End the server with the processes that it has started."""
+    """End the server `process` with the processes that it has started."""
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGTERM)
     process.wait()
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Serve MLflow's pages until Ctrl-C, or until the server ends. Raises `OptionError`, `TrackingError`."""
+    """Serve MLflow's pages until Ctrl-C, or until the server ends; return the exit code.
+
+    Args:
+        arguments: options of the command.
+
+    Raises:
+        OptionError: an option is invalid.
+        TrackingError: the server does not answer.
+    """
     options = parse_options(arguments)
     place = server.locate(options["tracking_uri"], options["experiment"], Path("logs"))
     page_path = find_page(place, options["sweep"])

@@ -30,7 +30,7 @@ UNKNOWN_ADVICE_TEXTS = {
 
 
 def describe_diagnosis(diagnosis: Diagnosis, max_rows: int = MAX_PAGE_ROWS) -> str:
-    """Return the page in Markdown, with at most `max_rows` rows of clients."""
+    """Return the page of `diagnosis` in Markdown, with at most `max_rows` rows of clients."""
     last_valid_probe = diagnosis.valid_probes[-1] if diagnosis.valid_probes else None
     client_rows = list_clients(diagnosis)
     return render(
@@ -64,7 +64,10 @@ def describe_diagnosis(diagnosis: Diagnosis, max_rows: int = MAX_PAGE_ROWS) -> s
 
 
 def name_federation_kind(diagnosis: Diagnosis) -> str:
-    """Return the kind of federation in `measured_gains.yaml`: the advice, or both rules where noise and skew meet."""
+    """Return the kind of federation in `measured_gains.yaml`: the advice of `diagnosis`.
+
+    The kind is "noise_and_classes" where both noise and skew are found.
+    """
     is_uneven = diagnosis.skew is not None and diagnosis.skew.is_uneven
     return "noise_and_classes" if diagnosis.advice == "noise" and is_uneven else diagnosis.advice
 
@@ -79,7 +82,10 @@ def load_gains() -> Mapping[str, list[dict[str, str]]]:
 
 
 def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """Return client, rate, group and simulated rate of each client at the last valid probe, by falling rate."""
+    """Return client, rate, group and simulated rate of each client in the last valid probe, by falling rate.
+
+    The rates of wrong labels are those of `diagnosis`.
+    """
     if not diagnosis.valid_probes:
         return []
     probe_result = diagnosis.valid_probes[-1]
@@ -103,7 +109,7 @@ def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
 
 
 def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
-    """Return the numbers of the page for other programs."""
+    """Return the numbers of `diagnosis` for other programs, by name."""
     skew, speeds = diagnosis.skew, diagnosis.speeds
     return {
         "advice": diagnosis.advice,
@@ -139,7 +145,7 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
 
 
 def draw_rates(diagnosis: Diagnosis) -> "Figure":
-    """Return the figure of the excess rates; the groups have other colours and markers."""
+    """Return the figure of the excess rates of wrong labels in `diagnosis`; groups differ in colour and marker."""
     rows = list_clients(diagnosis)[::-1]
     figure = style.new_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
     axes = figure.subplots()
@@ -161,7 +167,7 @@ def draw_rates(diagnosis: Diagnosis) -> "Figure":
 
 
 def write_page(folder: Path, diagnosis: Diagnosis) -> Path:
-    """Write figure, page and numbers into the run's folder, and return the page."""
+    """Write figure, page and numbers of `diagnosis` into the run's folder `folder`, and return the page."""
     text = describe_diagnosis(diagnosis)
     if diagnosis.valid_probes:
         (folder / PICTURE_FILE).parent.mkdir(exist_ok=True)

@@ -65,7 +65,7 @@ def render(template: str, **data: object) -> str:
 
 
 def render_markdown(text: str) -> Markup:
-    """Return Markdown as HTML; raw HTML in `text` is shown as text."""
+    """Return the Markdown in `text` as HTML; raw HTML in it is shown as text."""
     return Markup(_make_parser().render(text))
 
 
@@ -114,12 +114,22 @@ def _make_parser() -> "MarkdownIt":
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
     parser.add_render_rule("table_open", lambda *_: '<div class="wide sheet" tabindex="0"><table class="prose">')
     parser.add_render_rule("table_close", lambda *_: "</table></div>")
-    parser.add_render_rule("image", _embed)
+    parser.add_render_rule("image", _embed_picture)
     return parser
 
 
-def _embed(_: object, tokens: "Sequence[Token]", index: int, __: object, folder_by_name: Mapping[str, Path]) -> str:
-    """Return an image of Markdown as an embedded picture; folder_by_name: folder of the files."""
+def _embed_picture(
+    _: object, tokens: "Sequence[Token]", index: int, __: object, folder_by_name: Mapping[str, Path]
+) -> str:
+    """Return an image of Markdown as an embedded picture: a rendering rule of markdown-it, which passes the arguments.
+
+    Args:
+        _: the renderer, not used.
+        tokens: tokens of the text.
+        index: position of the image's token.
+        __: options and environment, not used.
+        folder_by_name: folder of each picture by the name of its file.
+    """
     image_token = tokens[index]
     picture = Picture(folder_by_name["folder"] / str(image_token.attrs["src"]), image_token.content)
     return str(_make_environment().get_template("macros.html.j2").module.image(picture))  # type: ignore[attr-defined]

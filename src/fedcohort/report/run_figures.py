@@ -35,15 +35,15 @@ PNG_FORMATS = ("png",)  # the format that the page shows
 
 
 class Figures(Observer):
-    """Draw the figures of a run, and write its page, `report.html`.
+    """An observer that draws the figures of a run, and writes its page, `report.html`.
 
     Every run has the figures `accuracy`, `partition` and `selection`. Selectors with scores or a state also have
     `round`, `belief` and `following`. If virtual time passes, there are `pace` and `timeline`.
 
     Args:
         formats: `png`, and also `pdf` or `svg`, which scale without loss in a paper.
-        always: whether they are drawn for every run. If not, they are drawn for runs outside of sweeps whose output
-            is a terminal. A resumed run that has a page is also drawn again: its page would lack the new rounds.
+        always: whether they are drawn for every run. If not, they are drawn for runs outside of sweeps whose output is
+            a terminal. A resumed run that has a page is also drawn again: its page would lack the new rounds.
 
     Raises:
         OptionError: an unknown format, or no `png`.
@@ -55,12 +55,15 @@ class Figures(Observer):
         self._info: RunInfo | None = None
 
     def start(self, info: RunInfo) -> None:
-        """Store the run's metadata. Raises `IncompatibleConfig` without `callback.journal`, which figures read."""
+        """Store the run's metadata `info`; raise `IncompatibleConfig` without `callback.journal`, which is needed."""
         require_journal(info.folder, "callback.figures")
         self._info = info
 
     def finish(self, status: str) -> None:
-        """Draw the figures, unless the run failed, has no rounds, or is not to be drawn (`always`)."""
+        """Draw the figures, unless the run failed, has no rounds, or is not to be drawn (`always`).
+
+        `status` says how the run ended, such as "finished".
+        """
         if self._info is None or status in ("failed", "dropped"):
             return
         figures_command = f"{fedcohort_command('figures')} {shlex.quote(str(self._info.folder))}"
@@ -76,7 +79,7 @@ class Figures(Observer):
 
 
 def check_formats(formats: Sequence[str]) -> tuple[str, ...]:
-    """Return the formats of figures. Raises `OptionError` for an unknown one, and without `png`."""
+    """Return `formats`, suffixes of figure files; raise `OptionError` for an unknown one, and without `png`."""
     allowed_text = f"a list of png and, if wanted, {' and '.join(style.FILE_FORMATS[1:])}"
     if isinstance(formats, str) or "png" not in formats or not set(formats) <= set(style.FILE_FORMATS):
         raise ranges.range_error("formats", allowed_text, formats)
@@ -96,7 +99,7 @@ def draw_run(info: RunInfo, status: str | None = None, formats: Sequence[str] = 
         "partition": partition.draw_partition(info),
         "accuracy": curves.draw_accuracy(info, history),
         "selection": selection.draw_selection(info, history),
-        "round": one_round.draw(info, history),
+        "round": one_round.draw_scored_round(info, history),
         "belief": selector_state.draw_state(info, history),
         "following": selector_state.draw_correlations(info, history),
         "pace": curves.draw_pace(info, history),
@@ -107,14 +110,24 @@ def draw_run(info: RunInfo, status: str | None = None, formats: Sequence[str] = 
 
 
 def redraw_run(folder: Path, formats: Sequence[str] = PNG_FORMATS) -> list[Path]:
-    """Draw the figures of the run in `folder` again. Raises `CheckpointError` if it holds no run."""
+    """Draw the figures of the run in `folder` again and return the files; `formats` are their suffixes.
+
+    Raises `CheckpointError` if the folder holds no run.
+    """
     return draw_run(metadata.load_info(folder), formats=formats)
 
 
 def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) -> list[Path]:
-    """Draw the selection and the timeline of round `step` of the run in `folder`, and return the files.
+    """Draw the selection and the timeline of one round, and return the files.
 
-    Raises `OptionError` if the round has neither, and `CheckpointError` if the folder holds no run.
+    Args:
+        folder: folder of the run.
+        step: number of the round.
+        formats: suffixes of the figures' files.
+
+    Raises:
+        OptionError: the round has neither.
+        CheckpointError: the folder holds no run.
     """
     info = metadata.load_info(folder)
     history, figures = _read_run(info)
@@ -124,7 +137,9 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) ->
             "round", f"one of the rounds that trained clients, {one_round.format_steps(timed_rounds)}", step
         )
     timeline_figure = timeline.draw_timeline(info, history, step)
-    selection_figure = one_round.draw(info, history, step) if step in scored_rounds or timeline_figure is None else None
+    selection_figure = (
+        one_round.draw_scored_round(info, history, step) if step in scored_rounds or timeline_figure is None else None
+    )
     return _save_figures({f"round-{step}": selection_figure, f"timeline-{step}": timeline_figure}, figures, formats)
 
 
@@ -134,7 +149,7 @@ def _save_figures(figures: "dict[str, Figure | None]", folder: Path, formats: Se
 
 
 def _read_run(info: RunInfo) -> tuple[History, Path]:
-    """Return the journal, and the folder of the figures, which is created."""
+    """Return the journal of the run `info`, and the folder of its figures, which is created."""
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it logs every font that it reads
     history, folder = read_history(info.folder), info.folder / FIGURES_FOLDER
     if folder.is_symlink():
@@ -172,7 +187,12 @@ def write_page(info: RunInfo, history: History, figures: Sequence[Path], status:
 
 
 def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
-    """Return the result of a run as HTML for a notebook: the first lines of its summary, and the curve of accuracy."""
+    """Return the result of a run as HTML for a notebook: the first lines of its summary, and the curve of accuracy.
+
+    Args:
+        info: the run.
+        summary: content of the run's summary.json.
+    """
     curve_path = info.folder / FIGURES_FOLDER / "accuracy.png"
     return render(
         "run_notebook.html.j2",
@@ -185,7 +205,12 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
 
 
 def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
-    """Return the scores' mean rank correlation with each property in which clients differ, largest first."""
+    """Return the scores' mean rank correlation with each property in which clients differ, largest first.
+
+    Args:
+        info: the run.
+        history: the run's journal.
+    """
     mean_by_fact = {
         selector_state.STYLE_BY_FACT[trait][1]: float(np.nanmean(values))
         for trait in selector_state.list_varying_facts(info)
@@ -195,7 +220,13 @@ def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
 
 
 def _summarise_run(info: RunInfo, history: History, status: str) -> Mapping[str, Any]:
-    """Return the summary, with the wall time of `summary.json` if that has the same rounds: it was written later."""
+    """Return the summary of a run, with the wall time of `summary.json` if that has the same rounds.
+
+    Args:
+        info: the run.
+        history: the run's journal.
+        status: how the run ended.
+    """
     summary = summarise_run(info, history, status, now_ms=history.times[-1] if history.times else None)
     stored_summary = read_summary(info.folder)
     is_same = stored_summary.get("rounds") == summary["rounds"]

@@ -72,7 +72,7 @@ class ServerStep:
         if len(arrivals.dropped_ids):
             log.warning(
                 "round %d: the updates of clients %s are not finite, or longer than update_limit allows, "
-                "and were excluded",
+                "and were excluded: lower client.lr",
                 round_end.round + 1,
                 arrivals.dropped_ids.tolist(),
             )
@@ -234,7 +234,7 @@ def add_selections(times_selected: Ids, clients: Ids) -> Ids:
 
 def _require_tensor(tensor: Tensor | None) -> Tensor:
     if tensor is None:
-        raise ValueError("no client arrived")
+        raise ValueError("no client arrived, so that there is no mean of updates: report this bug of fedcohort")
     return tensor
 
 

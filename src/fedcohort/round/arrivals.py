@@ -111,7 +111,7 @@ def reweight_updates(arrivals: Arrivals, weights: Float64[np.ndarray, "m"], abso
         ValueError: the matrix of updates was not kept.
     """
     if arrivals.updates is None or arrivals.per_client is None:
-        raise ValueError("other weights need the matrix of updates")
+        raise ValueError("the matrix of updates was not kept: declare `advises = True` in the selector's class")
     if not weights.any():
         return replace(arrivals, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
     new_weights = weights if absolute else weights / weights.sum()

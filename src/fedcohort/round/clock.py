@@ -49,7 +49,9 @@ class Clock:
         self.all_client_ids.flags.writeable = False
         self.has_warned = False
         if self.schedule is not None and not np.isfinite(self.schedule.seconds_until_ready(0.0)).any():
-            raise IncompatibleConfig(f"availability: none of the {draws.n_clients} clients is ever ready")
+            raise IncompatibleConfig(
+                f"availability: none of the {draws.n_clients} clients is ever ready: check the intervals of its table"
+            )
 
     def find_ready(self, draws: Draws, now_s: float, may_wait: bool = True) -> tuple[Ids, float]:
         """Return the sorted ids of the clients that are ready in a round, and the seconds that the server waited.

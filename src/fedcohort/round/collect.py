@@ -147,7 +147,9 @@ class Collector:
             ValueError: only a part of the clients that were trained as one group have arrived.
         """
         if self.group_weights:
-            raise ValueError(f"of clients trained as one group, only {sorted(self.group_weights)} have arrived")
+            raise ValueError(
+                f"of clients trained as one group, only {sorted(self.group_weights)} have arrived: add the others first"
+            )
         arrival_table = reduce_sum(torch.from_numpy(self.arrival_table)).numpy()
         has_arrived = arrival_table[:, 0] > 0
         arrived_weights = np.where(has_arrived, self.weights, 0.0)

@@ -61,7 +61,9 @@ def _guard_method(
         with name_component_in_errors(method_name, type(component).__module__):
             result = check_result(component, method(*map(read_only, args)), *args)
             if tensor_versions != [tensor._version for tensor in argument_tensors]:
-                raise ComponentError("it changes an argument tensor in place, which other components read, too")
+                raise ComponentError(
+                    "it changes an argument tensor in place, which other components read, too: change a copy"
+                )
         return result
 
     return call

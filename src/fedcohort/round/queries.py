@@ -150,9 +150,13 @@ class Queries:
             raise UndeclaredSignal(f"the selector probes {probe.signal!r} without declaring it in `needs`")
         signal = find_signal(probe.signal)
         if not isinstance(signal, QueriedSignal):
-            raise FedcohortError(f"the selector can't probe {probe.signal!r}, which clients do not measure on request")
+            raise FedcohortError(
+                f"the selector can't probe {probe.signal!r}, which clients do not measure on request: drop the query"
+            )
         if not are_all_available(probe.clients, available):
-            raise FedcohortError(f"the selector can't probe {probe.signal!r} of clients that are not available")
+            raise FedcohortError(
+                f"the selector can't probe {probe.signal!r} of clients that are not available: use ctx.available"
+            )
         with self.stopwatch.measure_stage("probe"):
             if isinstance(signal, Forecast):
                 values = signal.compute(ready_share, probe.clients, probe.options)

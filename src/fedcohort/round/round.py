@@ -85,7 +85,7 @@ class RoundRunner:
             ValueError: no round has begun.
         """
         if self.round_end is None:
-            raise ValueError("no round has begun")
+            raise ValueError("no round has begun: call begin_round before end_round")
         with self.stopwatch.measure_stage("aggregate"):
             arrivals = collector.combine_ranks(reduce_sum, reduce_max)
             full_update = self._measure_full_update(self.round_end.round)  # before w_t changes

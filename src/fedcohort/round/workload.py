@@ -34,9 +34,13 @@ def verify_selection(selection: Selection, available: Ids, cohort: int, n_client
     """
     chosen_ids, units, shares = selection.clients, selection.units, selection.upload
     if not are_all_available(chosen_ids, available):
-        raise FedcohortError(f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available")
+        raise FedcohortError(
+            f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available: use ctx.available"
+        )
     if len(chosen_ids) > cohort and not selection.uncapped:
-        raise FedcohortError(f"the selector chose {len(chosen_ids)} clients, but cohort={cohort}")
+        raise FedcohortError(
+            f"the selector chose {len(chosen_ids)} clients, but cohort={cohort}: choose ctx.cohort clients at most"
+        )
     if units is not None and (units.shape != (n_clients,) or (units[chosen_ids] < 1).any()):
         raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
     if shares is None:

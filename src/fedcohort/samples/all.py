@@ -21,8 +21,8 @@ class All(Samples[None]):
     uses_all_samples: ClassVar[bool] = True
 
     def init(self, population: Population) -> None:
-        """Return None, as training on all samples needs no state."""
+        """Return None, as training on all samples needs no state; `population` is not read."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Return the positions of all samples of the client, [0, n)."""
+        """Return the positions of all samples of the client of `request`, [0, n); `state` is None."""
         return np.arange(request.n)

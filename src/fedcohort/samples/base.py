@@ -29,7 +29,7 @@ class SampleRequest(ReadOnly):
         n: number of training samples of the client.
         deadline_s: the announced deadline in seconds, inf without one.
         travel_s: expected virtual seconds of everything but the training: download, forward passes, upload.
-        unit_s: expected virtual seconds of one unit of work on all n samples.
+        unit_s: expected virtual seconds of one unit of work (an epoch or a step) on all n samples.
         units: number of units of work that the server requests.
         batch: samples in a mini-batch.
         losses: last known cross-entropy of each sample in nats, float64 [n]; empty if the client keeps no list of
@@ -56,8 +56,8 @@ class Samples(Component, Protocol[S]):
         is_foreseeable: whether `choose` depends on the request's n and rng only, so that any client's samples of a
             round are known before the round is planned (`round.sampling.foresee_samples`).
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
-            forward pass of w_t over all of its samples. Later the list follows from the first local epoch of each
-            round that arrives.
+            forward pass of the global model over all of its samples. Later the list follows from the first local epoch
+            of each round that arrives.
         reports_losses: whether `report_losses` returns `loss_low` and `loss_high` of each list; otherwise a run that
             reads these signals is rejected.
         needs: names of the signals that `observe` reads.
@@ -90,15 +90,25 @@ class Samples(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population) -> S:
-        """Return the sample selection's state before round 0."""
+        """Return the sample selection's state before round 0; `population` has sizes and static signals."""
 
     def keeps_list(self, state: S, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client keeps a list of losses, bool [clients]; n_samples: samples of each client."""
+        """Return whether each client keeps a list of losses, bool [clients].
+
+        Args:
+            state: the server's state.
+            n_samples: training samples of each client, [clients].
+        """
         return np.full(len(n_samples), self.keeps_losses)
 
     @abstractmethod
     def choose(self, state: S, request: SampleRequest) -> Ids:
-        """Return the samples to train on: sorted positions in [0, n), at least one."""
+        """Return the samples to train on: sorted positions in [0, n), at least one.
+
+        Args:
+            state: the server's state, of which the client knows the threshold.
+            request: what the client knows of its samples and its work.
+        """
 
     def report_losses(self, state: S, request: SampleRequest, losses: Values) -> Mapping[str, float]:
         """Return a client's reports about its sample losses after training, by name of the signal.
@@ -111,9 +121,9 @@ class Samples(Component, Protocol[S]):
         return {}
 
     def describe(self, state: S) -> Mapping[str, float]:
-        """Return the numbers to log after each round, by name; the run logs each as `samples/<name>`."""
+        """Return the numbers of `state` to log after each round, by name; the run logs each as `samples/<name>`."""
         return {}
 
     def observe(self, state: S, outcome: RoundOutcome) -> S:
-        """Return the sample selection's state after the arrivals of a round."""
+        """Return the state that follows `state`; `outcome` has the arrivals of the round."""
         return state

@@ -34,12 +34,20 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class FedBalancer(LossThreshold):
-    """FedBalancer, a sample selection: clients train mainly on samples above a loss threshold."""
+    """FedBalancer, a sample selection: clients train mainly on samples above a loss threshold.
+
+    Its options are those of `LossThreshold`.
+    """
 
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCH_TRAINING}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
-        """Return the positions of the samples to train on, by Algorithm 1: mainly those above the loss threshold."""
+        """Return the positions of the samples to train on, by Algorithm 1: mainly those above the loss threshold.
+
+        Args:
+            state: the server's state, with the threshold.
+            request: the client's losses, and its time.
+        """
         n_in_time = self._count_fitting(request)
         if n_in_time >= request.n:
             return np.arange(request.n)
@@ -49,7 +57,7 @@ class FedBalancer(LossThreshold):
         )
 
     def _count_fitting(self, request: SampleRequest) -> int:
-        """Return the number of samples on which a client can do all its local work before the deadline."""
+        """Return the number of samples on which the client of `request` can do all its work before the deadline."""
         available_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
         batch_s = request.unit_s * request.batch / request.n
         n_batches = max(0.0, available_s / (request.units * batch_s)) if batch_s > 0 else math.inf

@@ -36,7 +36,7 @@ class FedssLoss(Samples[float]):
     Its state is the number of samples from which on a client trains on a part of them.
 
     Attributes:
-        percentile: percentile of the clients' numbers of samples that sets this number.
+        percentile: percentile, in [0, 100], of the clients' numbers of samples that sets this number.
     """
 
     percentile: float
@@ -49,15 +49,25 @@ class FedssLoss(Samples[float]):
         ranges.number("percentile", self.percentile, "[0, 100]")
 
     def init(self, population: Population) -> float:
-        """Return the percentile of the clients' numbers of samples, by linear interpolation."""
+        """Return the percentile of the clients' numbers of samples in `population`, by linear interpolation."""
         return float(np.percentile(population.signals["n_train"], self.percentile))
 
     def keeps_list(self, state: float, n_samples: Ids) -> Bool[np.ndarray, "clients"]:
-        """Return whether each client has enough samples to train on a part of them, and so keeps a list of losses."""
+        """Return whether each client trains on a part of its samples, and so keeps a list of losses, bool [clients].
+
+        Args:
+            state: number of samples from which on a client trains on a part of them.
+            n_samples: training samples of each client, [clients].
+        """
         return n_samples >= state
 
     def choose(self, state: float, request: SampleRequest) -> Ids:
-        """Return the positions of the samples with the largest losses; all positions if the client has few samples."""
+        """Return the positions of the samples with the largest losses; all positions if the client has few samples.
+
+        Args:
+            state: number of samples from which on a client trains on a part of them.
+            request: the client's losses.
+        """
         if request.n < state:
             return np.arange(request.n)
         return np.sort(np.argsort(-request.losses, kind="stable")[: max(1, int(state))])

@@ -39,12 +39,20 @@ MINI_BATCHES = Requirement(
 
 @dataclass(frozen=True)
 class OortBalancer(LossThreshold):
-    """OortBalancer, a sample selection: the mini-batches of Oort's clients are drawn around a loss threshold."""
+    """OortBalancer, a sample selection: the mini-batches of Oort's clients are drawn around a loss threshold.
+
+    Its options are those of `LossThreshold`.
+    """
 
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {FIXED_STEPS, MINI_BATCHES}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
-        """Return the positions of as many samples as the steps take; all positions if the client has fewer."""
+        """Return the positions of as many samples as the steps take; all positions if the client has fewer.
+
+        Args:
+            state: the server's state, with the threshold.
+            request: the client's losses, its steps and its mini-batch.
+        """
         n_drawn = request.units * request.batch
         if n_drawn >= request.n:
             return np.arange(request.n)

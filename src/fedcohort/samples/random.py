@@ -21,7 +21,7 @@ class Random(Samples[None]):
     """A sample selection that draws a random share of each client's samples in each round.
 
     Attributes:
-        fraction: share of each client's samples.
+        fraction: share of each client's samples, in (0, 1].
     """
 
     fraction: float
@@ -32,10 +32,13 @@ class Random(Samples[None]):
         ranges.number("fraction", self.fraction, "(0, 1]")
 
     def init(self, population: Population) -> None:
-        """Return None, as random samples need no state."""
+        """Return None, as random samples need no state; `population` is not read."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Return the sorted positions of a random share of the client's samples, drawn without replacement."""
+        """Return the sorted positions of a random share of the samples of `request`, drawn without replacement.
+
+        `state` is None.
+        """
         # .07 * 100 is 7.000000000000001 in floating point, and its ceiling 8
         n_drawn = max(1, math.ceil(self.fraction * request.n - 1e-9))
         return np.sort(request.rng("samples").choice(request.n, size=n_drawn, replace=False))

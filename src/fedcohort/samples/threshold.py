@@ -50,12 +50,12 @@ class State:
     """The server's state about the clients' losses.
 
     Attributes:
-        pace: the state of the pace controller.
+        pace: the state of the pace controller, which adapts the threshold.
         threshold: loss threshold of the next round, in nats.
         lowest_loss: lowest reported loss, in nats; inf before the first arrival.
         high_loss_sum: sum of the reported 80th percentiles of losses, in nats.
         n_high_losses: number of percentiles in this sum.
-        n_reports_by_client: number of rounds in which each client's reports arrived, [K].
+        n_reports_by_client: number of rounds in which each client's reports arrived, [n_clients].
     """
 
     pace: PaceState
@@ -105,14 +105,14 @@ class LossThreshold(Samples[State]):
         return PaceControl(self.w, lss=self.lss)
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a notice that noise on the reports lowers the threshold."""
+        """Return a notice that noise on the reports lowers the threshold; `choice` is the option as typed."""
         if not self.noise:
             return ()
         notice = "the lowest of many noisy reported losses is below the lowest true loss"
         return (f"samples.noise={self.noise} lowers the threshold of samples={choice}, because {notice}",)
 
     def init(self, population: Population) -> State:
-        """Return the state before round 0: no reported losses, and a loss threshold of 0."""
+        """Return the state before round 0: no reports of the `population`, and a loss threshold of 0."""
         return State(self.control.start(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
     def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
@@ -152,14 +152,20 @@ class LossThreshold(Samples[State]):
         return reports | reported_sums
 
     def describe(self, state: State) -> Mapping[str, float]:
-        """Return the threshold in nats, its ratio ltr, and, with noise on clipped losses, the privacy loss rho."""
+        """Return the threshold in `state` in nats, its ratio ltr, and the privacy loss rho, if any, by name.
+
+        ltr is the position of the threshold between low and high loss. rho exists with noise on clipped losses.
+        """
         metrics = {"threshold": state.threshold, "ltr": state.pace.ltr}
         if self.noise and self.clip is not None:
             metrics["rho"] = int(state.n_reports_by_client.max()) * (self.clip / self.noise) ** 2
         return metrics
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state after a round: the controller's decision (Alg. 3), then the new threshold (Alg. 2)."""
+        """Return the state that follows `state`: the controller's decision (Alg. 3), then the new threshold (Alg. 2).
+
+        `outcome` has the reports that arrived.
+        """
         if not len(outcome.clients):
             return state
         signals, reports_per_client = outcome.signals, state.n_reports_by_client.copy()
@@ -178,19 +184,21 @@ class LossThreshold(Samples[State]):
             n_high_losses = n_high_losses + state.n_high_losses
         next_state = State(pace_state, 0.0, lowest_loss, high_loss_sum, n_high_losses, reports_per_client)
         return (
-            replace(next_state, threshold=loss_threshold(lowest_loss, high_loss_sum / n_high_losses, pace_state.ltr))
+            replace(
+                next_state, threshold=compute_loss_threshold(lowest_loss, high_loss_sum / n_high_losses, pace_state.ltr)
+            )
             if n_high_losses
             else next_state
         )
 
 
-def loss_threshold(lowest_loss: float, high_loss: float, ltr: float) -> float:
+def compute_loss_threshold(lowest_loss: float, high_loss: float, ltr: float) -> float:
     """Return the loss threshold in nats, at least 0 (Alg. 2).
 
     Args:
-        lowest_loss: lowest reported loss; the threshold if noise has put it above `high_loss`.
-        high_loss: mean of the reported 80th percentiles.
-        ltr: ratio of the way from `lowest_loss` to `high_loss`; the threshold is 0 while it is 0.
+        lowest_loss: lowest reported loss in nats; the threshold if noise has put it above `high_loss`.
+        high_loss: mean of the reported 80th percentiles in nats.
+        ltr: position of the threshold from `lowest_loss` (0) to `high_loss` (1); the threshold is 0 while it is 0.
     """
     return max(0.0, lowest_loss + max(high_loss - lowest_loss, 0.0) * ltr) if ltr > 0 else 0.0
 

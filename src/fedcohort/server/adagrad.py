@@ -15,12 +15,15 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import AdaptiveOptimizer, Vector, adagrad_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector, compute_adagrad_moment
 
 
 @dataclass(frozen=True)
 class Adagrad(AdaptiveOptimizer):
-    """FedAdagrad, a server optimizer that divides steps by the root of the sum of squared directions."""
+    """FedAdagrad, a server optimizer that divides steps by the root of the sum of squared directions.
+
+    A direction is the update (pseudo-gradient) that the aggregator returns.
+    """
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        return adagrad_moment(v, direction)
+        return compute_adagrad_moment(v, direction)

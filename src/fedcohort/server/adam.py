@@ -15,12 +15,12 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import AdaptiveOptimizer, Vector, adam_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector, compute_adam_moment
 
 
 @dataclass(frozen=True)
 class Adam(AdaptiveOptimizer):
-    """FedAdam, a server optimizer with moving averages of the directions and of their squares.
+    """FedAdam, a server optimizer with moving averages of the aggregator's updates and of their squares.
 
     Attributes:
         beta2: decay of the second moment.
@@ -29,4 +29,4 @@ class Adam(AdaptiveOptimizer):
     beta2: float
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        return adam_moment(v, direction, self.beta2)
+        return compute_adam_moment(v, direction, self.beta2)

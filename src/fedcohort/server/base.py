@@ -12,7 +12,7 @@ S = TypeVar("S")
 
 
 class ServerOptimizer(Component, Protocol[S]):
-    """A server optimizer: how the aggregator's direction changes the global model.
+    """A server optimizer: how the aggregator's direction (pseudo-gradient) changes the global model.
 
     Attributes:
         plain: whether the step is always a multiple of the aggregator's direction.
@@ -24,7 +24,7 @@ class ServerOptimizer(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, n_params: int) -> S:
-        """Return the server optimizer's state before round 0; n_params: number of model parameters P."""
+        """Return the server optimizer's state before round 0; `n_params` is the number of model parameters P."""
 
     @abstractmethod
     def step(self, state: S, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], S]:
@@ -34,5 +34,5 @@ class ServerOptimizer(Component, Protocol[S]):
 
         Args:
             state: the state before the step.
-            direction: the aggregator's direction.
+            direction: the aggregator's update (pseudo-gradient), float64 [P].
         """

@@ -22,7 +22,7 @@ Vector = Float[Tensor, "p"]
 
 @dataclass(frozen=True)
 class State:
-    """State of an adaptive server optimizer: two moments of the directions.
+    """State of an adaptive server optimizer: two moments of the aggregator's updates (directions).
 
     Attributes:
         m: first moment, float64 [P].
@@ -56,10 +56,18 @@ class AdaptiveOptimizer(ServerOptimizer[State]):
 
     @abstractmethod
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        """Return the second moment after a round, [P], given the moment v before it and the round's direction."""
+        """Return the second moment after a round, [P].
+
+        Args:
+            v: second moment before the round, [P].
+            direction: the aggregator's update in the round, [P].
+        """
 
     def init(self, n_params: int) -> State:
-        """Return the state before round 0: a first moment of 0, and a second moment of tau^2 as Alg. 2 requires."""
+        """Return the state before round 0: a first moment of 0, and a second moment of tau^2 as Alg. 2 requires.
+
+        `n_params` is the number of model parameters P.
+        """
         zero_moment = torch.zeros(n_params, dtype=torch.float64)
         return State(zero_moment, torch.full_like(zero_moment, self.tau**2))
 
@@ -69,17 +77,34 @@ class AdaptiveOptimizer(ServerOptimizer[State]):
         return self.lr * next_state.m / (next_state.v.sqrt() + self.tau), next_state
 
 
-def adam_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
-    """Return FedAdam's second moment after a direction, the moving average of its squares, [P]."""
+def compute_adam_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
+    """Return FedAdam's second moment after a round, the moving average of squared directions, [P].
+
+    Args:
+        v: second moment before the round, [P].
+        direction: the aggregator's update in the round, [P].
+        beta2: decay of the second moment.
+    """
     return beta2 * v + (1 - beta2) * direction**2
 
 
-def yogi_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
-    """Return FedYogi's second moment after a direction, [P]: v changed by at most (1 - beta2) direction^2."""
+def compute_yogi_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
+    """Return FedYogi's second moment after a round, [P]: v changed by at most (1 - beta2) direction^2.
+
+    Args:
+        v: second moment before the round, [P].
+        direction: the aggregator's update in the round, [P].
+        beta2: decay of the second moment.
+    """
     direction_squared = direction**2
     return v - (1 - beta2) * direction_squared * (v - direction_squared).sign()
 
 
-def adagrad_moment(v: Vector, direction: Vector) -> Vector:
-    """Return FedAdagrad's second moment after a direction, the sum of squares so far, [P]."""
+def compute_adagrad_moment(v: Vector, direction: Vector) -> Vector:
+    """Return FedAdagrad's second moment after a round, the sum of squared directions so far, [P].
+
+    Args:
+        v: second moment before the round, [P].
+        direction: the aggregator's update in the round, [P].
+    """
     return v + direction**2

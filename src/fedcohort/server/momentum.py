@@ -28,7 +28,7 @@ class State:
     """State of FedAvgM that is kept between rounds.
 
     Attributes:
-        v: velocity, a decaying sum of the directions, float64 [P].
+        v: velocity, a decaying sum of the aggregator's updates, float64 [P].
     """
 
     v: Tensor

@@ -15,7 +15,7 @@ from fedcohort.server.base import ServerOptimizer
 
 @dataclass(frozen=True)
 class Sgd(ServerOptimizer[None]):
-    """Server SGD, a server optimizer that adds the direction times the learning rate.
+    """Server SGD, a server optimizer that adds the aggregator's update times the learning rate.
 
     Attributes:
         lr: server learning rate eta_s.
@@ -29,7 +29,7 @@ class Sgd(ServerOptimizer[None]):
         ranges.number("lr", self.lr, "(0, inf)")
 
     def init(self, n_params: int) -> None:
-        """Return None, as server SGD keeps no state."""
+        """Return None, as server SGD keeps no state; `n_params` is not read."""
 
     def step(self, state: None, direction: Float[Tensor, "p"]) -> tuple[Float[Tensor, "p"], None]:
         return self.lr * direction, None

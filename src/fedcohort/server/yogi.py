@@ -15,7 +15,7 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import AdaptiveOptimizer, Vector, yogi_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector, compute_yogi_moment
 
 
 @dataclass(frozen=True)
@@ -29,4 +29,4 @@ class Yogi(AdaptiveOptimizer):
     beta2: float
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        return yogi_moment(v, direction, self.beta2)
+        return compute_yogi_moment(v, direction, self.beta2)

@@ -59,7 +59,7 @@ class ClippedNoise(SignalNoise):
     Attributes:
         clip: lower and upper end of the interval.
         bound: whether the server also clips the noisy numbers to the interval, which costs no privacy.
-        delta: probability delta of (epsilon, delta)-differential privacy.
+        delta: probability delta of (epsilon, delta)-differential privacy, in (0, 1).
     """
 
     clip: Sequence[float]
@@ -77,7 +77,7 @@ class ClippedNoise(SignalNoise):
 
     @abstractmethod
     def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Numbers:
-        """Return random noise of the given shape, for numbers that are clipped to an interval of length 1."""
+        """Return random noise of shape `shape` from `rng`, for numbers that are clipped to an interval of length 1."""
 
     def perturb(self, values: Numbers, rng: np.random.Generator) -> Numbers:
         low, high = self.clip

@@ -36,7 +36,9 @@ def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = se
             matched_runs = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
             curves = runs.read_curves(client, matched_runs.runs, q.metrics)
     except server.expected_errors() as error:
-        raise TrackingError(f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)})") from error
+        raise TrackingError(
+            f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)}): check tracking_uri"
+        ) from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
     return answer_question(replace(q, source=source), matched_runs, curves)
 
@@ -95,5 +97,7 @@ def publish_comparison(
                 files=sorted(files, key=lambda file: file.name != page.PAGE_FILE),
             )
     except server.expected_errors() as error:
-        raise TrackingError(f"MLflow at {query.tracking_uri} can't be written ({server.root_cause(error)})") from error
+        raise TrackingError(
+            f"MLflow at {query.tracking_uri} can't be written ({server.root_cause(error)}): check tracking_uri"
+        ) from error
     return f"report: {title} ({id[:8]})"

@@ -74,7 +74,7 @@ def compose_group(group: str, overrides: Sequence[str], configs: Path) -> dict[s
 def read_yaml(path: Path) -> dict[str, Any]:
     """Return the content of the yaml file `path`, uncomposed; raise `OptionError` if it can't be parsed."""
     if path.exists() and not path.is_file():  # reading a named pipe would block
-        raise OptionError(f"{path} must be a file, and is a folder, a named pipe or a device")
+        raise OptionError(f"{path} must be a file, got a folder, a named pipe or a device")
     try:
         options: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
         return dict(options)

@@ -141,7 +141,7 @@ def _find_affected_options(configs: Path, group: str, choice: str) -> frozenset[
 def _read_config(configs: Path, group: str, choice: str) -> DictConfig:
     content = OmegaConf.load(configs / group / f"{choice}.yaml")
     if not isinstance(content, DictConfig):
-        raise TypeError(f"configs/{group}/{choice}.yaml holds no options")
+        raise TypeError(f"configs/{group}/{choice}.yaml holds no options: write them as `name: value`")
     return content
 
 

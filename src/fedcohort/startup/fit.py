@@ -127,7 +127,7 @@ def _record_start(
         OptionError: the run has more rounds already than its budget allows.
     """
     if run_folder is None:
-        raise TypeError("only the first task of a run finds its checkpoint")
+        raise TypeError("run_folder is None, but the first task of a run needs its folder: pass it")
     resume_point = find_resume_point(run_folder, loop.settings.config_hash, config["resume"], start_record)
     rounds_done, rounds = resume_point.rounds, config["rounds"]
     if rounds_done > rounds:

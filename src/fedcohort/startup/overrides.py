@@ -54,7 +54,7 @@ def _spell_values(name: str, value: object) -> str:
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return spell_override_value(name, value)
     if not (values := [spell_override_value(name, element) for element in value]):
-        raise OptionError(f"{name} has no values: a list of a sweep holds at least one")
+        raise OptionError(f"{name} has no values: a list of a sweep holds at least one, as in [0.1]")
     return ",".join(values)
 
 

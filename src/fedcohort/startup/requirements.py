@@ -134,7 +134,7 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
     cohort, federation, deadline = facts.config["cohort"], facts.federation, facts.components.deadline
     excess_text = f"exceeds the {federation.n_clients} clients of dataset={federation.name}"
     if cohort > federation.n_clients:
-        raise IncompatibleConfig(f"cohort={cohort} {excess_text}")
+        raise IncompatibleConfig(f"cohort={cohort} {excess_text}: lower cohort")
     if (n_selected := deadline.cohort_size(cohort)) > federation.n_clients:
         selection_text = (
             f"deadline={choices['deadline']} selects {n_selected} clients for cohort={cohort}, which {excess_text}"
@@ -156,7 +156,9 @@ def check_model(model: "Model", choice: str, federation: "Federation") -> None:
     has_one_class, name = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
         read_kind, input_kind = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
-        advice_text = "" if model.reads_symbols else f": choose model={'char_lstm' if has_one_class else 'word_lstm'}"
+        advice_text = (
+            f": choose model={'mlp' if model.reads_symbols else 'char_lstm' if has_one_class else 'word_lstm'}"
+        )
         raise IncompatibleConfig(
             f"model={choice} reads {read_kind}, and the inputs of {name} are {input_kind}{advice_text}"
         )

@@ -96,7 +96,7 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     facts = written(tmp_path / "run", {}, {}, nothing, no_clients)
     history = read_history(facts.folder)
     assert list_scored_rounds(history) == [1, 2]
-    drawn["round.png"] = known(one_round.draw(facts, history))
+    drawn["round.png"] = known(one_round.draw_scored_round(facts, history))
     assert "Round 2: " in words(drawn["round.png"])
 
 
@@ -106,7 +106,7 @@ def test_a_selector_without_scores_has_no_such_figure(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     facts = written(tmp_path / "run", {"score": None, "part_explore": None})
-    assert one_round.draw(facts, read_history(facts.folder)) is None
+    assert one_round.draw_scored_round(facts, read_history(facts.folder)) is None
     assert main([str(facts.folder), "round=1"]) == 1
     output = " ".join(capsys.readouterr().err.split())
     assert output == "round must be left out, as selector=flash gives neither scores nor probabilities, got 1"
@@ -134,7 +134,7 @@ def test_the_command_draws_the_requested_round(
 def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     parts = {"part_exploit": np.full(12, 2.0), "part_explore": np.full(12, 1.0), "part_penalty": np.full(12, -0.5)}
     facts = written(tmp_path / "run", {"score": np.full(12, 2.5), **parts})
-    drawn["round.png"] = known(one_round.draw(facts, read_history(facts.folder)))
+    drawn["round.png"] = known(one_round.draw_scored_round(facts, read_history(facts.folder)))
     ends = [{bar.get_width() for bar in axes.patches} for axes in drawn["round.png"].axes]  # type: ignore[attr-defined]
     assert sorted(ends, key=min) == [{-0.5}, {1.0}, {2.0}, {2.5}]
     assert {"score", "exploitation", "exploration", "penalty"} <= set(words(drawn["round.png"]).split("\n"))
@@ -143,7 +143,7 @@ def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn: dict
 def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.MAX_PART_PANELS + 1)}  # explore is the seventh
     facts = written(tmp_path / "run", parts)
-    drawn["round.png"] = known(one_round.draw(facts, read_history(facts.folder)))
+    drawn["round.png"] = known(one_round.draw_scored_round(facts, read_history(facts.folder)))
     assert "(2 more are not shown)" in words(drawn["round.png"])
     assert len(drawn["round.png"].axes) == 1 + one_round.MAX_PART_PANELS
 
@@ -168,7 +168,7 @@ def test_it_is_legible_at_every_size(
     if score == "none":
         value[:] = NAN
     facts = written(tmp_path / "run", {"score": value, "probability": np.ones(clients)}, clients=clients, cohort=cohort)
-    figure = one_round.draw(facts, read_history(facts.folder))
+    figure = one_round.draw_scored_round(facts, read_history(facts.folder))
     assert (figure is not None) is bool(report(1, clients=clients).cohort.size)
     if figure is None:
         return

@@ -23,8 +23,8 @@ def test_a_coarse_map_keeps_the_rare() -> None:
         [[idle, idle, too_late, idle], [idle, arrived, idle, too_late], [away, idle, away, idle], [away] + 3 * [idle]]
     )
     halves = np.array([0, 2])
-    assert selection.coarsen(outcome, halves, halves).tolist() == [[arrived, too_late], [away, idle]]
-    assert selection.coarsen(outcome, np.arange(4), np.arange(4)).tolist() == outcome.tolist()
+    assert selection.coarsen_outcomes(outcome, halves, halves).tolist() == [[arrived, too_late], [away, idle]]
+    assert selection.coarsen_outcomes(outcome, np.arange(4), np.arange(4)).tolist() == outcome.tolist()
 
 
 def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Path) -> None:

@@ -26,79 +26,96 @@ LINE_COLOURS = (style.BLUE, style.ORANGE, style.GREEN, style.VERMILLION, style.P
 MAX_LINES = len(LINE_COLOURS)  # lines that colours can distinguish
 
 
-def draw_comparison(result: Answer, folder: Path, *, curves: bool = True) -> list[Path]:
-    """Draw the figures in all formats and return the files; curves: whether to draw figures by round."""
-    paths = _draw_intervals(result, folder)
+def draw_comparison(answer: Answer, folder: Path, *, curves: bool = True) -> list[Path]:
+    """Draw the figures of a comparison in all formats and return the files.
+
+    Args:
+        answer: result of the comparison.
+        folder: folder of the files.
+        curves: whether to draw figures by round.
+    """
+    paths = _draw_intervals(answer, folder)
     if not curves:
         return paths
-    runs = group_runs_by_cell(result.frames, result.headline.options)
+    runs = group_runs_by_cell(answer.frames, answer.headline.options)
     evaluated = {cell: {seed: run for seed, run in by_seed.items() if len(run.steps)} for cell, by_seed in runs.items()}
-    by_cell = {cell: by_seed for cell, by_seed in evaluated.items() if by_seed}
-    return [*paths, *_draw_differences(result, by_cell, folder), *_draw_curves(result, by_cell, folder)]
+    runs_by_cell = {cell: by_seed for cell, by_seed in evaluated.items() if by_seed}
+    return [*paths, *_draw_differences(answer, runs_by_cell, folder), *_draw_curves(answer, runs_by_cell, folder)]
 
 
-def _note(result: Answer) -> str:
-    """Return the second line of a figure, such as `digits, 12 runs, 3 seeds per condition`."""
-    dataset_names = sorted({run.params["dataset"] for run in result.matched.runs if "dataset" in run.params})
-    seed_counts = sorted({cell_result.mean.n for cell_result in result.headline.entries.values()})
+def _format_note(answer: Answer) -> str:
+    """Return the second line of a figure of `answer`, such as "digits, 12 runs, 3 seeds per condition"."""
+    dataset_names = sorted({run.params["dataset"] for run in answer.matched.runs if "dataset" in run.params})
+    seed_counts = sorted({cell_result.mean.n for cell_result in answer.headline.entries.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (seed_counts[0], seed_counts[-1]))))
-    return ", ".join([*dataset_names, f"{len(result.frames.runs)} runs", f"{seeds} seeds per condition"])
+    return ", ".join([*dataset_names, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per condition"])
 
 
-def _name(result: Answer, condition: str | None) -> str:
-    """Return the published name of a method; other conditions, such as values of client.lr, are as typed."""
-    return name_method(str(condition)) if result.matched.condition in FOLDERS else str(condition)
+def _name_condition(answer: Answer, condition: str | None) -> str:
+    """Return the published name of the method `condition`; other conditions, such as values of client.lr, are as typed.
+
+    `answer` is the comparison, which knows what a condition is.
+    """
+    return name_method(str(condition)) if answer.matched.condition in FOLDERS else str(condition)
 
 
-def _draw_intervals(result: Answer, folder: Path) -> list[Path]:
-    """Draw one point for each cell: its difference to the baseline, or its mean without a baseline."""
-    table, unit = result.headline, find_metric_unit(result.headline.options.metric)
-    cells = [cell for cell in _sort_cells(result) if _has_difference(table.entries[cell])]
-    name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(result))
-    baseline, metric = _name(result, result.question.baseline), label_metric(table.options.metric)
-    groups = {cell: _group_of_cell(result, cell) for cell in drawn_cells}
-    has_parts = [len(table.settings) > 1, result.matched.condition in FOLDERS and len(set(groups.values())) > 1]
+def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
+    """Draw one point for each setting and condition: its difference to the baseline, or its mean without a baseline.
+
+    `answer` is the comparison; the files are written into `folder` and returned.
+    """
+    table, unit = answer.headline, find_metric_unit(answer.headline.options.metric)
+    cells = [cell for cell in _sort_cells(answer) if _has_difference(table.entries[cell])]
+    name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(answer))
+    baseline, metric = _name_condition(answer, answer.question.baseline), label_metric(table.options.metric)
+    groups = {cell: _name_group(answer, cell) for cell in drawn_cells}
+    has_parts = [len(table.settings) > 1, answer.matched.condition in FOLDERS and len(set(groups.values())) > 1]
     rows = []
     for cell in drawn_cells:
         entry = table.entries[cell]
         value: Mean = entry.difference if cells and entry.difference is not None else entry.mean
         lower, high = value.low * unit.factor, value.high * unit.factor
         group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
-        sign, is_unlike = sign_of_verdict(entry.verdict), bool(result.differing_options.get(cell))
+        sign, is_unlike = sign_of_verdict(entry.verdict), bool(answer.differing_options.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
-        look = (sign, _legend(entry, baseline, is_unlike=is_unlike), bool(sign) and not is_unlike) if cells else ()
-        rows.append(Row(f"{_name(result, cell[1])} (n={value.n})", group, value.mean * unit.factor, lower, high, *look))
+        verdict = _format_verdict(entry, baseline, is_unlike=is_unlike)
+        row_style = (sign, verdict, bool(sign) and not is_unlike) if cells else ()
+        label = f"{_name_condition(answer, cell[1])} (n={value.n})"
+        rows.append(Row(label, group, value.mean * unit.factor, lower, high, *row_style))
     title = f"{metric}: paired difference to {baseline}" if cells else f"{metric}: mean and 95 % interval"
     axis_label = f"better than {baseline}, {unit.difference}" if cells else f"{metric}, {unit.name}"
-    canvas = draw_intervals(rows, title, _note(result), axis_label.rstrip(", "), 0.0 if cells else None)
+    canvas = draw_intervals(rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
     return style.save(canvas, folder / f"{name}.png", style.FILE_FORMATS)
 
 
-def _group_of_cell(result: Answer, cell: Cell) -> str:
-    return ORACLES if result.headline.entries[cell].is_untested else describe_method(cell[1])[1]
+def _name_group(answer: Answer, cell: Cell) -> str:
+    return ORACLES if answer.headline.entries[cell].is_untested else describe_method(cell[1])[1]
 
 
-def _sort_cells(result: Answer) -> list[Cell]:
-    """Return the cells by setting and group of method, in each group the best first."""
-    settings = list(result.headline.settings)
-    return sorted(sort_cells(result), key=lambda c: (settings.index(c[0]), GROUPS.index(_group_of_cell(result, c))))
+def _sort_cells(answer: Answer) -> list[Cell]:
+    """Return the pairs (setting, condition) of `answer` by setting and group of method, the best of a group first."""
+    settings = list(answer.headline.settings)
+    return sorted(sort_cells(answer), key=lambda c: (settings.index(c[0]), GROUPS.index(_name_group(answer, c))))
 
 
 def _has_difference(cell_result: CellResult) -> bool:
     return cell_result.difference is not None and math.isfinite(cell_result.difference.mean)
 
 
-def _legend(cell_result: CellResult, baseline: str, *, is_unlike: bool) -> str:
+def _format_verdict(cell_result: CellResult, baseline: str, *, is_unlike: bool) -> str:
     sign = sign_of_verdict(cell_result.verdict)
     verdict = {1: f"better than {baseline}", -1: f"worse than {baseline}"}.get(sign, "no significant difference")
     return f"{verdict}, but other options differ" if is_unlike else verdict
 
 
-def _draw_differences(result: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
-    """Draw one panel for each method: its curve minus the baseline's, by round."""
-    table, baseline = result.headline, result.question.baseline
+def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
+    """Draw one panel for each method: its curve minus the baseline's, by round; return the files in `folder`.
+
+    `answer` is the comparison; `curves` are its evaluations by setting, condition and seed.
+    """
+    table, baseline = answer.headline, answer.question.baseline
     unit = find_metric_unit(table.options.metric)
-    drawn_cells = [cell for cell in _sort_cells(result) if _has_difference(table.entries[cell]) and cell in curves]
+    drawn_cells = [cell for cell in _sort_cells(answer) if _has_difference(table.entries[cell]) and cell in curves]
     mean_curves = {}
     for cell in drawn_cells:
         baseline_runs = curves.get((cell[0], str(baseline)), {})
@@ -106,16 +123,16 @@ def _draw_differences(result: Answer, curves: RunsByCell, folder: Path) -> list[
             mean_curves[cell] = curve
     if not mean_curves:
         return []
-    name = _name(result, baseline)
+    name = _name_condition(answer, baseline)
     title = f"{label_metric(table.options.metric)}: paired difference to {name} by round, mean and 95 % interval"
-    titles = [
-        f"{setting}: {_name(result, condition)}" if len(table.settings) > 1 else _name(result, condition)
-        for setting, condition in mean_curves
-    ]
-    figure, panels = style.panels(titles, title, _note(result), columns=2 if len(mean_curves) <= 4 else 4, height=1.0)
+    prefixes = [f"{setting}: " if len(table.settings) > 1 else "" for setting, _ in mean_curves]
+    titles = [prefix + _name_condition(answer, cell[1]) for prefix, cell in zip(prefixes, mean_curves, strict=True)]
+    n_columns = 2 if len(mean_curves) <= 4 else 4
+    figure, panels = style.panels(titles, title, _format_note(answer), columns=n_columns, height=1.0)
     for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
         colour, marker = STYLE_BY_SIGN[sign_of_verdict(table.entries[cell].verdict)]
-        line_style = {"color": colour, "marker": marker, "label": _legend(table.entries[cell], name, is_unlike=False)}
+        verdict = _format_verdict(table.entries[cell], name, is_unlike=False)
+        line_style = {"color": colour, "marker": marker, "label": verdict}
         _draw_line(axes, curve, 1.0, unit.factor, line_style)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.FONT_SIZE)
@@ -123,19 +140,23 @@ def _draw_differences(result: Answer, curves: RunsByCell, folder: Path) -> list[
     return style.save(figure, folder / "differences.png", style.FILE_FORMATS)
 
 
-def _draw_curves(result: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
-    """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged."""
-    table = result.headline
+def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
+    """Draw a row of panels for each setting: the metric by round, and by each cost that all runs logged.
+
+    `answer` is the comparison; `curves` are its evaluations by setting, condition and seed. The files in `folder` are
+    returned.
+    """
+    table = answer.headline
     unit, metric = find_metric_unit(table.options.metric), label_metric(table.options.metric)
-    cost_axes = _list_axes(curves)
+    cost_axes = _list_cost_axes(curves)
     if not curves or not cost_axes:
         return []
     settings = list(table.settings)
     conditions = list(dict.fromkeys(condition for _, condition in table.entries))
-    line_styles = _choose_line_styles(result, conditions)
+    line_styles = _choose_line_styles(answer, conditions)
     width = style.COLUMN if len(cost_axes) == 1 else style.PAGE
     height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(line_styles) / len(cost_axes)
-    canvas = style.new_figure(f"{metric}: mean and 95 % interval over seeds", _note(result), width, height)
+    canvas = style.new_figure(f"{metric}: mean and 95 % interval over seeds", _format_note(answer), width, height)
     panel_grid = canvas.subplots(len(settings), len(cost_axes), sharey="row", sharex="col", squeeze=False)
     for i, setting in enumerate(settings):
         for axes, (axis, (factor, axis_label)) in zip(panel_grid[i], cost_axes.items(), strict=True):
@@ -146,7 +167,7 @@ def _draw_curves(result: Answer, curves: RunsByCell, folder: Path) -> list[Path]
                 elif len(curve.x):
                     label = f"{len(conditions) - len(line_styles)} others"
                     axes.plot(curve.x * factor, curve.mean * unit.factor, color="#D5D5D5", linewidth=0.8, label=label)
-            _mark_target(axes, result, setting, unit)
+            _mark_target(axes, answer, setting, unit)
             style.format_axes(axes)
             if axis == ROUNDS_AXIS:
                 style.use_integer_ticks(axes.xaxis)
@@ -158,19 +179,22 @@ def _draw_curves(result: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     return style.save(canvas, folder / "curves.png", style.FILE_FORMATS)
 
 
-def _mark_target(axes: "Axes", result: Answer, setting: str, unit: MetricUnit) -> None:
-    """Draw the target as a line if it is one number, and say if the mean of no method meets it."""
-    targets = set(result.times.targets[setting].values()) if result.times is not None else set()
+def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -> None:
+    """Draw the target as a line if it is one number, and say if the mean of no method meets it.
+
+    `axes` is the panel of `setting` with the curves; `answer` has the targets; `unit` is that of the metric.
+    """
+    targets = set(answer.times.targets[setting].values()) if answer.times is not None else set()
     if len(targets) == 1:
-        target, sign = targets.pop() * unit.factor, result.headline.options.sign
+        target, sign = targets.pop() * unit.factor, answer.headline.options.sign
         values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines] or [np.empty(0)])
         is_met = np.any(sign * values >= sign * target)
         target_label = f"target {target:.4g} {unit.name}{'' if is_met else ', met by no mean curve'}"
         axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=target_label)
 
 
-def _list_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
-    """Return factor and label of each axis that all runs logged."""
+def _list_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
+    """Return factor and label of each horizontal axis that all runs logged, by name; `curves` has their evaluations."""
     runs = [run.spent for run_by_seed in curves.values() for run in run_by_seed.values()]
     run_seconds, n_bytes = ([float(run_costs[axis][-1]) for run_costs in runs] for axis in ("virtual_s", "bytes"))
     label_by_axis = {ROUNDS_AXIS: (1.0, "communication round")} if curves else {}
@@ -183,19 +207,23 @@ def _list_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
     return label_by_axis
 
 
-def _choose_line_styles(result: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """Return the options of the lines with a colour: the baseline, and the best conditions on average over settings."""
+def _choose_line_styles(answer: Answer, conditions: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """Return the line options of the conditions that have a colour, by name.
+
+    These are the baseline, and the best conditions on average over settings. `conditions` are all conditions of
+    `answer`.
+    """
 
     def mean(condition: str) -> float:
-        cell_means = [entry.mean.mean for cell, entry in result.headline.entries.items() if cell[1] == condition]
-        mean_result = result.headline.options.sign * float(np.mean(cell_means))
+        cell_means = [entry.mean.mean for cell, entry in answer.headline.entries.items() if cell[1] == condition]
+        mean_result = answer.headline.options.sign * float(np.mean(cell_means))
         return mean_result if math.isfinite(mean_result) else -math.inf
 
-    best_conditions = sorted(conditions, key=lambda name: (name != result.question.baseline, -mean(name)))[:MAX_LINES]
-    names = list(dict.fromkeys(condition for _, condition in _sort_cells(result) if condition in best_conditions))
+    best_conditions = sorted(conditions, key=lambda name: (name != answer.question.baseline, -mean(name)))[:MAX_LINES]
+    names = list(dict.fromkeys(condition for _, condition in _sort_cells(answer) if condition in best_conditions))
     line_styles = zip(LINE_COLOURS, style.DASHES, style.MARKERS, strict=True)
     return {
-        name: {"color": colour, "linestyle": dashes, "marker": marker, "label": _name(result, name)}
+        name: {"color": colour, "linestyle": dashes, "marker": marker, "label": _name_condition(answer, name)}
         for name, (colour, dashes, marker) in zip(names, line_styles, strict=False)
     }
 

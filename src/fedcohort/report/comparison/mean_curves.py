@@ -22,7 +22,13 @@ RunsBySeed = Mapping[int, Evaluations]
 
 @dataclass(frozen=True)
 class MeanCurve:
-    """Mean over seeds at x, and half the width of its 95 % interval (NaN for one seed), each [points]."""
+    """The mean of several seeds' curves.
+
+    Attributes:
+        x: rounds or costs, [points].
+        mean: mean over seeds, [points].
+        half: half the width of the 95 % interval, [points]; NaN for one seed.
+    """
 
     x: PointValues
     mean: PointValues
@@ -33,20 +39,30 @@ EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
 
 
 def average_curves(curves: RunsBySeed, axis: str) -> MeanCurve:
-    """Return the mean over seeds; axis: `round` or the name of a cost."""
+    """Return the mean over seeds of `curves`; `axis` is `round` or the name of a cost."""
     x = _choose_points(list(curves.values()), axis)
     return _average(x, [_values_at(run, axis, x) for run in curves.values()])
 
 
 def average_difference(curves: RunsBySeed, base: RunsBySeed, axis: str, options: Options) -> MeanCurve:
-    """Return the mean difference to the baseline over common seeds, positive where the curve is better."""
+    """Return the mean difference to the baseline over common seeds, positive where the curve is better.
+
+    Args:
+        curves: evaluations of a method, by seed.
+        base: evaluations of the baseline, by seed.
+        axis: `round`, or the name of a cost.
+        options: options of the comparison, which say whether high values are better.
+    """
     pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
     x = _choose_points([run for pair in pairs for run in pair], axis)
     return _average(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
 
 
 def _choose_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
-    """Return the rounds that all runs evaluated, or equidistant points of the range of costs that all runs cover."""
+    """Return the rounds that all of `runs` evaluated, or equidistant costs in the range that all runs cover, [points].
+
+    `axis` is `round` or the name of a cost.
+    """
     if not runs:
         return np.empty(0)
     if axis == ROUNDS_AXIS:

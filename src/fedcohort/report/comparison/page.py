@@ -9,7 +9,7 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.report.comparison import figures
 from fedcohort.report.comparison.tables import (
     COST_NAMES,
-    difference_decimals,
+    count_difference_decimals,
     format_p,
     make_cost_table,
     make_result_table,
@@ -31,9 +31,14 @@ FIGURE_FILES = tuple(f"{name}.{suffix}" for name in figures.FIGURE_NAMES for suf
 
 
 def write_files(comparison: Answer, folder: Path, curves: bool = True) -> tuple[str, list[Path]]:
-    """Write all files into the folder `folder`; return the tables in Markdown, and the files, the page first.
+    """Write all files of a comparison, and return the tables in Markdown, and the files, the page first.
 
     Files of an earlier comparison that this one does not have are removed.
+
+    Args:
+        comparison: result of the comparison.
+        folder: folder of the files.
+        curves: whether to draw figures by round.
     """
     disk.check_outputs(folder, (PAGE_FILE, *RESULT_FILES, *TARGET_FILES, *FIGURE_FILES), PAGE_FILE, NOTES_HEADING)
     folder.mkdir(parents=True, exist_ok=True)
@@ -55,32 +60,32 @@ def write_files(comparison: Answer, folder: Path, curves: bool = True) -> tuple[
 
 
 def to_markdown(comparison: Answer) -> str:
-    """Return the verdict, the tables and the notes in Markdown."""
+    """Return the verdict, the tables and the notes of `comparison` in Markdown."""
     return render("comparison.md.j2", **_collect_data(comparison))
 
 
 def show_in_notebook(comparison: Answer) -> str:
-    """Return the verdict and the tables as HTML for a notebook."""
+    """Return the verdict and the tables of `comparison` as HTML for a notebook."""
     return render("comparison_notebook.html.j2", **_collect_data(comparison))
 
 
 def format_title(comparison: Answer) -> str:
-    """Return the title, such as `test/acc by selector and agg, against random`."""
+    """Return the title of `comparison`, such as "test/acc by selector and agg, against random"."""
     q = comparison.question
     metric_text = f"{q.metrics[0]} by {' and '.join(filter(None, (q.rows, q.cols)))}"
     return f"{metric_text}, against {q.baseline}" if q.baseline is not None else metric_text
 
 
 def list_verdicts(comparison: Answer) -> list[str]:
-    """Return the verdicts as sentences; none without a baseline."""
+    """Return the verdicts of `comparison` as sentences; none without a baseline."""
     if comparison.question.baseline is None:
         return []
     table = comparison.headline
-    unit, digits = find_metric_unit(table.options.metric), difference_decimals(table)
+    unit, digits = find_metric_unit(table.options.metric), count_difference_decimals(table)
     methods_by_setting = {}
 
     def format_quantity(value: float) -> str:
-        """Return a value with its unit, such as `1 point`, `2.7 points` or `0.05 nats`; "" for NaN."""
+        """Return `value` with its unit, such as "1 point", "2.7 points" or "0.05 nats"; "" for NaN."""
         number_text, unit_name = f"{value * unit.factor:.2g}", unit.difference
         name = unit_name.removesuffix("s") if unit_name == "points" and number_text == "1" else unit_name
         return f"{number_text} {name}".strip() if math.isfinite(value) else ""
@@ -88,7 +93,9 @@ def list_verdicts(comparison: Answer) -> list[str]:
     for name in table.settings:
         entries = {condition: entry for condition, entry in table.list_results(name).items() if entry.difference}
         if entries:
-            methods_by_setting[name] = [_describe(comparison, (name, c), e, unit, digits) for c, e in entries.items()]
+            methods_by_setting[name] = [
+                _describe_method(comparison, (name, c), e, unit, digits) for c, e in entries.items()
+            ]
     verdict_text = render(
         "verdict.md.j2",
         methods_by_setting=methods_by_setting,
@@ -103,11 +110,20 @@ def list_verdicts(comparison: Answer) -> list[str]:
     return [line.strip() for line in verdict_text.splitlines() if line.strip()]
 
 
-def _describe(comparison: Answer, cell: Cell, entry: CellResult, unit: MetricUnit, digits: int) -> dict[str, Any]:
-    """Return the values that the template needs for one method, with numbers as text.
+def _describe_method(
+    comparison: Answer, cell: Cell, entry: CellResult, unit: MetricUnit, digits: int
+) -> dict[str, Any]:
+    """Return the values that the template needs for one method, by name, with numbers as text.
 
     `interval` is that of the absolute difference `size`, or of the signed one without a significant difference. `costs`
     are (times the baseline's, name) of each cost that differs. `unlike` are options that differ as well.
+
+    Args:
+        comparison: result of the comparison.
+        cell: setting and condition (method).
+        entry: mean, difference and verdict of this method in this setting.
+        unit: unit of the metric.
+        digits: number of decimals.
     """
     difference = entry.difference or NO_DIFFERENCE
     mean, low, high = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
@@ -129,7 +145,7 @@ def _describe(comparison: Answer, cell: Cell, entry: CellResult, unit: MetricUni
 
 
 def _collect_data(comparison: Answer) -> dict[str, Any]:
-    """Return the values that both templates show."""
+    """Return the values of `comparison` that both templates show, by name."""
     return {
         "title": format_title(comparison),
         "answer": comparison,
@@ -144,7 +160,10 @@ def _collect_data(comparison: Answer) -> dict[str, Any]:
 
 
 def describe_target(comparison: Answer) -> str:
-    """Return the target as text: `84 %`, `81.2 to 84 %` if it differs by setting or seed, "" without a target."""
+    """Return the target of `comparison` as text, such as "84 %"; "" without a target.
+
+    It is a range, such as "81.2 to 84 %", if it differs by setting or seed.
+    """
     if comparison.times is None:
         return ""
     unit = find_metric_unit(comparison.headline.options.metric)

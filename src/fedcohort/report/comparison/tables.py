@@ -34,20 +34,26 @@ COST_FORMATS: dict[str, Callable[[float], str]] = {
 
 
 def count_decimals(half_widths: Sequence[float]) -> int:
-    """Return the number of decimals that shows two digits of the median half-width, from one to six."""
+    """Return the number of decimals, from one to six, that shows two digits of the median of `half_widths`."""
     finite_widths = sorted(width for width in half_widths if math.isfinite(width) and width > 0)
     return min(max(1 - math.floor(math.log10(finite_widths[len(finite_widths) // 2])), 1), 6) if finite_widths else 1
 
 
-def difference_decimals(comparison: Comparison) -> int:
-    """Return the number of decimals of differences."""
+def count_difference_decimals(comparison: Comparison) -> int:
+    """Return the number of decimals with which the differences in `comparison` are shown."""
     factor = find_metric_unit(comparison.options.metric).factor
     differences = [entry.difference for entry in comparison.entries.values() if entry.difference is not None]
     return count_decimals([factor * effect.half for effect in differences if effect.half > 1e-9 * abs(effect.mean)])
 
 
 def format_mean(value: Mean | None, factor: float, number_format: str) -> str:
-    """Return text such as `12.3 [11.0, 13.6]`, or only the mean without an interval."""
+    """Return text such as "12.3 [11.0, 13.6]", or only the mean without an interval.
+
+    Args:
+        value: mean with its interval; None for a dash.
+        factor: factor from the metric to its unit, such as 100 for per cent.
+        number_format: format specification of the numbers.
+    """
     if value is None or not value.n:
         return EMPTY_CELL
     if not math.isfinite(value.mean):
@@ -59,34 +65,37 @@ def format_mean(value: Mean | None, factor: float, number_format: str) -> str:
 
 
 def format_p(p: float) -> str:
-    """Return text such as `0.012`, or `< 0.001` if three decimals would be zeros; a dash without a test."""
+    """Return the p-value `p` as text such as "0.012", or "< 0.001" if three decimals would be zeros; a dash for NaN."""
     return EMPTY_CELL if not math.isfinite(p) else "< 0.001" if p < 0.0005 else f"{p:.3f}"
 
 
-def sort_cells(result: Answer) -> list[Cell]:
-    """Return the cells (setting, condition) in the order of settings, from the best result to the worst in each.
+def sort_cells(answer: Answer) -> list[Cell]:
+    """Return the pairs (setting, condition) in the order of settings, from the best result to the worst in each.
 
-    Results are those of the comparison's first metric.
+    Results are those of the first metric of the comparison `answer`.
     """
-    table = result.headline
+    table = answer.headline
     return [(setting, condition) for setting in table.settings for condition in table.list_results(setting)]
 
 
-def make_result_table(result: Answer) -> Table:
-    """Return one row per cell: results, differences, verdict, required seeds, other metrics and costs."""
+def make_result_table(answer: Answer) -> Table:
+    """Return the table of the comparison `answer`, with one row per setting and condition.
+
+    Its columns are results, differences, verdict, required seeds, other metrics and costs.
+    """
     import pandas as pd
 
-    baseline, main_comparison, cells = result.question.baseline, result.headline, sort_cells(result)
-    columns = _name_columns(result, cells)
+    baseline, main_comparison, cells = answer.question.baseline, answer.headline, sort_cells(answer)
+    columns = _make_name_columns(answer, cells)
     columns["seeds"] = [str(main_comparison.entries[cell].mean.n) for cell in cells]
-    for comparison in result.tables:
+    for comparison in answer.tables:
         metric, entries = comparison.options.metric, [comparison.entries[cell] for cell in cells]
         unit = find_metric_unit(metric, max((abs(cell_result.mean.mean) for cell_result in entries), default=0.0))
         pattern = f".{count_decimals([unit.factor * cell_result.mean.half for cell_result in entries])}f"
         columns[f"{metric}, {unit.name}".rstrip(", ")] = [format_mean(e.mean, unit.factor, pattern) for e in entries]
         if baseline is None:
             continue
-        pattern = f"+.{difference_decimals(comparison)}f"
+        pattern = f"+.{count_difference_decimals(comparison)}f"
         heading = f"{'' if comparison is main_comparison else f'{metric}: '}better than {baseline}, {unit.difference}"
         columns[heading.rstrip(", ")] = [format_mean(e.difference, unit.factor, pattern) for e in entries]
         if comparison is main_comparison:
@@ -95,7 +104,7 @@ def make_result_table(result: Answer) -> Table:
             if min_effect := main_comparison.options.rules.worth:
                 heading = f"seeds for {unit.factor * min_effect:g} {unit.difference.removesuffix('s')}"
                 columns[heading] = [str(cell_result.seeds_needed or EMPTY_CELL) for cell_result in entries]
-    for cost, by_cell in result.costs.items():
+    for cost, by_cell in answer.costs.items():
         columns[COST_NAMES[cost]] = [
             COST_FORMATS[cost](by_cell[c].mean) + (f" ({by_cell[c].times:.2f} ×)" if by_cell[c].times > 0 else "")
             for c in cells
@@ -106,55 +115,65 @@ def make_result_table(result: Answer) -> Table:
             f"; paired difference to {baseline} [95 % interval], positive is better; p of the paired t-test after "
             "Holm's correction over the methods of a setting"
         )
-        caption += f"; cost by the end (times that of {baseline})" if result.costs else ""
-    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=frame_results(result))
+        caption += f"; cost by the end (times that of {baseline})" if answer.costs else ""
+    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=frame_results(answer))
 
 
-def _name_columns(result: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
-    """Return the columns that name a cell; marks follow the name of a condition."""
-    oracles = {cell for cell in cells if result.headline.entries[cell].is_untested}
-    atypical_cells = result.matched.atypical_cells
+def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[str]]:
+    """Return the columns that name setting and condition, by heading; marks follow the name of a condition.
+
+    `cells` are the pairs (setting, condition) of the comparison `answer`, in the order of the rows.
+    """
+    oracles = {cell for cell in cells if answer.headline.entries[cell].is_untested}
+    atypical_cells = answer.matched.atypical_cells
     marks = {c: f"{' ' + ATYPICAL if c in atypical_cells else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
-    setting_column = {result.matched.setting: [cell[0] for cell in cells]} if result.matched.setting else {}
-    return {**setting_column, result.matched.condition: [cell[1] + marks[cell] for cell in cells]}
+    setting_column = {answer.matched.setting: [cell[0] for cell in cells]} if answer.matched.setting else {}
+    return {**setting_column, answer.matched.condition: [cell[1] + marks[cell] for cell in cells]}
 
 
-def _key_columns(result: Answer, cell: Cell) -> dict[str, Any]:
-    """Return the first columns of a CSV file."""
-    return {result.matched.condition: cell[1], result.matched.setting or "column": cell[0]}
+def _make_key_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
+    """Return condition and setting, the first columns of a CSV file, by heading; `cell` is this pair in reverse order.
+
+    `answer` is the comparison, which knows the headings.
+    """
+    return {answer.matched.condition: cell[1], answer.matched.setting or "column": cell[0]}
 
 
-def frame_results(result: Answer) -> "pd.DataFrame":
-    """Return the content of the CSV file: one row per cell and metric, in the unit of the metric."""
+def frame_results(answer: Answer) -> "pd.DataFrame":
+    """Return the content of the CSV file of `answer`: one row per setting, condition and metric, in metric units."""
     import pandas as pd
 
     rows = []
-    for table in result.tables:
-        for cell in sort_cells(result):
+    for table in answer.tables:
+        for cell in sort_cells(answer):
             entry, mean, diff = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
-            row = _key_columns(result, cell) | {"metric": table.options.metric}
+            row = _make_key_columns(answer, cell) | {"metric": table.options.metric}
             row |= {name: getattr(mean, name) for name in ("mean", "std", "n", "low", "high")}
-            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in result.matched.atypical_cells}
-            row |= {"oracle": entry.is_untested, "baseline": result.question.baseline if diff is not None else None}
+            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in answer.matched.atypical_cells}
+            row |= {"oracle": entry.is_untested, "baseline": answer.question.baseline if diff is not None else None}
             if diff is not None:
                 row["difference"] = diff.mean
                 row |= {f"difference_{name}": getattr(diff, name) for name in DIFFERENCE_COLUMNS}
                 row |= {"p_raw": diff.p, "p": entry.p, "verdict": entry.verdict, "seeds_needed": entry.seeds_needed}
-                row["unlike"] = " ".join(result.differing_options.get(cell, ()))
-            for cost, cost_by_cell in result.costs.items():
+                row["unlike"] = " ".join(answer.differing_options.get(cell, ()))
+            for cost, cost_by_cell in answer.costs.items():
                 row |= {cost: cost_by_cell[cell].mean, f"{cost}_times": cost_by_cell[cell].times}
             rows.append(row)
     return pd.DataFrame(rows)
 
 
-def make_cost_table(result: Answer) -> Table | None:
-    """Return one row per cell: seeds that met the target, costs along each axis, speed-ups; None without a target."""
+def make_cost_table(answer: Answer) -> Table | None:
+    """Return the table of costs until the target is met, with one row per setting and condition; None without a target.
+
+    Its columns are the number of seeds that met the target, costs along each axis, and speed-ups. `answer` is the
+    comparison.
+    """
     import pandas as pd
 
-    if (target_costs := result.times) is None:
+    if (target_costs := answer.times) is None:
         return None
-    baseline, cells = result.question.baseline, sort_cells(result)
-    columns = _name_columns(result, cells)
+    baseline, cells = answer.question.baseline, sort_cells(answer)
+    columns = _make_name_columns(answer, cells)
     median_costs = [target_costs.entries[target_costs.axis][cell].median for cell in cells]
     columns["met the target"] = [f"{median_cost.met} of {median_cost.n} seeds" for median_cost in median_costs]
     for axis in dict.fromkeys((target_costs.axis, *target_costs.entries)):
@@ -171,11 +190,16 @@ def make_cost_table(result: Answer) -> Table | None:
             f"; times as fast as {baseline} [95 % interval], paired restricted cost on a log scale; p of the paired "
             "t-test after Holm's correction over the methods of a setting"
         )
-    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_frame_costs(result, target_costs))
+    return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_frame_costs(answer, target_costs))
 
 
 def format_median_cost(entry: CostResult, axis: str) -> str:
-    """Return text such as `12 min 3 s`, or `> 30 min` if at most half of the seeds met the target."""
+    """Return the median cost as text, such as "12 min 3 s", or "> 30 min" if at most half of the seeds met the target.
+
+    Args:
+        entry: costs of a method in a setting until the target is met.
+        axis: name of the cost, a key of `COST_FORMATS`.
+    """
     median, cost_format = entry.median, COST_FORMATS[axis]
     if not median.n:
         return EMPTY_CELL
@@ -186,7 +210,10 @@ def format_median_cost(entry: CostResult, axis: str) -> str:
 
 
 def format_speed_up(cost_result: CostResult) -> str:
-    """Return text such as `1.18 [0.94, 1.47]`, with a bound in front if runs never met the target."""
+    """Return the speed-up in `cost_result` as text such as "1.18 [0.94, 1.47]".
+
+    A bound is in front if runs never met the target.
+    """
     speed_up = cost_result.speed_up
     if speed_up is None or not math.isfinite(speed_up.ratio):
         return EMPTY_CELL
@@ -196,21 +223,24 @@ def format_speed_up(cost_result: CostResult) -> str:
     return f"{speed_up.bound + ' ' if speed_up.bound else ''}{speed_up.ratio:.2f}{interval_text}"
 
 
-def _frame_costs(result: Answer, target_costs: CostComparison) -> "pd.DataFrame":
-    """Return the content of the CSV file: one row per cell, axis and seed, and one per cell with an empty seed."""
+def _frame_costs(answer: Answer, target_costs: CostComparison) -> "pd.DataFrame":
+    """Return the content of the CSV file: one row per setting, condition, axis and seed, and one with an empty seed.
+
+    `answer` is the comparison, and `target_costs` has the costs until the target is met.
+    """
     import pandas as pd
 
     rows = []
     for axis, cost_results in target_costs.entries.items():
-        for cell in sort_cells(result):
+        for cell in sort_cells(answer):
             entry, up = cost_results[cell], cost_results[cell].speed_up
-            key = {**_key_columns(result, cell), "metric": result.headline.options.metric, "axis": axis}
+            key = {**_make_key_columns(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
             for seed, cost in entry.costs.items():
                 target = target_costs.targets[cell[0]][seed]
                 rows.append({**key, "seed": seed, "target": target, "met": int(cost.met), "n": 1, "cost": cost.value})
             row = {**key, "seed": None, "met": entry.median.met, "n": entry.median.n, "cost": entry.median.value}
             if up is not None:
-                row |= {"baseline": result.question.baseline, "speed_up": up.ratio, "low": up.low, "high": up.high}
+                row |= {"baseline": answer.question.baseline, "speed_up": up.ratio, "low": up.low, "high": up.high}
                 row |= {"bound": up.bound, "p": entry.p, "pairs": up.n, "unmet_pairs": up.n_unmet, "median": up.median}
                 row["verdict"] = entry.verdict
             rows.append(row)

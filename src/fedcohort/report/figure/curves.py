@@ -42,7 +42,12 @@ MIN_VISIBLE_SHARE = 0.01  # share of a round from which time before its broadcas
 
 
 def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
-    """Draw accuracy and loss by round and by virtual time; return None if no round was evaluated."""
+    """Draw accuracy and loss by round and by virtual time; return None if no round was evaluated.
+
+    Args:
+        info: the run.
+        history: metrics of the run's rounds.
+    """
     metrics = history.metrics
     if not any(name in metrics for panel_lines in LINES_BY_PANEL.values() for name, *_ in panel_lines):
         return None
@@ -71,14 +76,26 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
 
 
 def has_equal_rounds(virtual_s: np.ndarray, steps: np.ndarray) -> bool:
-    """Return whether curves by virtual time look like those by round: no time passes, or rounds take equal time."""
+    """Return whether curves by virtual time look like those by round: no time passes, or rounds take equal time.
+
+    Args:
+        virtual_s: virtual seconds at each evaluation, ascending, [n].
+        steps: round of each evaluation, [n].
+    """
     if not len(steps) or steps[-1] <= 0 or not virtual_s[-1] > 0:
         return True
     return bool(np.abs(virtual_s / virtual_s[-1] - steps / steps[-1]).max() < MAX_CURVE_DISTANCE)
 
 
 def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window_rounds: int) -> None:
-    """Draw accuracy and loss, the band of the clients, and a star at the best accuracy, as early stopping gives it."""
+    """Draw accuracy and loss, the band of the clients, and a star at the best accuracy, as early stopping gives it.
+
+    Args:
+        column: panels of accuracy and loss, [2].
+        metrics: values by round (index) and metric (column).
+        x: position of each round on the horizontal axis.
+        window_rounds: width of the moving mean in rounds.
+    """
     for axes, panel_lines in zip(column, LINES_BY_PANEL.values(), strict=True):
         for name, line_label, colour, line_style, width in panel_lines:
             values = list_measured_values(metrics, name)
@@ -102,7 +119,10 @@ def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[floa
 
 
 def list_measured_values(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
-    """Return the finite values of a metric by round, accuracies in per cent; empty if it was not measured."""
+    """Return the finite values of the metric `name` in `metrics` by round; empty if it was not measured.
+
+    Accuracies are in per cent. `metrics` has rounds as index and metrics as columns.
+    """
     import pandas as pd
 
     values: pd.Series[float] = metrics.get(name, pd.Series(dtype=float))
@@ -110,7 +130,10 @@ def list_measured_values(metrics: "pd.DataFrame", name: str) -> "pd.Series[float
 
 
 def choose_window(metrics: "pd.DataFrame") -> int:
-    """Return the window of the moving mean, in rounds; 1 if the points themselves are readable."""
+    """Return the window of the moving mean, in rounds; 1 if the points themselves are readable.
+
+    `metrics` has rounds as index and metrics as columns.
+    """
     n_points = max(len(list_measured_values(metrics, name)) for lines in LINES_BY_PANEL.values() for name, *_ in lines)
     return 1 if n_points <= MAX_RAW_POINTS else 2 * (len(metrics) // 100) + 1
 
@@ -127,7 +150,12 @@ def smooth_values(values: "pd.Series[float]", window_rounds: int) -> "pd.Series[
 
 
 def draw_pace(info: RunInfo, history: History) -> "Figure | None":
-    """Draw the virtual length of each round and its arrivals; return None if no virtual time passed."""
+    """Draw the virtual length of each round and its arrivals; return None if no virtual time passed.
+
+    Args:
+        info: the run.
+        history: metrics of the run's rounds.
+    """
     if not list_timed_rounds(history):
         return None
     figure = style.new_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)

@@ -152,7 +152,7 @@ def draw_map(
 
 
 def _wrap_label(label: str) -> str:
-    """Return the label of a setting in `MAX_LABEL_LINES` lines at most, of 14 letters or more."""
+    """Return `label`, the name of a setting, in `MAX_LABEL_LINES` lines at most, of 14 letters or more."""
     lines = (textwrap.wrap(label, width) for width in range(max(14, len(label) // MAX_LABEL_LINES), len(label) + 15))
     return "\n".join(next(label_lines for label_lines in lines if len(label_lines) <= MAX_LABEL_LINES))
 
@@ -177,7 +177,7 @@ def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: s
     """Draw mean ranks with their intervals, the best of each group first, and the baseline's rank as a line.
 
     Args:
-        ranks: group, mean rank, and the ends of its interval by method.
+        ranks: group, mean rank, lower and upper end of its interval, by method.
         baseline: the method with the line.
         note: second line of the title.
         path: path of the file.

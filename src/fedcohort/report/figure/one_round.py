@@ -39,10 +39,11 @@ class ScoredRound:
     """The selection of one round, for all clients.
 
     Attributes:
-        step: the round.
-        outcomes: outcome of each client: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or ARRIVED.
-        columns: values by client, NaN if unknown: `score`, `probability` if the selector draws, and each component of
-            the scores as `part_<name>`.
+        step: number of the round.
+        outcomes: outcome of each client, [n_clients]: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or
+            ARRIVED.
+        columns: values by client, [n_clients], NaN if unknown: `score`, `probability` if the selector draws, and each
+            component of the scores as `part_<name>`.
     """
 
     step: int
@@ -51,13 +52,13 @@ class ScoredRound:
 
     @property
     def score(self) -> Values:
-        """The values by which the clients are ranked."""
+        """The values by which the clients are ranked, scores or else probabilities, [n_clients]."""
         is_scored = "probability" not in self.columns or not np.isnan(self.columns["score"]).all()
         return self.columns["score" if is_scored else "probability"]
 
     @property
     def selected(self) -> Bool[np.ndarray, "_n"]:
-        """Which clients were selected."""
+        """Which clients were selected, bool [n_clients]."""
         return np.isin(self.outcomes, (ARRIVED, TOO_LATE))
 
     @property
@@ -68,7 +69,10 @@ class ScoredRound:
 
 
 def list_scored_rounds(history: History) -> list[int]:
-    """Return the rounds in which a client was selected and a client had a score or a selection probability."""
+    """Return the rounds in which a client was selected and a client had a score or a selection probability.
+
+    `history` has the per-client table of the run.
+    """
     table = history.clients(["selected", "score", "probability"], start=1)
     columns = [name for name in ("score", "probability") if name in table]
     if not columns or not len(table):
@@ -78,13 +82,19 @@ def list_scored_rounds(history: History) -> list[int]:
 
 
 def code_outcomes(is_available: np.ndarray, is_selected: np.ndarray, has_arrived: np.ndarray) -> OutcomeCodes:
-    """Return for each client whether it was idle, away, too late, or arrived in the round."""
+    """Return whether each client was IDLE, AWAY, TOO_LATE or ARRIVED in a round, int8 [n_clients].
+
+    Args:
+        is_available: whether each client was available, bool [n_clients].
+        is_selected: whether each client was selected, bool [n_clients].
+        has_arrived: whether the update of each client arrived, bool [n_clients].
+    """
     outcome_codes = np.select([is_selected & has_arrived, is_selected, ~is_available], [ARRIVED, TOO_LATE, AWAY], IDLE)
     return outcome_codes.astype(np.int8)
 
 
 def load_scored_round(history: History, step: int) -> ScoredRound:
-    """Read one round from the journal and the per-client table."""
+    """Return the selection of round `step` from the journal and the per-client table in `history`."""
     client_table = history.clients(start=step)
     round_rows = client_table[client_table["step"] == step].set_index("client")
     logged_availability = history.available(step)
@@ -99,7 +109,7 @@ def load_scored_round(history: History, step: int) -> ScoredRound:
 
 
 def choose_shown_clients(round: ScoredRound) -> Ids:
-    """Return the clients that have a row, best first.
+    """Return the ids of the clients of `round` that have a row in the figure, best first.
 
     These are all clients with a score or a selection, if there are at most `MAX_ROWS` of them. Otherwise they are the
     best `N_BEST_ROWS` and all selected clients, `MAX_ROWS` at most.
@@ -112,10 +122,16 @@ def choose_shown_clients(round: ScoredRound) -> Ids:
     return shown_clients
 
 
-def draw(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
-    """Return the figure of round `step`, None for the last round with scores; None if there is no such round.
+def draw_scored_round(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
+    """Return the figure of a round's selection; None if no round has scores.
 
-    Raises `OptionError` if round `step` has no scores.
+    Args:
+        info: the run.
+        history: journal and per-client table of the run.
+        step: number of the round; None for the last round with scores.
+
+    Raises:
+        OptionError: round `step` has no scores.
     """
     scored_steps = list_scored_rounds(history)
     if step is not None and step not in scored_steps:
@@ -148,7 +164,7 @@ def _format_title(round: ScoredRound) -> str:
 
 
 def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
-    """Return the label of each panel, and its values by client."""
+    """Return the label of each panel, and its values by client, [n_clients]; `round` has scores and probabilities."""
     columns = round.columns
     part_columns = [name for name in columns if name.startswith("part_")]
     panels = [] if np.isnan(columns["score"]).all() else [("score", columns["score"])]
@@ -160,7 +176,14 @@ def _list_panels(round: ScoredRound) -> list[tuple[str, Values]]:
 
 
 def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, values: Values) -> None:
-    """Draw the values of the rows in the colours of the outcomes, and a text for values that are not finite."""
+    """Draw the values of the rows in the colours of the outcomes, and a text for values that are not finite.
+
+    Args:
+        axes: the panel.
+        round: the selection, with the outcomes.
+        rows: client of each row.
+        values: value of each row, [rows].
+    """
     colours = [STYLE_BY_OUTCOME[int(outcome)][0] for outcome in round.outcomes[rows]]
     axes.barh(np.arange(len(rows)), np.where(np.isfinite(values), values, 0.0), height=0.78, color=colours, linewidth=0)
     text_style: dict[str, Any] = {"va": "center", "fontsize": style.fit_row_font(axes, len(rows)), "color": "#555555"}
@@ -174,7 +197,14 @@ def _draw_bars(axes: "Axes", round: ScoredRound, rows: Ids, values: Values) -> N
 
 
 def _label_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> None:
-    """Put the clients' ids, label noise and most frequent class at the rows, each with the sign of its outcome."""
+    """Put the clients' ids, label noise and most frequent class at the rows, each with the sign of its outcome.
+
+    Args:
+        axes: the panel.
+        info: the run, with noise and classes of its clients.
+        round: the selection, with the outcomes.
+        rows: client of each row.
+    """
     noise_percent, majority_class = 100 * np.nan_to_num(info.noise_rate), info.class_counts.argmax(axis=1)
     axes.set_ylim(len(rows) - 0.4, -0.6)
     axes.set_yticks(np.arange(len(rows)), [f"{k}, {noise_percent[k]:.0f} %, {majority_class[k]}" for k in rows])
@@ -192,7 +222,7 @@ def _label_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> N
 
 
 def _list_handles(round: ScoredRound) -> "list[Artist]":
-    """Return the legend's entries: the outcomes that occur."""
+    """Return the legend's entries: the outcomes that occur in `round`."""
     from matplotlib.lines import Line2D
 
     styles = [style_of_outcome for code, style_of_outcome in STYLE_BY_OUTCOME.items() if (round.outcomes == code).any()]
@@ -200,7 +230,7 @@ def _list_handles(round: ScoredRound) -> "list[Artist]":
 
 
 def format_steps(steps: Sequence[int]) -> str:
-    """Return the rounds as text: `1 to 50`, or `2, 5, ..., 50` if some between them are missing."""
+    """Return the ascending rounds `steps` as text: "1 to 50", or "2, 5, ..., 50" if some between them are missing."""
     if steps[-1] - steps[0] + 1 == len(steps):
         return str(steps[0]) if len(steps) == 1 else f"{steps[0]} to {steps[-1]}"
     return ", ".join(map(str, steps)) if len(steps) <= 6 else f"{steps[0]}, {steps[1]}, ..., {steps[-1]}"

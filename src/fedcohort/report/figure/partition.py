@@ -26,7 +26,7 @@ MIN_LOG_RATIO = 20.0  # ratio of the largest to the median value from which a st
 
 
 def draw_partition(info: RunInfo) -> "Figure":
-    """Return the figure. A population of more than 400 clients is shown in groups of neighbours."""
+    """Return the figure of the run `info`. More than 400 clients are shown in groups of neighbours."""
     n = len(info.class_counts)
     traits = population.list_traits(info)
     client_order, sort_property = sort_clients(info)
@@ -58,7 +58,7 @@ def draw_partition(info: RunInfo) -> "Figure":
 
 
 def shorten_class_names(info: RunInfo) -> list[str]:
-    """Return a short name for each class; [] if the classes have no names or there is no room for them."""
+    """Return a short name for each class of the run `info`; [] without names or without room for them."""
     n_classes = info.class_counts.shape[1]
     if not info.labels or n_classes > MAX_NAMED_CLASSES:
         return []
@@ -67,10 +67,10 @@ def shorten_class_names(info: RunInfo) -> list[str]:
 
 
 def sort_clients(info: RunInfo) -> tuple[Ids, str]:
-    """Return the clients in descending order of the first property in which they differ, and its name.
+    """Return the ids of clients in descending order of the first property in which they differ, and its name.
 
     Clients without differences are in the order of their ids, or by class if they are too many for separate rows. The
-    name is "" for ids.
+    name is "" for ids. `info` is the run.
     """
     trait = population.find_main_trait(info)
     if trait is not None:
@@ -80,13 +80,22 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
 
 
 def sort_by_class(class_counts: np.ndarray) -> Ids:
-    """Return the clients ordered by their most frequent class, those with its largest shares first."""
+    """Return the ids of clients ordered by their most frequent class, those with its largest shares first.
+
+    Args:
+        class_counts: samples by client and class, [clients, classes].
+    """
     class_shares = population.class_shares(class_counts)
     return np.lexsort((-class_shares.max(axis=1), class_shares.argmax(axis=1))).astype(np.int64)
 
 
 def average_groups(row_values: np.ndarray, row_starts: Ids) -> Float64[np.ndarray, "..."]:
-    """Return the mean of each group of neighbouring rows."""
+    """Return the mean of each group of neighbouring rows, [groups, ...].
+
+    Args:
+        row_values: values by row, [rows, ...].
+        row_starts: first row of each group, [groups].
+    """
     group_sizes = np.diff(np.append(row_starts, len(row_values)))
     group_sums = np.add.reduceat(row_values.astype(np.float64), row_starts, axis=0)
     mean_rows: np.ndarray = (group_sums.T / group_sizes).T
@@ -107,7 +116,14 @@ def _draw_class_map(axes: "Axes", class_shares: np.ndarray, edges: Ids, axis_lab
 
 
 def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, axis_label: str) -> None:
-    """Draw one bar for each row of clients, next to a panel that names the rows."""
+    """Draw one bar for each row of clients, next to a panel that names the rows.
+
+    Args:
+        axes: the panel.
+        values: value of each client, in the order of the rows, [clients].
+        edges: position of the first client of each row, [rows].
+        axis_label: label of the horizontal axis.
+    """
     n_clients = len(values)
     sizes = np.diff(np.append(edges, n_clients))
     means = average_groups(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)

@@ -29,7 +29,12 @@ OutcomeCodes = Int[np.ndarray, "clients rounds"]
 
 
 def draw_selection(info: RunInfo, history: History) -> "Figure | None":
-    """Draw the selected clients of each round; return None if no round is complete."""
+    """Draw the selected clients of each round; return None if no round is complete.
+
+    Args:
+        info: the run.
+        history: journal and per-client table of the run.
+    """
     from matplotlib.patches import Patch
 
     n_clients, n_rounds = len(info.n_train), sum(step > 0 for step in history.steps)
@@ -66,13 +71,13 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
 
 
 def find_selected_clients(history: History) -> Ids:
-    """Return the sorted ids of the clients that were in a cohort."""
+    """Return the sorted ids of the clients that were in a cohort of the run with this `history`."""
     clients = {client for cohort in history.cohorts for client in cohort}
     return np.array(sorted(clients), dtype=np.int64)
 
 
 def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
-    """Return the outcome of each client in each round: IDLE, AWAY, TOO_LATE or ARRIVED.
+    """Return the outcome of each client in each round, [clients, rounds]: IDLE, AWAY, TOO_LATE or ARRIVED.
 
     Args:
         history: the journal.
@@ -92,10 +97,15 @@ def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
     return outcome_codes
 
 
-def coarsen(outcomes: OutcomeCodes, row_starts: Ids, column_starts: Ids) -> Int64[np.ndarray, "rows columns"]:
-    """Return one outcome for each group of clients and rounds.
+def coarsen_outcomes(outcomes: OutcomeCodes, row_starts: Ids, column_starts: Ids) -> Int64[np.ndarray, "rows columns"]:
+    """Return one outcome for each group of clients and rounds, [client groups, round groups].
 
     It is ARRIVED if any client arrived, else TOO_LATE if any was late, else the outcome of the majority.
+
+    Args:
+        outcomes: outcome of each client in each round, [clients, rounds].
+        row_starts: first row of each group of clients.
+        column_starts: first column of each group of rounds.
     """
     best_outcome = np.maximum.reduceat(np.maximum.reduceat(outcomes, row_starts, axis=0), column_starts, axis=1)
     away_share = partition.average_groups(partition.average_groups(outcomes == AWAY, row_starts).T, column_starts).T
@@ -108,7 +118,9 @@ def _draw_map(axes: "Axes", outcome: OutcomeCodes, axis_label: str) -> None:
     n_clients, rounds = outcome.shape
     rows, columns = style.group_starts(n_clients), style.group_starts(rounds, MAX_MAP_ROUNDS)
     axes_extent, image_style = ((0.5, rounds + 0.5, n_clients - 0.5, -0.5), {"vmin": -0.5, "vmax": len(COLOURS) - 0.5})
-    style.draw_heat_map(axes, coarsen(outcome, rows, columns), axes_extent, cmap=ListedColormap(COLOURS), **image_style)
+    style.draw_heat_map(
+        axes, coarsen_outcomes(outcome, rows, columns), axes_extent, cmap=ListedColormap(COLOURS), **image_style
+    )
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
         late_clients, late_rounds = np.nonzero(outcome == TOO_LATE)
         axes.plot(late_rounds + 1, late_clients, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)

@@ -34,7 +34,12 @@ COMPONENT_LABELS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text(
 
 
 def draw_state(info: RunInfo, history: History) -> "Figure | None":
-    """Draw the quantities of the selector's state by round; return None if it traces none."""
+    """Draw the quantities of the selector's state by round; return None if it traces none.
+
+    Args:
+        info: the run.
+        history: journal of the run.
+    """
     component_names = list(dict.fromkeys(name for component_trace in history.trace for name in component_trace))
     if not component_names:
         return None
@@ -55,7 +60,12 @@ def draw_state(info: RunInfo, history: History) -> "Figure | None":
 
 
 def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
-    """Draw rank correlations of scores and rewards by round; return None if the run has none."""
+    """Draw rank correlations of scores and rewards by round; return None if the run has none.
+
+    Args:
+        info: the run.
+        history: journal of the run.
+    """
     terms_and_facts = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
     score_parts = list(dict.fromkeys(term for term, _ in terms_and_facts))[:MAX_SCORE_PANELS]
     facts = list_varying_facts(info)
@@ -77,11 +87,11 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
 
 
 def list_varying_facts(info: RunInfo) -> list[str]:
-    """Return the properties in which clients differ visibly; a correlation with others is noise."""
+    """Return the properties in which the clients of the run `info` differ visibly; other correlations are noise."""
     varying_traits = {fact.word for fact in population.list_traits(info) if fact.differs}
     return [fact for fact, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
 
 
 def label_component(name: str) -> str:
-    """Return the label of a component: "last reward" for `prev_reward`, "theta 0" for `theta_0`, which has none."""
+    """Return the label of a component of scores: "last reward" for `name` = `prev_reward`, "theta 0" for `theta_0`."""
     return str(COMPONENT_LABELS.get(name, name.replace("_", " ")))

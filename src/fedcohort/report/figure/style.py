@@ -53,7 +53,7 @@ FILE_FORMATS = ("png", "pdf", "svg")
 
 
 def new_run_figure(info: RunInfo, title: str, width: float, height: float) -> "Figure":
-    """Return a figure of a run, titled with a text and the run; width and height of its panels are in inches."""
+    """Return a figure titled `title` and the run `info`; `width` and `height` of its panels are in inches."""
     return new_figure(title, describe_run(info), width, height)
 
 
@@ -81,13 +81,13 @@ def new_figure(title: str, note_text: str, width: float, height: float) -> "Figu
 
 
 def wrap_text(text: str, inches: float) -> str:
-    """Return the text in lines that are at most so many inches wide; a number and its unit stay on one line."""
+    """Return `text` in lines that are at most `inches` wide; a number and its unit stay on one line."""
     text = re.sub(r"(?<=\d) (?=\w|%)", "\u00a0", text)
     return "\n".join(textwrap.wrap(text, max(int(72 * inches / (LETTER_RATIO * FONT_SIZE)), 8), break_long_words=False))
 
 
 def describe_run(info: RunInfo) -> str:
-    """Return text such as `FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 50 clients, seed 0`."""
+    """Return a text such as "FLASH + SCAFFOLD on digits, noniid30_noise15, 50 clients, seed 0" for the run `info`."""
     choices = info.choices
     experiment_text = f"experiment={choices['experiment']}: " if "experiment" in choices else ""
     method = experiment_text + " + ".join(name_method(choices[group]) for group in FOLDERS if group in choices)
@@ -96,7 +96,7 @@ def describe_run(info: RunInfo) -> str:
 
 
 def format_axes(axes: "Axes", grid: Literal["both", "x", ""] = "both") -> None:
-    """Draw two spines, a faint grid behind the data, of both axes, one or none, and small tick labels."""
+    """Draw two spines of the panel `axes`, a faint `grid` of "both", "x" or no axes, and small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
     axes.tick_params(labelsize=FONT_SIZE, color=GREY, labelcolor=BLACK)
@@ -108,20 +108,23 @@ def format_axes(axes: "Axes", grid: Literal["both", "x", ""] = "both") -> None:
 
 
 def use_integer_ticks(axis: "Axis", max_ticks: int = 6) -> None:
-    """Put ticks at integers only: there is no round 2.5."""
+    """Put at most `max_ticks` ticks on `axis`, at integers only: there is no round 2.5."""
     from matplotlib.ticker import MaxNLocator
 
     axis.set_major_locator(MaxNLocator(max_ticks, integer=True, min_n_ticks=1, steps=[1, 2, 5, 10]))
 
 
 def label_rounds_axis(axes: "Axes") -> None:
-    """Label the horizontal axis as communication rounds."""
+    """Label the horizontal axis of the panel `axes` as communication rounds."""
     axes.set_xlabel("communication round", fontsize=FONT_SIZE)
     use_integer_ticks(axes.xaxis)
 
 
 def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **line_style: Any) -> None:  # noqa: ANN401
-    """Draw a line, with markers if its points can be counted; line_style: options of `Axes.plot`."""
+    """Draw `y` over `x`, [points], into `axes`, with markers if they can be counted; `width` is in points.
+
+    `line_style` has options of `Axes.plot`.
+    """
     marker = "o" if len(np.asarray(x)) <= MAX_MARKED_POINTS else ""
     axes.plot(x, y, **{"linewidth": width, "marker": marker, "markersize": 2.2 * width, **line_style})
 
@@ -169,7 +172,7 @@ def draw_heat_map(
 
 
 def label_client_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
-    """Put the ids of clients at their rows: all if they fit, else none unless the rows are in the order of ids."""
+    """Put the ids `clients` at their rows in `axes`: all if they fit, else none unless `sorted_by_id`."""
     if sorted_by_id:
         use_integer_ticks(axes.yaxis, 10)
     else:
@@ -179,7 +182,7 @@ def label_client_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None
 
 
 def fit_row_font(axes: "Axes", rows: int) -> float:
-    """Return the size in points of text that fits into a row, if `rows` of them fill two thirds of the figure."""
+    """Return the font size in points that fits into each of the `rows` rows of the panel `axes`."""
     return float(np.clip(0.6 * 72 * axes.figure.bbox.height / axes.figure.dpi / max(rows, 1), MIN_FONT_SIZE, FONT_SIZE))
 
 
@@ -212,9 +215,10 @@ def panels(
 
 
 def save(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Write the figure in each of the formats and return the files; path: name of the file, with any suffix.
+    """Write the figure `canvas` in each of the formats and return the files.
 
-    An existing file is replaced once the new one is complete.
+    `path` is the name of the file, with any suffix; `file_formats` are suffixes, such as "png". An existing file is
+    replaced once the new one is complete.
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
@@ -231,13 +235,13 @@ def save(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("png",)) -
 
 
 def group_starts(n_rows: int, limit: int = MAX_MAP_ROWS) -> Int64[np.ndarray, "_edges"]:
-    """Return the start of each group, for at most `limit` groups of about equal size; [0, 1, 2, ...] if all fit."""
+    """Return the start of each group of `n_rows` rows, for at most `limit` groups of about equal size, [groups]."""
     n_groups = max(1, min(n_rows, limit))
     return (np.arange(n_groups, dtype=np.int64) * n_rows) // n_groups
 
 
 def choose_time_unit(seconds: Sequence[float]) -> tuple[float, str]:
-    """Return the length in seconds and the name of the unit that suits a span of virtual time."""
+    """Return the length in seconds and the name of the unit that suits times of `seconds`."""
     longest_s = max((value for value in seconds if np.isfinite(value)), default=0.0)
     for unit_seconds, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
         if longest_s >= 5 * unit_seconds:

@@ -64,13 +64,16 @@ class TimedRound:
 
 
 def list_timed_rounds(history: History) -> list[int]:
-    """Return the rounds with selected clients in which time passed; [] for runs that did not log their jobs."""
+    """Return the rounds with selected clients in which time passed; [] for runs that did not log their jobs.
+
+    `history` has the run's journal and per-client table.
+    """
     close_times = history.metrics.get("round/closed_s")
     return [] if close_times is None else [int(step) for step in close_times.index[close_times > 0]]
 
 
 def load_timed_round(history: History, step: int) -> TimedRound:
-    """Read one round of `list_timed_rounds`."""
+    """Return the virtual time of round `step`, one of `list_timed_rounds`; `history` is the run's journal."""
     metrics = {str(name): float(metric_values.loc[step]) for name, metric_values in history.metrics.items()}
     if "round/in_flight" in metrics:
         rows = _read_jobs(history, step, metrics["time/virtual_s"] - metrics["round/closed_s"])
@@ -84,7 +87,13 @@ def load_timed_round(history: History, step: int) -> TimedRound:
 
 
 def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
-    """Return the jobs that were in progress in a round; begun_s: virtual second of its broadcast."""
+    """Return the jobs that were in progress in a round, one row per client.
+
+    Args:
+        history: the run's journal and per-client table.
+        step: number of the round.
+        begun_s: virtual second of the round's broadcast.
+    """
     columns = ["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked", "sent_s", "staleness", "in_flight"]
     client_table = history.clients(columns, start=1)
     latest_jobs = client_table[client_table["selected"] & (client_table["step"] <= step)].groupby("client").last()
@@ -96,14 +105,14 @@ def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
 
 
 def measure_round_lengths(history: History) -> "pd.Series[float]":
-    """Return the virtual seconds of each round, with queries and waits."""
+    """Return the virtual seconds of each round in `history`, with queries and waits, indexed by round."""
     return history.metrics["time/virtual_s"].diff().dropna()
 
 
 def count_arrivals(history: History) -> "pd.DataFrame":
     """Return the number of clients that arrived with complete or partial work, and that were late, by round.
 
-    A client that still works after the round is none of these.
+    A client that still works after the round is none of these. `history` has the run's per-client table.
     """
     columns = ["selected", "arrived", "units", "units_asked"]
     has_late_updates = "round/in_flight" in history.metrics
@@ -116,7 +125,13 @@ def count_arrivals(history: History) -> "pd.DataFrame":
 
 
 def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
-    """Return the figure of round `step`, None for the last round; None if no time passed in it."""
+    """Return the figure of a round's jobs over virtual time; None if no time passed in it.
+
+    Args:
+        info: the run.
+        history: the run's journal and per-client table.
+        step: number of the round; None for the last round.
+    """
     timed_steps = list_timed_rounds(history)
     if not timed_steps or (step is not None and step not in timed_steps):
         return None
@@ -152,7 +167,7 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
 
 
 def describe_round(round: TimedRound) -> str:
-    """Return text such as `Round 12: 7 of 10 arrived, 2 with part of their work; closed after 49 s`."""
+    """Return a text for `round`, such as "Round 12: 7 of 10 arrived, 2 with part of their work; closed after 49 s"."""
     counts = round.jobs[["arrived", "partial", "goes_on"]].sum()
     work_text = f", {counts['partial']} with part of their work" if counts["partial"] else ""
     in_flight = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
@@ -163,7 +178,14 @@ def describe_round(round: TimedRound) -> str:
 
 
 def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: float) -> float:
-    """Draw one bar for each of `jobs`, pale after the end of the round, and return the end of the axis."""
+    """Draw one bar for each job, pale after the end of the round, and return the end of the axis in `unit_s`.
+
+    Args:
+        axes: the panel.
+        round: the round, with its end and deadline.
+        jobs: the jobs to draw, one row per client.
+        unit_s: seconds of the axis's unit.
+    """
     y = np.arange(len(jobs))
     finish, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end / unit_s
     right_edge = max(1.03 * min(float(finish.max()), AXIS_MULTIPLE * round_end), 1.06 * round_end)
