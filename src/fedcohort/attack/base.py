@@ -63,7 +63,7 @@ class Attack(Component, Protocol):
         return frozenset()
 
     def attacker_ids(self, n_clients: int, rng: np.random.Generator) -> Ids:
-        """Return the sorted ids of the attackers, which are the same in all rounds.
+        """Return the sorted ids of the attackers, int64 [attackers], which are the same in all rounds.
 
         Args:
             n_clients: number of clients.

@@ -77,7 +77,7 @@ def _check_destination(path: str, source: Path) -> Path:
         destination = expand_home(path)
         is_inside_source = destination.resolve().is_relative_to(source.resolve())
     except (OSError, RuntimeError, ValueError) as error:
-        raise OptionError(f"{path[:200]!r} can't be used as a folder's name: {error}") from error
+        raise OptionError(f"{path[:200]!r} can't be used as a folder's name ({error}): choose another") from error
     if not path.strip():
         raise OptionError("DST must be the name of a new folder, got an empty text")
     if is_inside_source:

@@ -148,7 +148,7 @@ def main(arguments: Sequence[str]) -> int:
 def _tune_study(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
     if study.search_space is None:
         raise OptionError(
-            f"{study.folder / STUDY_FILE} has no option `tune`, which states the tuned options and their seeds"
+            f"{study.folder / STUDY_FILE} has no option `tune`, which states the tuned options and their seeds: add it"
         )
     from fedcohort.study import tune  # noqa: PLC0415 - Optuna
 

@@ -224,9 +224,10 @@ def _phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values]
 def _units_in_time(
     timing: Timing, units_asked: "Ids | int", close_s: float, wall_time: Callable[[Values], Values]
 ) -> Ids:
-    """Return the most units, of those requested, that each client completes by `close_s`, to a billionth of a unit.
+    """Return the most units, of those requested, that each client completes by `close_s`, int64 [m].
 
-    Bisection finds them: the completion time does not decrease with the units. Arguments are as in `compute_outcome`.
+    Bisection finds them: the completion time does not decrease with the units. A job may end a billionth of a unit
+    late.
 
     Args:
         timing: seconds of each phase of the clients' jobs.

@@ -55,6 +55,7 @@ class Buffered(LateUpdates[int]):
         concurrency: clients that work at the same time; None for twice the buffer.
         refill: "arrival" if another client starts at each arrival, "step" if free places stay empty until the server
             steps.
+        partial_work: always False, as late clients complete their work.
     """
 
     buffer: int | None

@@ -33,6 +33,7 @@ class OverCommit(Deadline[int]):
 
     Attributes:
         factor: number of selected clients divided by m.
+        partial_work: always False: late clients are dropped.
     """
 
     factor: float

@@ -34,6 +34,7 @@ class SmartpcQuorum(Deadline[None]):
 
     Attributes:
         share: share of the selected clients that is waited for.
+        partial_work: always False: late clients are dropped.
     """
 
     share: float

@@ -73,7 +73,7 @@ def make_attacker_column(attackers: np.ndarray, round_end: RoundEnd | None) -> d
 
 
 def name_phase_columns(outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
-    """Return the requested units of each selected client and the seconds of each phase of its job, by column name.
+    """Return the requested units and the seconds of each phase of the selected clients' jobs, each [m], by column name.
 
     `outcome` has the units and seconds of the round's jobs.
     """

@@ -58,7 +58,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
     @property
     def clients_with_rows(self) -> Ids:
-        """Sorted ids of the clients that have a row in the per-client table.
+        """Sorted ids, int64 [rows], of the clients that have a row in the per-client table.
 
         These clients have a flag other than `available`, or a value that is not a rank, or are among the
         `MAX_RANKED_CLIENTS` highest-ranked ones.
@@ -85,7 +85,7 @@ class ClientFacts(Mapping[str, np.ndarray]):
         return np.asarray(has_flag[clients])
 
     def _rank_clients(self) -> Ids:
-        """Return the ids of the `MAX_RANKED_CLIENTS` clients that the selector ranked highest.
+        """Return the ids, [n], of the `MAX_RANKED_CLIENTS` clients that the selector ranked highest.
 
         Clients with a score, a probability or a part of a score are ranked by the first of these that has values.
         """
@@ -121,6 +121,6 @@ def _fill_column(client_ids: Ids, values: np.ndarray, n_clients: int) -> Values:
 
 
 def _align_column(clients: Ids, ids: Ids, values: np.ndarray) -> Values:
-    """Return the values of `clients`, sorted ids; NaN for a client that is not in `ids`, to which `values` belong."""
+    """Return the values of `clients`, sorted ids, [n]; NaN for a client that is not in `ids`, which have `values`."""
     is_common = np.isin(ids, clients)
     return _fill_column(np.searchsorted(clients, ids[is_common]).astype(np.int64), values[is_common], len(clients))

@@ -18,7 +18,7 @@ log = logging.getLogger("fedcohort")
 
 
 def seconds_without_absence(clients: Ids, work_s: Values) -> Values:
-    """Return the seconds of work `work_s` of `clients` unchanged, for a run in which no client is ever away."""
+    """Return the seconds of work `work_s` of `clients`, [n], unchanged, for a run in which no client is ever away."""
     return work_s
 
 
@@ -81,7 +81,7 @@ class Clock:
         return np.flatnonzero(wait_s <= shortest_wait_s), shortest_wait_s
 
     def find_ready_at(self, ready_ids: Ids, now_s: float) -> Ids:
-        """Return the sorted ids of the clients that are ready at a virtual second within a round.
+        """Return the sorted ids, [n], of the clients that are ready at a virtual second within a round.
 
         Args:
             ready_ids: ids of the clients that were ready when the round began, returned if there is no schedule.

@@ -36,7 +36,25 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Components:
-    """The components of a run. Each field is the object of the config group of this name, as in `selector=flash`."""
+    """The components of a run, one for each config group.
+
+    Attributes:
+        selector: chooses the cohort.
+        agg: aggregates updates.
+        server: server optimizer.
+        objective: loss of local training.
+        regulariser: term that is added to the loss.
+        client: local optimizer, epochs and mini-batches.
+        samples: chooses the samples that clients train on.
+        deadline: closes rounds.
+        codec: encodes updates.
+        device: seconds of work.
+        availability: times at which clients are ready.
+        attack: false values of attackers.
+        proxy: inputs that the server holds.
+        augmentation: changes training inputs.
+        signal_noise: noise on reported numbers.
+    """
 
     selector: Selector[Any]
     agg: Aggregator[Any]

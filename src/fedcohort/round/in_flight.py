@@ -55,7 +55,7 @@ class Broadcast:
 
 @dataclass(frozen=True)
 class InFlight(ReadOnly):
-    """The jobs in flight between two rounds.
+    """The jobs in flight between two rounds, those whose updates arrive in a later round.
 
     Attributes:
         jobs: the jobs, sorted by client.

@@ -59,7 +59,7 @@ def make_epsilon_column(
 ) -> dict[str, tuple[Ids | None, np.ndarray]]:
     """Return the epsilon (of differential privacy) of each client that reported in the round; {} without noise.
 
-    The column has the client ids and the values over the run so far.
+    The column has the client ids and the values over the run so far, both [clients].
 
     Args:
         components: the components of the run.

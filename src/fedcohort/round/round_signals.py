@@ -99,7 +99,7 @@ def make_round_outcome(component: Any, reader_name: str, round_end: RoundEnd, ar
 
 
 def list_failed_clients(round_end: RoundEnd, arrivals: Arrivals) -> Ids:
-    """Return the sorted ids of the clients whose update is lost: of the cohort, and of those that were in flight.
+    """Return the sorted ids, [n], of the clients whose update is lost: of the cohort, and of jobs in flight.
 
     Args:
         round_end: the round after it has closed.

@@ -45,7 +45,7 @@ class SampleSelection:
         self.store, self.measurer = store, measurer
 
     def find_clients_without_losses(self, state: object, selected_ids: Ids) -> Ids:
-        """Return the sorted ids of the selected clients that must keep a list of losses, and have none yet.
+        """Return the sorted ids, [n], of the selected clients that must keep a list of losses, and have none yet.
 
         Args:
             state: state of the sample selection.
@@ -135,7 +135,7 @@ class SampleSelection:
 
 
 def foresee_samples(sample_selection: Samples[Any], client: int, n_samples: int, draws: Draws) -> Ids | None:
-    """Return the positions of the samples that a client would train on in a round, None for all of them.
+    """Return the positions, [n], of the samples that a client would train on in a round, None for all of them.
 
     It serves queries for which clients train before the selection, when neither the deadline nor losses are available.
     Components with such queries require a sample selection with `is_foreseeable`.

@@ -41,10 +41,33 @@ def make_field(name: str, check: OptionCheck) -> Any:  # noqa: ANN401  as `datac
 
 @dataclass(frozen=True)
 class Settings:
-    """Options of the training rounds; configs/train.yaml and configs/engine explain each of them.
+    """Options of the training rounds; configs/train.yaml and configs/engine have their defaults.
 
     Attributes:
         config_hash: hash of the config and the seed, which a checkpoint must match.
+        seed: seed of the run.
+        cohort: number of clients per round.
+        rounds: largest number of rounds.
+        until_virtual_s, until_bytes, until_acc, until_client_flops, until_joules: limits of the `Budget`; None for no
+            limit.
+        watts: power of a client that computes; None if energy of computation is not measured.
+        joules_per_byte: energy of a transmitted byte.
+        eval_every: rounds between evaluations on the server's data.
+        clients_every: rounds between evaluations on the clients' data; 0 for never.
+        clients_sample: number of clients that are evaluated; None for all.
+        average: "ema" to evaluate the average of the models over rounds, or "none".
+        average_decay: weight of a model in this average relative to that of the next round.
+        update_every: rounds between comparisons with the update of all clients; 0 for never.
+        window_s: virtual seconds between a round's end and the next selection.
+        update_limit: an update is excluded if its norm exceeds this factor times (1 + norm of the model).
+        store_limit_gb: gigabytes of clients' vectors above which these are stored in files.
+        engine: the engine that trains clients, or "auto".
+        slices: parts of a round, for finer progress bars.
+        bn_var: "plain" to average batch-norm variances directly, "moments" by second moments.
+        closed_form: whether chains of linear and ReLU layers are trained with hand-written gradients.
+        channels_last: whether images are in the channels-last layout ("yes", "no"), or "auto".
+        chunk: number of clients that the vectorised engine trains at the same time.
+        precision: precision of matrix products in local training.
     """
 
     config_hash: str

@@ -99,9 +99,10 @@ class UniformReference:
 
 
 def draw_uniform(available_ids: Ids, n_drawn: int, draws: Draws) -> Ids:
-    """Return `n_drawn` of `available_ids`, drawn uniformly without replacement; the draw ignores the selector.
+    """Return `n_drawn` of the sorted `available_ids`, [n_drawn], drawn uniformly without replacement.
 
-    `draws` has the random numbers of the round. If fewer clients are available, all are returned.
+    `draws` has the random numbers of the round; the selector has no effect. If fewer clients are available, all are
+    returned.
     """
     if n_drawn >= len(available_ids):
         return available_ids

@@ -110,7 +110,7 @@ def _masked_update_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
 
 
 def list_queried_clients(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
-    """Return the sorted ids of the clients that `probes` query, and of `clients`."""
+    """Return the sorted ids, int64 [n], of the clients that `probes` query, and of `clients`."""
     id_arrays = [np.empty(0, np.int64) if clients is None else clients, *(probe.clients for probe in probes)]
     return np.unique(np.concatenate(id_arrays)).astype(np.int64)
 

@@ -42,7 +42,7 @@ class FedBalancer(LossThreshold):
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {EPOCH_TRAINING}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
-        """Return the positions of the samples to train on, by Algorithm 1: mainly those above the loss threshold.
+        """Return the positions, [m], of the samples to train on (Alg. 1): mainly those above the loss threshold.
 
         Args:
             state: the server's state, with the threshold.

@@ -62,7 +62,7 @@ class FedssLoss(Samples[float]):
         return n_samples >= state
 
     def choose(self, state: float, request: SampleRequest) -> Ids:
-        """Return the positions of the samples with the largest losses; all positions if the client has few samples.
+        """Return the positions, [m], of the samples with the largest losses; all of a client with few samples.
 
         Args:
             state: number of samples from which on a client trains on a part of them.

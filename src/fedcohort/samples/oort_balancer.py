@@ -47,7 +47,7 @@ class OortBalancer(LossThreshold):
     requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {FIXED_STEPS, MINI_BATCHES}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
-        """Return the positions of as many samples as the steps take; all positions if the client has fewer.
+        """Return the positions, [m], of as many samples as the steps take; all positions if the client has fewer.
 
         Args:
             state: the server's state, with the threshold.

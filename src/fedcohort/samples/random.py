@@ -35,7 +35,7 @@ class Random(Samples[None]):
         """Return None, as random samples need no state; `population` is not read."""
 
     def choose(self, state: None, request: SampleRequest) -> Ids:
-        """Return the sorted positions of a random share of the samples of `request`, drawn without replacement.
+        """Return the sorted positions, [m], of a random share of the samples of `request`, without replacement.
 
         `state` is None.
         """

@@ -56,7 +56,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError where an allocation fails
         if "alloc" not in str(error):
             raise
-        raise OptionError(f"model={choice}: not enough memory for a network of this size") from error
+        raise OptionError(f"model={choice}: not enough memory for the network: choose a smaller one") from error
     if federation.scale is not None:
         federation.scale.attach(network)
     memory_layout.check_channels_last(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])

@@ -15,7 +15,8 @@ HYDRA_VERSION = "1.3.8"
 def list_job_overrides(overrides: list[Override]) -> list[list[str]]:
     """Return the overrides of each job of a sweep over all combinations of the values in `overrides`.
 
-    Uses `hydra._internal.core_plugins.basic_sweeper.BasicSweeper.split_arguments` (Hydra 1.3.8).
+    Uses `hydra._internal.core_plugins.basic_sweeper.BasicSweeper.split_arguments` (Hydra 1.3.8). Raises
+    `LibraryMismatch` with a version of Hydra that lacks this method.
     """
     try:
         from hydra._internal.core_plugins.basic_sweeper import BasicSweeper  # noqa: PLC0415  or no run would start
@@ -29,7 +30,10 @@ def list_job_overrides(overrides: list[Override]) -> list[list[str]]:
 
 
 def make_empty_callbacks() -> Any:  # noqa: ANN401 - a private class
-    """Return callbacks of Hydra that do nothing. Uses `hydra._internal.callbacks.Callbacks` (Hydra 1.3.8)."""
+    """Return callbacks of Hydra that do nothing.
+
+    Uses `hydra._internal.callbacks.Callbacks` (Hydra 1.3.8); raises `LibraryMismatch` with a version that lacks it.
+    """
     try:
         from hydra._internal.callbacks import Callbacks  # noqa: PLC0415  or no run would start
     except ImportError as error:
@@ -40,7 +44,7 @@ def make_empty_callbacks() -> Any:  # noqa: ANN401 - a private class
 def register_plugin(name: str, plugin: type[Plugin]) -> None:
     """Register the class `plugin` under `name`, as Hydra rejects a `_target_` that is not below `hydra_plugins`.
 
-    Uses `Plugins.class_name_to_class` (hydra/core/plugins.py, Hydra 1.3.8).
+    Uses `Plugins.class_name_to_class` (Hydra 1.3.8); raises `LibraryMismatch` with a version that lacks it.
     """
     try:
         Plugins.instance().class_name_to_class[name] = plugin

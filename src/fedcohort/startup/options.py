@@ -150,7 +150,10 @@ def list_node_options(node: str) -> list[str]:
 
 
 def check_all_options(config: Mapping[str, Any]) -> None:
-    """Raise `OptionError` if an option in `config` is unknown, missing or outside its range."""
+    """Raise `OptionError` if an option in `config` is unknown, missing or outside its range.
+
+    Raises `IncompatibleConfig` if the cohort exceeds the number of clients.
+    """
     for node in dict.fromkeys(option.split(".")[0] for option in OPTION_CHECKS if "." in option):
         names, node_options = list_node_options(node), config.get(node)
         if not isinstance(node_options, Mapping):

@@ -12,7 +12,7 @@ EXTRA_ROWS = 2  # of a class, beyond its share rounded up, that may replace rows
 
 
 def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) -> Ids:
-    """Return the sorted positions of the server's validation samples: a share of each class, rounded up or down.
+    """Return the sorted positions, [n], of the server's validation samples: a share of each class, rounded up or down.
 
     Their total is `server_share` of all rows, so that a large class compensates the rounding of small ones. The total
     is lower if owners have too few samples: at most EXTRA_ROWS rows of a class replace rows of other classes. No row is

@@ -63,7 +63,7 @@ class ScoredRound:
 
     @property
     def ranking(self) -> Ids:
-        """Ids of all clients, the best first; among equals selected clients first, then by id; no score last."""
+        """Ids of all clients, [n_clients], best first; among equals selected clients, then by id; no score last."""
         sort_values = np.where(np.isnan(self.score), -np.inf, self.score)
         return np.lexsort((np.arange(len(sort_values)), ~self.selected, np.isnan(self.score), -sort_values))
 
@@ -109,7 +109,7 @@ def load_scored_round(history: History, step: int) -> ScoredRound:
 
 
 def choose_shown_clients(round: ScoredRound) -> Ids:
-    """Return the ids of the clients of `round` that have a row in the figure, best first.
+    """Return the ids, [rows], of the clients of `round` that have a row in the figure, best first.
 
     These are all clients with a score or a selection, if there are at most `MAX_ROWS` of them. Otherwise they are the
     best `N_BEST_ROWS` and all selected clients, `MAX_ROWS` at most.
