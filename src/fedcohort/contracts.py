@@ -203,8 +203,8 @@ def describe_exception(error: BaseException, module_name: str) -> str:
     for old_argument, new_argument in NEW_NAMES_OF_ARGUMENTS.items():
         if f"unexpected keyword argument '{old_argument}'" in error_text:
             error_text += f"; {old_argument} is called {new_argument} now"
-    location = find_error_line(error.__traceback__, module_name)
-    return f"{type(error).__name__}{f': {error_text}' if error_text else ''}{f' ({location})' if location else ''}"
+    code_line = find_error_line(error.__traceback__, module_name)
+    return f"{type(error).__name__}{f': {error_text}' if error_text else ''}{f' ({code_line})' if code_line else ''}"
 
 
 def find_error_line(traceback_start: TracebackType | None, module_name: str) -> str:
@@ -212,11 +212,11 @@ def find_error_line(traceback_start: TracebackType | None, module_name: str) -> 
 
     `traceback_start` is the traceback of an exception.
     """
-    location = ""
-    for frame, line_number in traceback.walk_tb(traceback_start):
-        if frame.f_globals.get("__name__") == module_name:
-            location = f"{frame.f_code.co_filename}, line {line_number}, in {frame.f_code.co_name}"
-    return location
+    code_line = ""
+    for stack_frame, line_number in traceback.walk_tb(traceback_start):
+        if stack_frame.f_globals.get("__name__") == module_name:
+            code_line = f"{stack_frame.f_code.co_filename}, line {line_number}, in {stack_frame.f_code.co_name}"
+    return code_line
 
 
 def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarray:

@@ -102,7 +102,7 @@ def describe_unexpected_error(error: BaseException) -> str:
 
     Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
     """
-    frames = traceback.extract_tb(error.__traceback__)
-    frames_to_name = [frame for frame in frames if "site-packages" not in frame.filename] or list(frames)
+    stack_frames = traceback.extract_tb(error.__traceback__)
+    frames_to_name = [frame for frame in stack_frames if "site-packages" not in frame.filename] or list(stack_frames)
     error_location = f" ({frames_to_name[-1].filename}:{frames_to_name[-1].lineno})" if frames_to_name else ""
     return f"{type(error).__name__}: {error}{error_location}"

@@ -34,9 +34,9 @@ class Block:
     def size(self) -> int:
         return int(torch.Size(self.shape).numel())
 
-    def view_of(self, vector: Tensor) -> Tensor:
-        """Return the tensor as a view of the flat `vector`, in the tensor's shape for either memory format."""
-        flat_values = vector[self.offset : self.offset + self.size]
+    def view_of(self, flat_vector: Tensor) -> Tensor:
+        """Return the tensor as a view of the flat `flat_vector`, in the tensor's shape for either memory format."""
+        flat_values = flat_vector[self.offset : self.offset + self.size]
         if not self.channels_last:
             return flat_values.view(self.shape)
         n_outputs, n_inputs, height, width = self.shape
@@ -133,21 +133,21 @@ class FlatModel:
         self.has_recurrence = has_recurrence(network)
         self.has_dropout = any(_applies_dropout(m) for m in network.modules())
 
-    def _attach_views(self, vector: Tensor, blocks: tuple[Block, ...]) -> None:
+    def _attach_views(self, flat_vector: Tensor, blocks: tuple[Block, ...]) -> None:
         parameters_by_name = dict(self.network.named_parameters())
         for block in blocks:
-            view = block.view_of(vector)
+            tensor_view = block.view_of(flat_vector)
             if block.name in parameters_by_name:
                 parameter = parameters_by_name[block.name]
-                view.copy_(parameter.data)
-                parameter.data = view
+                tensor_view.copy_(parameter.data)
+                parameter.data = tensor_view
                 if parameter.requires_grad:
                     parameter.grad = block.view_of(self.g)
             else:
                 module_path, _, buffer_name = block.name.rpartition(".")
                 module = self.network.get_submodule(module_path)
-                view.copy_(module._buffers[buffer_name])  # type: ignore[arg-type]
-                module._buffers[buffer_name] = view
+                tensor_view.copy_(module._buffers[buffer_name])  # type: ignore[arg-type]
+                module._buffers[buffer_name] = tensor_view
 
     def logits(self, x: Tensor) -> Tensor:
         """Return the network's float32 output for inputs x, [b, ...]; with `bf16`, products are in bfloat16."""

@@ -36,8 +36,8 @@ class Charge:
     server_flops: float = 0.0
     virtual_s: float = 0.0
 
-    def __add__(self, charge: "Charge") -> "Charge":
-        return Charge(*map(operator.add, vars(self).values(), vars(charge).values()))
+    def __add__(self, other_charge: "Charge") -> "Charge":
+        return Charge(*map(operator.add, vars(self).values(), vars(other_charge).values()))
 
     def metrics(self) -> dict[str, float]:
         """Return bytes, FLOPs and virtual seconds by the name of their metric."""

@@ -57,8 +57,8 @@ def test_non_finite_rows_are_not_counted() -> None:
 def test_it_equals_thompson_sampling_with_gamma_sigma(scale: float) -> None:
     """Whatever gamma it is given; the posterior's deviations are sigma sqrt(.4) and sigma sqrt(.6)."""
     contexts, width = np.array([[1.0, 0.0], [1.0, 1.0], [0.0, 2.0]]), scale * np.sqrt(0.45)
-    calibrated = CalibratedThompson(1.0, scale).judge(SMALL, contexts, 99.0, 3, np.random.default_rng(7))[0]
-    thompson = Thompson(1.0).judge(SMALL.ridge, contexts, width, 3, np.random.default_rng(7))[0]
+    calibrated = CalibratedThompson(1.0, scale).score(SMALL, contexts, 99.0, 3, np.random.default_rng(7))[0]
+    thompson = Thompson(1.0).score(SMALL.ridge, contexts, width, 3, np.random.default_rng(7))[0]
     np.testing.assert_allclose(calibrated.score, thompson.score, rtol=1e-12)
     np.testing.assert_allclose(calibrated.exploit, contexts @ [0.4, 0.3], rtol=1e-12)
     means, deviations = CalibratedThompson(1.0, scale).coefficients(SMALL)

@@ -50,7 +50,7 @@ class Bandit(Protocol[B]):
         """
         ...
 
-    def judge(
+    def score(
         self, belief: B, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, B]:
         """Return the scores of the clients' contexts, and the belief after scoring.
@@ -104,7 +104,7 @@ class LinearBandit:
 class Thompson(LinearBandit):
     """A linear bandit with Thompson sampling: scores use coefficients drawn from their posterior once a round."""
 
-    def judge(
+    def score(
         self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, Ridge]:
         mean_rewards = ridge.posterior_mean(belief)
@@ -116,7 +116,7 @@ class Thompson(LinearBandit):
 class LinUCB(LinearBandit):
     """A linear bandit whose scores are the upper ends of confidence intervals of the rewards (LinUCB)."""
 
-    def judge(
+    def score(
         self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, Ridge]:
         is_valid = ridge.find_valid_rows(X)
@@ -140,11 +140,11 @@ class CalibratedThompson:
     def prior(self, n_features: int, rng: OptionalGenerator | None) -> NoisyRidge:
         return NoisyRidge(ridge.prior_belief(n_features, self.lam))
 
-    def judge(
+    def score(
         self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, NoisyRidge]:
         widths = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
-        return Thompson(self.lam).judge(belief.ridge, X, widths, round, rng)[0], belief
+        return Thompson(self.lam).score(belief.ridge, X, widths, round, rng)[0], belief
 
     def choose(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
         return belief
@@ -179,7 +179,7 @@ class NeuralBandit:
     def prior(self, n_features: int, rng: OptionalGenerator | None) -> NetworkBelief:
         return neural.initial_network(n_features, self.n_pairs, self.lam, rng)
 
-    def judge(
+    def score(
         self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, NetworkBelief]:
         mean_rewards, widths, belief = neural.predict_with_bonus(belief, X)
@@ -213,7 +213,7 @@ class RestlessBandit:
     def prior(self, n_features: int, rng: OptionalGenerator | None) -> HiddenMarkov:
         return restless.initial_belief(n_features, self.states, self.lam, rng)
 
-    def judge(
+    def score(
         self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
     ) -> tuple[BanditScores, HiddenMarkov]:
         expected_rewards = restless.predict_rewards(belief, X)

@@ -46,14 +46,14 @@ def initial_sums(n_arms: int) -> DiscountedSums:
     return DiscountedSums(np.zeros(n_arms), np.zeros(n_arms), 0.0, np.zeros(n_arms, bool))
 
 
-def discount_and_add(sums: DiscountedSums, discount: float, pulled_arms: Ids, rewards: Values) -> DiscountedSums:
+def discount_and_add(sums: DiscountedSums, discount: float, pulled_arms: Ids, arm_rewards: Values) -> DiscountedSums:
     """Return the discounted sums after a round in which each of `pulled_arms` was pulled once.
 
     Args:
         sums: the sums before the round.
         discount: factor of the old sums, in (0, 1].
         pulled_arms: numbers of the pulled arms, [m].
-        rewards: reward of each pulled arm, finite, [m].
+        arm_rewards: reward of each pulled arm, finite, [m].
     """
     min_factors = np.divide(MIN_PULL_COUNT, sums.pull_counts, out=np.zeros_like(sums.pull_counts), where=sums.is_pulled)
     decay_factors = np.minimum(
@@ -62,29 +62,29 @@ def discount_and_add(sums: DiscountedSums, discount: float, pulled_arms: Ids, re
     reward_sums = decay_factors * sums.reward_sums
     pull_counts = decay_factors * sums.pull_counts
     is_pulled = sums.is_pulled.copy()
-    reward_sums[pulled_arms] += rewards
+    reward_sums[pulled_arms] += arm_rewards
     pull_counts[pulled_arms] += 1.0
     is_pulled[pulled_arms] = True
     return DiscountedSums(reward_sums, pull_counts, discount * sums.n_rounds + 1.0, is_pulled)
 
 
-def mean_rewards(sums: DiscountedSums) -> Values:
-    """Return the discounted mean reward of each arm from `sums`, [n_arms]; 0 for an arm that was never pulled."""
-    arm_means = np.zeros_like(sums.reward_sums)
-    np.divide(sums.reward_sums, sums.pull_counts, out=arm_means, where=sums.is_pulled)
+def mean_rewards(arm_sums: DiscountedSums) -> Values:
+    """Return the discounted mean reward of each arm from `arm_sums`, [n_arms]; 0 for an arm that was never pulled."""
+    arm_means = np.zeros_like(arm_sums.reward_sums)
+    np.divide(arm_sums.reward_sums, arm_sums.pull_counts, out=arm_means, where=arm_sums.is_pulled)
     return arm_means
 
 
-def confidence_widths(sums: DiscountedSums, sigma: float) -> Values:
+def confidence_widths(arm_sums: DiscountedSums, sigma: float) -> Values:
     """Return the confidence width sigma sqrt(2 ln T / N) of each arm, [n_arms]; infinite only for arms never pulled.
 
     Args:
-        sums: discounted sums, with T their number of rounds and N the pulls of an arm.
+        arm_sums: discounted sums, with T their number of rounds and N the pulls of an arm.
         sigma: standard deviation of a reward.
     """
-    arm_widths = np.full_like(sums.pull_counts, np.inf)
-    is_pulled = sums.is_pulled
-    np.divide(2 * math.log(max(sums.n_rounds, 1.0)), sums.pull_counts, out=arm_widths, where=is_pulled)
+    arm_widths = np.full_like(arm_sums.pull_counts, np.inf)
+    is_pulled = arm_sums.is_pulled
+    np.divide(2 * math.log(max(arm_sums.n_rounds, 1.0)), arm_sums.pull_counts, out=arm_widths, where=is_pulled)
     with np.errstate(over="ignore"):
         arm_widths[is_pulled] = np.minimum(sigma * np.sqrt(arm_widths[is_pulled]), MAX_WIDTH)  # sigma**2 may overflow
     return arm_widths

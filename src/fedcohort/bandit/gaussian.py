@@ -132,13 +132,13 @@ class LinearKernel:
     def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
         d, s2 = features.shape[0], self.noise**2
         loss_sum = features.new_zeros(())
-        for group in observation_groups:
-            X, n = features[:, group.columns], len(group.columns)
+        for observed in observation_groups:
+            X, n = features[:, observed.columns], len(observed.columns)
             C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
-            whitened_residuals = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
-            residuals = ((group.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
+            whitened_residuals = torch.linalg.solve_triangular(C, X @ observed.R.T, upper=False)
+            residuals = ((observed.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
             log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
-            loss_sum = loss_sum + 0.5 * (group.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
+            loss_sum = loss_sum + 0.5 * (observed.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
 
@@ -225,9 +225,9 @@ def loss_and_gradients(
     The parameters are those of `fit_features`.
     """
     features, kernel_scale, fitted_tensors = _optimised_tensors(kernel, X, f)
-    loss = kernel.loss(features, kernel_scale, observations.group_observations())
-    gradients = torch.autograd.grad(loss, fitted_tensors)
-    return float(loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.fits_scale else 0.0
+    kernel_loss = kernel.loss(features, kernel_scale, observations.group_observations())
+    gradients = torch.autograd.grad(kernel_loss, fitted_tensors)
+    return float(kernel_loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.fits_scale else 0.0
 
 
 def _optimised_tensors(kernel: Kernel, X: FeatureMatrix, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
@@ -240,8 +240,8 @@ def _optimised_tensors(kernel: Kernel, X: FeatureMatrix, f: float) -> tuple[Tens
 def _minimise_with_adam(fitted_tensors: list[Tensor], loss: Callable[[], Tensor], n_steps: int) -> None:
     """Change `fitted_tensors` by `n_steps` steps of Adam on the scalar `loss()`, with a rate that falls at the end."""
     optimizer = uncompiled_optimizer(torch.optim.Adam)(fitted_tensors, lr=FIRST_LEARNING_RATE)
-    for step in range(n_steps):
-        optimizer.param_groups[0]["lr"] = FIRST_LEARNING_RATE * min(1.0, 2 * (n_steps - step) / n_steps)
+    for step_number in range(n_steps):
+        optimizer.param_groups[0]["lr"] = FIRST_LEARNING_RATE * min(1.0, 2 * (n_steps - step_number) / n_steps)
         for fitted_tensor, gradient in zip(fitted_tensors, torch.autograd.grad(loss(), fitted_tensors), strict=True):
             fitted_tensor.grad = gradient
         optimizer.step()

@@ -75,8 +75,8 @@ def posterior_deviation(regression: Ridge) -> FeatureVector:
     The noise of rewards has variance 1.
     """
     factor_inverse = np.linalg.solve(cholesky_factor(regression), np.eye(len(regression.b)))
-    deviations: FeatureVector = np.sqrt((factor_inverse**2).sum(axis=0))
-    return deviations
+    coefficient_sds: FeatureVector = np.sqrt((factor_inverse**2).sum(axis=0))
+    return coefficient_sds
 
 
 def posterior_draw(regression: Ridge, gamma: float, normal_draws: FeatureVector) -> FeatureVector:

@@ -17,21 +17,21 @@ USE_PENALTY = 0.02  # of imbalance, for each use above that of the least used cl
 TIE_NOISE = 1e-9  # of imbalance, by which equal clients are told apart at random
 N_RANDOM_COHORTS = 40
 
-Counts = Float64[np.ndarray, "_n _c"]
+ClassCounts = Float64[np.ndarray, "_n _c"]
 
 
-def effective_classes(counts: Counts) -> Values:
+def effective_classes(counts: ClassCounts) -> Values:
     """Return the effective number of classes of each row of `counts` [n, C], [n]; 0 for a row without samples.
 
     It is 1 / sum p^2 with the class shares p of a row: C for even classes, 1 for a single class.
     """
     n_samples = np.maximum(counts.sum(1, keepdims=True), 1.0)
-    concentration = ((counts / n_samples) ** 2).sum(1)
-    return np.asarray(np.where(concentration > 0, 1 / np.maximum(concentration, 1e-300), 0.0), np.float64)
+    share_concentration = ((counts / n_samples) ** 2).sum(1)
+    return np.asarray(np.where(share_concentration > 0, 1 / np.maximum(share_concentration, 1e-300), 0.0), np.float64)
 
 
 def compute_cohort_classes(
-    counts: Counts, in_pool: Bool[np.ndarray, "_n"], cohort: int, rng: np.random.Generator
+    counts: ClassCounts, in_pool: Bool[np.ndarray, "_n"], cohort: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean effective number of classes of random cohorts of a pool, and that of the whole pool.
 
@@ -48,7 +48,7 @@ def compute_cohort_classes(
 
 
 def balance_cohort(
-    counts: Counts, n_selections: Ids, candidate_ids: Ids, cohort_size: int, rng: np.random.Generator
+    counts: ClassCounts, n_selections: Ids, candidate_ids: Ids, cohort_size: int, rng: np.random.Generator
 ) -> Ids:
     """Return the sorted ids of a cohort of candidates whose samples are spread evenly over the classes.
 
@@ -64,12 +64,12 @@ def balance_cohort(
     if not len(candidate_ids):
         return candidate_ids
     tie_noise = TIE_NOISE * rng.random(len(counts))
-    penalty = USE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
+    use_penalty = USE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
     chosen_ids: list[int] = []
     other_ids, cohort_counts = candidate_ids, np.zeros(counts.shape[1])
     while len(chosen_ids) < min(cohort_size, len(candidate_ids)):
         imbalances = class_imbalances(counts[other_ids], cohort_counts) if chosen_ids else np.zeros(len(other_ids))
-        best_position = int(np.argmin(imbalances + penalty[other_ids]))
+        best_position = int(np.argmin(imbalances + use_penalty[other_ids]))
         chosen_ids.append(int(other_ids[best_position]))
         cohort_counts = cohort_counts + counts[chosen_ids[-1]]
         other_ids = np.delete(other_ids, best_position)

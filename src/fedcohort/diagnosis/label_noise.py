@@ -48,12 +48,12 @@ def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
     is_noisier, loss_difference = split_in_two(loss_fit.excess)
     _, secure_difference = split_in_two(secure_fit.excess)
     is_known = loss_fit.nats_per_wrong_label > 0 and secure_fit.nats_per_wrong_label > 0
-    gap = (
+    rate_gap = (
         min(loss_difference / loss_fit.nats_per_wrong_label, secure_difference / secure_fit.nats_per_wrong_label)
         if is_known
         else float("nan")
     )
-    return NoiseEstimate(loss_fit, is_noisier, gap)
+    return NoiseEstimate(loss_fit, is_noisier, rate_gap)
 
 
 def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
@@ -74,19 +74,19 @@ def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
 
 
 def choose_pool(
-    estimate: NoiseEstimate, class_counts: Float64[np.ndarray, "_n _c"], min_share: float, cover: float
+    noise_estimate: NoiseEstimate, class_counts: Float64[np.ndarray, "_n _c"], min_share: float, class_cover: float
 ) -> Bool[np.ndarray, "_n"]:
     """Return whether each client is in the pool from which cohorts are drawn, bool [n].
 
     Args:
-        estimate: label noise of the n clients.
+        noise_estimate: label noise of the n clients.
         class_counts: samples by client and class, [n, C].
         min_share: least share of the clients in the pool, in [0, 1]; those with the least excess loss join if it is too
             small.
-        cover: for each class, the least ratio of the pool's share of its samples to the pool's share of all samples.
-            Noisier clients that hold much of a class join, those with the least excess loss first.
+        class_cover: for each class, the least ratio of the pool's share of its samples to the pool's share of all
+            samples. Noisier clients that hold much of a class join, those with the least excess loss first.
     """
-    excess, is_noisier = estimate.fit.excess, estimate.is_noisier
+    excess, is_noisier = noise_estimate.fit.excess, noise_estimate.is_noisier
     ranking, min_pool_size = np.argsort(excess, kind="stable"), math.ceil(min_share * len(excess))
     in_pool = ~is_noisier
     if in_pool.sum() < min_pool_size:
@@ -99,7 +99,7 @@ def choose_pool(
     for c in range(class_counts.shape[1]):
         holder_ids = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
         for joining_id in holder_ids[~in_pool[holder_ids]].tolist():
-            if _is_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], cover):
+            if _is_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], class_cover):
                 break
             in_pool[joining_id] = True
     return in_pool

@@ -44,13 +44,13 @@ class Durations:
         `seconds` [n] are the virtual seconds of these jobs.
         """
         is_usable = np.isfinite(seconds) & (seconds > 0)
-        clients, logarithms = clients[is_usable], np.log(seconds[is_usable])
+        clients, log_seconds = clients[is_usable], np.log(seconds[is_usable])
         job_counts = self.job_counts.copy()
         log_sums = self.log_sums.copy()
         squared_log_sums = self.squared_log_sums.copy()
         job_counts[clients] += 1
-        log_sums[clients] += logarithms
-        squared_log_sums[clients] += logarithms**2
+        log_sums[clients] += log_seconds
+        squared_log_sums[clients] += log_seconds**2
         return Durations(job_counts, log_sums, squared_log_sums)
 
 

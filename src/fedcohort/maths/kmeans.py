@@ -70,18 +70,18 @@ def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tup
 
     A step without improvement ends the run, also if it is worse by rounding, so that runs do not oscillate.
     """
-    centres, previous_inertia, inertia = _draw_centres(X, n_clusters, rng), np.inf, np.inf
+    centres, previous_inertia, squared_distance_sum = _draw_centres(X, n_clusters, rng), np.inf, np.inf
     cluster_of_row = np.zeros(len(X), np.int64)
     for _ in range(MAX_LLOYD_STEPS):
         squared_distances = np.stack([((X - centre) ** 2).sum(1) for centre in centres], axis=1)
         cluster_of_row = squared_distances.argmin(1)
-        inertia = float(squared_distances[np.arange(len(X)), cluster_of_row].sum())
-        if not inertia < previous_inertia * (1 - MIN_IMPROVEMENT):
+        squared_distance_sum = float(squared_distances[np.arange(len(X)), cluster_of_row].sum())
+        if not squared_distance_sum < previous_inertia * (1 - MIN_IMPROVEMENT):
             break
-        previous_inertia = inertia
+        previous_inertia = squared_distance_sum
         for cluster_number in np.unique(cluster_of_row):
             centres[cluster_number] = X[cluster_of_row == cluster_number].mean(0)
-    return inertia, cluster_of_row
+    return squared_distance_sum, cluster_of_row
 
 
 def _draw_centres(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> PointMatrix:

@@ -63,11 +63,11 @@ def shapley_values(
     for permutation_number in range(permutations_per_player * n):
         first_player = permutation_number % n
         player_order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
-        marginals = marginal_values(value_of, player_order, tolerance)
-        phi = phi + (marginals - phi) / (permutation_number + 1)
+        player_marginals = marginal_values(value_of, player_order, tolerance)
+        phi = phi + (player_marginals - phi) / (permutation_number + 1)
         value_scales = np.maximum(np.abs(phi), MIN_VALUE_SCALE)
         if permutation_number >= n and all(
-            np.mean(np.abs(means - phi) / value_scales) < MAX_RELATIVE_CHANGE for means in running_means
+            np.mean(np.abs(earlier_mean - phi) / value_scales) < MAX_RELATIVE_CHANGE for earlier_mean in running_means
         ):
             break
         running_means = [*running_means[1 - N_COMPARED_MEANS :], phi]

@@ -41,9 +41,9 @@ def set_log_probability(weights: Values, remaining_weight: float) -> float:
         return 0.0
     log_step = min(MAX_STEP, STEP_TIMES_ROOT / math.sqrt(m))
     log_times = np.arange(MIN_LOG_TIME, math.log(m + 12 * math.sqrt(m) + 50), log_step)
-    rates, weight_counts = np.unique(weights / remaining_weight, return_counts=True)
-    time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(rates) / CHUNK_SIZE))
-    log_keys = np.concatenate([np.log(-np.expm1(-np.outer(t, rates))) @ weight_counts for t in time_chunks])
+    relative_weights, weight_counts = np.unique(weights / remaining_weight, return_counts=True)
+    time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / CHUNK_SIZE))
+    log_keys = np.concatenate([np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in time_chunks])
     return min(float(logsumexp(log_times - np.exp(log_times) + log_keys) + math.log(log_step)), 0.0)
 
 

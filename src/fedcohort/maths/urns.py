@@ -27,17 +27,17 @@ def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
     return np.searchsorted(item_ends, part_ends), np.searchsorted(urn_ends, part_ends), np.diff(part_ends, prepend=0)
 
 
-def ward_tree(angles: Float64[np.ndarray, "a a"], tree: str) -> Float64[np.ndarray, "merges 4"]:
+def ward_tree(angles: Float64[np.ndarray, "a a"], tree_points: str) -> Float64[np.ndarray, "merges 4"]:
     """Return Ward's tree of n clients as in `scipy.cluster.hierarchy.linkage`, float64 [n - 1, 4].
 
     Args:
         angles: angles between the clients' updates in radians, [n, n].
-        tree: "rows" clusters the rows of `angles`, "condensed" takes the angles as distances.
+        tree_points: "rows" clusters the rows of `angles`, "condensed" takes the angles as distances.
     """
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import pdist, squareform
 
-    distances = pdist(angles) if tree == "rows" else squareform(angles, checks=False)
+    distances = pdist(angles) if tree_points == "rows" else squareform(angles, checks=False)
     return np.asarray(linkage(distances, "ward"))
 
 

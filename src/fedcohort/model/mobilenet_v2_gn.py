@@ -62,7 +62,7 @@ class MobileNetV2(Model):
         return network
 
 
-def _round_to_step(channels: float) -> int:
-    """Return the multiple of 8 nearest to `channels`, or the next one if that is below 0.9 x `channels`."""
-    nearest_multiple = max(CHANNEL_STEP, int(channels + CHANNEL_STEP / 2) // CHANNEL_STEP * CHANNEL_STEP)
-    return nearest_multiple if nearest_multiple >= 0.9 * channels else nearest_multiple + CHANNEL_STEP
+def _round_to_step(n_channels: float) -> int:
+    """Return the multiple of 8 nearest to `n_channels`, or the next one if that is below 0.9 x `n_channels`."""
+    nearest_multiple = max(CHANNEL_STEP, int(n_channels + CHANNEL_STEP / 2) // CHANNEL_STEP * CHANNEL_STEP)
+    return nearest_multiple if nearest_multiple >= 0.9 * n_channels else nearest_multiple + CHANNEL_STEP

@@ -21,19 +21,19 @@ class BasicBlock(nn.Module):
     """A basic residual block of two 3x3 convolutions with normalisation, and a shortcut.
 
     `in_channels` and `out_channels` are the block's channels, `stride` that of the first convolution. `norm_name` and
-    `groups` are as in `make_layers`.
+    `norm_groups` are as in `make_layers`.
     """
 
-    def __init__(self, in_channels: int, out_channels: int, stride: int, norm_name: str, groups: int) -> None:
+    def __init__(self, in_channels: int, out_channels: int, stride: int, norm_name: str, norm_groups: int) -> None:
         super().__init__()
         self.conv1 = nn.Conv2d(in_channels, out_channels, 3, stride, 1, bias=False)
-        self.norm1 = norms.make_norm(norm_name, groups, out_channels)
+        self.norm1 = norms.make_norm(norm_name, norm_groups, out_channels)
         self.conv2 = nn.Conv2d(out_channels, out_channels, 3, 1, 1, bias=False)
-        self.norm2 = norms.make_norm(norm_name, groups, out_channels)
+        self.norm2 = norms.make_norm(norm_name, norm_groups, out_channels)
         self.shortcut = nn.Sequential()
         if stride > 1 or in_channels != out_channels:
             shortcut_projection = nn.Conv2d(in_channels, out_channels, 1, stride, bias=False)
-            self.shortcut = nn.Sequential(shortcut_projection, norms.make_norm(norm_name, groups, out_channels))
+            self.shortcut = nn.Sequential(shortcut_projection, norms.make_norm(norm_name, norm_groups, out_channels))
 
     def forward(self, x: Tensor) -> Tensor:
         block_output = self.norm2(self.conv2(F.relu(self.norm1(self.conv1(x)))))
@@ -46,7 +46,7 @@ def make_layers(
     stage_channels: Sequence[int],
     blocks_per_stage: int,
     norm_name: str,
-    groups: int,
+    norm_groups: int,
 ) -> nn.Sequential:
     """Return a residual network from images to logits [B, n_classes], with new random weights.
 
@@ -56,18 +56,18 @@ def make_layers(
         stage_channels: number of channels of each stage.
         blocks_per_stage: number of residual blocks in each stage.
         norm_name: normalisation layers: "group" for group norm, "batch" for batch norm.
-        groups: number of groups of channels in each layer of group norm.
+        norm_groups: number of groups of channels in each layer of group norm.
     """
     layers = [
         nn.Conv2d(image_channels, stage_channels[0], 3, 1, 1, bias=False),
-        norms.make_norm(norm_name, groups, stage_channels[0]),
+        norms.make_norm(norm_name, norm_groups, stage_channels[0]),
         nn.ReLU(),
     ]
     in_channels = stage_channels[0]
     for stage_number, out_channels in enumerate(stage_channels):
         for block_index in range(blocks_per_stage):
             stride = 2 if stage_number and not block_index else 1
-            layers.append(BasicBlock(in_channels, out_channels, stride, norm_name, groups))
+            layers.append(BasicBlock(in_channels, out_channels, stride, norm_name, norm_groups))
             in_channels = out_channels
     network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(in_channels, n_classes))
     for module in network.modules():

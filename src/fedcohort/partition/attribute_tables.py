@@ -36,9 +36,9 @@ def make_even_margin_tables(
         OptionError: the data have too few samples of a group.
     """
     (C, A), n_clients, relative_sizes = group_sizes.shape, len(sizes), sizes / sizes.max()
-    classes, attributes, attribute_shifts = dominant_values
-    ci = [np.outer(peaked_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in classes]
-    ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in attributes]
+    dominant_classes, dominant_attributes, attribute_shifts = dominant_values
+    ci = [np.outer(peaked_probabilities(C, c, p_dominant), np.full(A, 1 / A)) for c in dominant_classes]
+    ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in dominant_attributes]
     sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in attribute_shifts]
     P = np.stack([*ci, *ai, *sc])
     n_needed = (relative_sizes[:, None, None] * P).sum(0)
@@ -78,10 +78,10 @@ def make_data_margin_tables(
     Raises:
         OptionError: the clients with class or attribute imbalance need more samples of a group than the data have.
     """
-    classes, attributes, _ = dominant_values
-    group_shares, n_skewed = group_sizes / group_sizes.sum(), len(classes) + len(attributes)
-    ci = [_skewed_table(group_shares, c, p_dominant) for c in classes]
-    ai = [_skewed_table(group_shares.T, b, p_dominant).T for b in attributes]
+    dominant_classes, dominant_attributes, _ = dominant_values
+    group_shares, n_skewed = group_sizes / group_sizes.sum(), len(dominant_classes) + len(dominant_attributes)
+    ci = [_skewed_table(group_shares, c, p_dominant) for c in dominant_classes]
+    ai = [_skewed_table(group_shares.T, b, p_dominant).T for b in dominant_attributes]
     count_tables: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
     if n_skewed:
         count_tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))

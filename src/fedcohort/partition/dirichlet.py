@@ -77,9 +77,9 @@ class Dirichlet(Partition):
                 f"of {K} clients; feasible: partition.min_samples<={smallest_size}"
             )
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
-        classes = np.flatnonzero(class_sizes)
+        present_classes = np.flatnonzero(class_sizes)
         class_shares = tables.scale_to_margins(
-            draw_log_gamma(self.alpha, (K, len(classes)), rng), sizes, class_sizes[classes]
+            draw_log_gamma(self.alpha, (K, len(present_classes)), rng), sizes, class_sizes[present_classes]
         )
-        count_table = tables.round_to_margins(class_shares, sizes, class_sizes[classes])
-        return tables.draw_by_table(np.searchsorted(classes, sample_pool.labels), count_table, rng)
+        count_table = tables.round_to_margins(class_shares, sizes, class_sizes[present_classes])
+        return tables.draw_by_table(np.searchsorted(present_classes, sample_pool.labels), count_table, rng)

@@ -25,7 +25,7 @@ from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.tables import equal_sizes, require_samples_for_clients, spread_evenly
 from fedcohort.types import Ids
 
-Counts = Int64[np.ndarray, "clients classes"]
+CountTable = Int64[np.ndarray, "clients classes"]
 NO_CLASS = -1  # the "dominant class" of a client that has none
 
 
@@ -86,7 +86,7 @@ class SplitPlan:
         n_other = (self.sizes - self.count_dominant_samples(dominant_share))[is_skewed]
         return np.bincount(dominant_classes[is_skewed], n_other, len(self.class_sizes)).astype(np.int64)
 
-    def draw_count_table(self, dominant_classes: Ids, p_dominant: float, rng: np.random.Generator) -> Counts:
+    def draw_count_table(self, dominant_classes: Ids, p_dominant: float, rng: np.random.Generator) -> CountTable:
         """Return how many samples of each class every skewed client gets, [n_clients, n_classes]; 0 for other clients.
 
         Args:
@@ -196,14 +196,14 @@ class DominantClass(Partition):
 
 
 def _assign_rows(
-    labels: Ids, count_table: Counts, plan: SplitPlan, is_uniform: np.ndarray, rng: np.random.Generator
+    labels: Ids, count_table: CountTable, split_plan: SplitPlan, is_uniform: np.ndarray, rng: np.random.Generator
 ) -> list[Ids]:
     """Return the positions of each client's samples, [n_k] each.
 
     Args:
         labels: class of each sample, [N].
         count_table: number of samples of each class that a skewed client gets, [n_clients, n_classes].
-        plan: sizes and random orders of the split.
+        split_plan: sizes and random orders of the split.
         is_uniform: whether each client has no dominant class and gets a share of the remaining samples, bool
             [n_clients].
         rng: random generator that shuffles the samples of each class.
@@ -218,8 +218,8 @@ def _assign_rows(
     ]
     remaining_rows = np.concatenate([rows_by_class[c][stop_positions[-1, c] :] for c in range(C)])
     # `remaining` is sorted by class, so that evenly spread positions give each client its share of every class.
-    clients_by_size = plan.clients[is_uniform[plan.clients]]
-    clients_by_size = clients_by_size[np.argsort(-plan.sizes[clients_by_size], kind="stable")]
-    for k, client_positions in zip(clients_by_size, spread_evenly(plan.sizes[clients_by_size]), strict=True):
+    clients_by_size = split_plan.clients[is_uniform[split_plan.clients]]
+    clients_by_size = clients_by_size[np.argsort(-split_plan.sizes[clients_by_size], kind="stable")]
+    for k, client_positions in zip(clients_by_size, spread_evenly(split_plan.sizes[clients_by_size]), strict=True):
         client_rows[k] = remaining_rows[client_positions]
     return client_rows

@@ -64,10 +64,10 @@ class InnerDirichlet(Partition):
         Arguments are those of `Partition.deal`.
         """
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
-        classes = np.flatnonzero(class_sizes)
-        log_weights = draw_log_gamma(self.alpha, (len(sizes), len(classes)), rng)
-        count_table = draw_class_counts(log_weights, sizes, class_sizes[classes], rng)
-        return draw_by_table(np.searchsorted(classes, sample_pool.labels), count_table, rng)
+        present_classes = np.flatnonzero(class_sizes)
+        log_weights = draw_log_gamma(self.alpha, (len(sizes), len(present_classes)), rng)
+        count_table = draw_class_counts(log_weights, sizes, class_sizes[present_classes], rng)
+        return draw_by_table(np.searchsorted(present_classes, sample_pool.labels), count_table, rng)
 
 
 def draw_class_counts(

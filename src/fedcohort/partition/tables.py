@@ -52,8 +52,8 @@ def proportional_sizes(n_samples: int, weights: Values, min_client_size: int) ->
     one of the two nearest integers. `n_samples` must be at least min_client_size * len(weights).
     """
     weight_sums = np.cumsum(weights)
-    ends = np.rint((n_samples - min_client_size * len(weights)) * (weight_sums / weight_sums[-1])).astype(np.int64)
-    return np.asarray(min_client_size + np.diff(ends, prepend=0))
+    size_ends = np.rint((n_samples - min_client_size * len(weights)) * (weight_sums / weight_sums[-1])).astype(np.int64)
+    return np.asarray(min_client_size + np.diff(size_ends, prepend=0))
 
 
 def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:

@@ -125,9 +125,9 @@ class Measurements:
             scale_rule: observations that set the unit of rewards: those of all rounds ("running"), only the first
                 ("first_round"), or none ("none"), with a unit of 1.
         """
-        rewards = self.r.copy()
-        rewards[clients] = new_rewards
-        return replace(self, r=rewards, r_unit=self.r_unit.with_values(np.abs(new_rewards), scale_rule))
+        client_rewards = self.r.copy()
+        client_rewards[clients] = new_rewards
+        return replace(self, r=client_rewards, r_unit=self.r_unit.with_values(np.abs(new_rewards), scale_rule))
 
     def contexts(self) -> ContextMatrix:
         """Return the context (feature vector) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.

@@ -162,18 +162,18 @@ class Delta(Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         agg_weights = state.weights[outcome.clients]
-        advice = AggregationOverride(weights=agg_weights, absolute=True) if agg_weights.any() else None
+        override = AggregationOverride(weights=agg_weights, absolute=True) if agg_weights.any() else None
         if self.ideal or len(outcome.clients) < 2:
-            return advice, state
+            return override, state
         client_ids, measurements = keep_finite(outcome.clients, self._measure_clients(outcome, len(state.weights)))
         if len(client_ids) < 2:
-            return advice, state
+            return override, state
         client_scores = self.compute_scores(measurements[:, :-1], measurements[:, -1])
         if not client_scores.sum() > 0:
-            return advice, state
+            return override, state
         probability = state.probability.copy()
         probability[client_ids] = probability[client_ids].sum() * client_scores / client_scores.sum()
-        return advice, replace(state, probability=self.apply_lower_bound(probability))
+        return override, replace(state, probability=self.apply_lower_bound(probability))
 
     def _measure_clients(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
         """Return each arrived client's gradient and its deviation or loss, [n, P + 1]; NaN without an answer.

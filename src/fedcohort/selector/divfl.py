@@ -133,8 +133,8 @@ class DivFL(Selector[State]):
             update_differences = updates - updates[client_id].astype(np.float64)
             distances[client_id] = distances[:, client_id] = np.linalg.norm(update_differences, axis=1)
         cluster_weights = state.cluster_sizes[outcome.clients].astype(np.float64)
-        advice = AggregationOverride(weights=cluster_weights) if self.advises and cluster_weights.any() else None
-        return advice, replace(state, updates=updates, distances=distances, has_trained=has_trained)
+        override = AggregationOverride(weights=cluster_weights) if self.advises and cluster_weights.any() else None
+        return override, replace(state, updates=updates, distances=distances, has_trained=has_trained)
 
 
 def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) -> tuple[Ids, Ids]:

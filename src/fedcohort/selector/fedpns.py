@@ -180,17 +180,17 @@ class FedPns(Selector[State]):
         return np.asarray(next_probs / next_probs.sum())
 
 
-def products_per_step(products: Gram, steps_of_clients: Values) -> Gram:
+def products_per_step(update_products: Gram, steps_of_clients: Values) -> Gram:
     """Return the inner products <g_i, g_j> of the clients' gradients, in units of 1 / lr^2, [m, m].
 
     A client that reports no local steps counts with one step.
 
     Args:
-        products: inner products of the clients' updates, [m, m].
+        update_products: inner products of the clients' updates, [m, m].
         steps_of_clients: local steps of each client, [m].
     """
     step_divisors = np.where(np.isfinite(steps_of_clients) & (steps_of_clients > 1), steps_of_clients, 1.0)
-    H: Gram = products / step_divisors[:, None] / step_divisors
+    H: Gram = update_products / step_divisors[:, None] / step_divisors
     return H
 
 

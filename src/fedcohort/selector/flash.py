@@ -179,7 +179,7 @@ class Flash(Selector[State]):
         # Alg. 1 draws S_{t+1} with gamma_t.
         d = len(FEATURE_NAMES if self.gamma_dim == "fixed4" else self.used_features)
         gamma = self.gamma_scale * ridge.exploration_width(ctx.round - 1, ctx.n_clients, d, self.lam, self.delta)
-        predicted_rewards, posterior = self.chosen_bandit.judge(state.posterior, state.X, gamma, ctx.round, ctx.rng)
+        predicted_rewards, posterior = self.chosen_bandit.score(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(predicted_rewards.score), predicted_rewards.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         sent_X = contexts.replace_rows(state.sent_X, state.X, clients)
@@ -193,9 +193,9 @@ class Flash(Selector[State]):
         if self.context == "lagged":
             state = self._store_answers(state, outcome.probes)
         if self.credit == "literal":  # x_t contains tau_{t-1} and r_{t-1}, so it is used as it was measured
-            rewards = np.zeros(len(arrived_ids)) if is_first_round else state.latest_rewards[arrived_ids]
+            client_rewards = np.zeros(len(arrived_ids)) if is_first_round else state.latest_rewards[arrived_ids]
             pending = PendingRewards(arrived_ids, state.X[arrived_ids], is_first_round)
-            return None, self._store_durations(self._store_rewards(state, pending, rewards), outcome)
+            return None, self._store_durations(self._store_rewards(state, pending, client_rewards), outcome)
         rewarded_ids = arrived_ids
         if self.credit == "answered":  # all clients, whose answers are of this round
             rewarded_ids, used_contexts = np.arange(len(current_contexts)), current_contexts

@@ -120,11 +120,11 @@ class Gpfl(Selector[State]):
         data_shares = np.maximum(n_train, 0) if n_train.max() > 0 else np.ones(len(n_train))
         data_shares = data_shares / data_shares.sum()
         evaluate_server = outcome.signals["server_accuracy"]
-        projections = outcome.signals["step_projection"](data_shares)
-        improvement = rate_improvement(evaluate_server(np.zeros(len(data_shares))), evaluate_server(data_shares))
-        is_finite, exponentials = np.isfinite(projections), np.full(len(data_shares), np.nan)
-        exponentials[is_finite] = np.exp(projections[is_finite] - projections[is_finite].max(initial=-np.inf))
-        rewards: Values = improvement * exponentials / max(exponentials[is_finite].sum(), 1.0)
+        step_projections = outcome.signals["step_projection"](data_shares)
+        step_rating = rate_improvement(evaluate_server(np.zeros(len(data_shares))), evaluate_server(data_shares))
+        is_finite, exponentials = np.isfinite(step_projections), np.full(len(data_shares), np.nan)
+        exponentials[is_finite] = np.exp(step_projections[is_finite] - step_projections[is_finite].max(initial=-np.inf))
+        rewards: Values = step_rating * exponentials / max(exponentials[is_finite].sum(), 1.0)
         return rewards
 
 

@@ -174,18 +174,18 @@ class HcsFed(Selector[State]):
         return self._draw_cohort(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
-        advice = None
+        override = None
         if self.advises and len(outcome.clients) and (state.stratum_of_client != NO_STRATUM).any():
-            advice = AggregationOverride(weights=strata.stratum_weights(state.stratum_of_client, outcome.clients))
+            override = AggregationOverride(weights=strata.stratum_weights(state.stratum_of_client, outcome.clients))
         unqueried_ids = np.flatnonzero(~state.is_queried[outcome.clients])
         if self.queries_sketches or not len(unqueried_ids):
-            return advice, state
+            return override, state
         updates = outcome.signals["update"][unqueried_ids]
         sketches = [
             sketch.sketch_gradient(update, self.rate, self.compress, new_generator(COMPRESSION_KEY, "signal/sketch"))
             for update in updates
         ]
-        return advice, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
+        return override, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
     def is_reclustering_due(self, round: int) -> bool:
         """Return whether all clients' compressed gradients are computed again in `round`, by the option `recluster`."""

@@ -134,11 +134,11 @@ class HicsFl(Selector[State]):
         cluster_ids = self.cluster_clients(state, candidate_ids, self.clusters or ctx.cohort)
         mean_entropy = np.bincount(cluster_ids, state.entropy[candidate_ids]) / np.bincount(cluster_ids)
         probability = cluster_probabilities(mean_entropy, self.gamma, ctx.round, self.horizon)
-        rows = draw_by_cluster(probability, cluster_ids, n_drawn, ctx.rng)
+        drawn = draw_by_cluster(probability, cluster_ids, n_drawn, ctx.rng)
         scores = np.full(K, np.nan)
         scores[candidate_ids] = mean_entropy[cluster_ids]
         score_terms = {"entropy": np.where(state.has_trained, state.entropy, np.nan)}
-        return Selection(np.sort(np.concatenate([untrained_ids, candidate_ids[rows]])), scores, score_terms), state
+        return Selection(np.sort(np.concatenate([untrained_ids, candidate_ids[drawn]])), scores, score_terms), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         clients, C = outcome.clients, state.n_classes

@@ -86,8 +86,8 @@ class Pisces(Selector[State]):
         return State(np.full(K, np.nan), np.full((K, self.window), np.nan), np.zeros(K), self.eps)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        discounts = self.staleness_discounts(state)
-        scores, available_ids = state.utility * discounts, ctx.available
+        stale_discounts = self.staleness_discounts(state)
+        scores, available_ids = state.utility * stale_discounts, ctx.available
         has_trained = state.n_trained[available_ids] > 0
         n_chosen = min(ctx.cohort, len(available_ids))
         n_explored = min(int(ctx.rng.binomial(n_chosen, state.eps)), int((~has_trained).sum()))
@@ -98,7 +98,7 @@ class Pisces(Selector[State]):
         exploited_ids = top(scores, trained_ids, n_exploited, ctx.rng) if n_exploited else trained_ids[:0]
         clients = np.sort(np.concatenate([explored_ids, exploited_ids]))
         next_state = replace(state, eps=max(self.eps_decay * state.eps, self.eps_min))
-        return Selection(clients, scores, {"utility": state.utility, "staleness": discounts}), next_state
+        return Selection(clients, scores, {"utility": state.utility, "staleness": stale_discounts}), next_state
 
     def staleness_discounts(self, state: State) -> Values:
         """Return (1 + mean staleness)^-beta of each client in `state`, [n_clients]."""

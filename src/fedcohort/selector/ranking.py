@@ -139,15 +139,15 @@ class RankingOptions:
         """Return the state with the reports of the arrivals in `outcome`, and an adapted preferred duration."""
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
-        utilities, last_rounds, seconds, n_participations = (
+        utilities, last_rounds, job_seconds, n_participations = (
             values.copy() for values in (state.utilities, state.last_rounds, state.seconds, state.n_participations)
         )
-        utilities[arrived_ids], seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
+        utilities[arrived_ids], job_seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
         last_rounds[arrived_ids] = outcome.round + 1
         n_participations[arrived_ids] += 1
         utility_sums = np.append(state.utility_sums, np.nansum(new_utilities))
         preferred, utility_sums = self._adapt_preferred(state.preferred, utility_sums)
-        return State(utilities, last_rounds, seconds, n_participations, state.eps, preferred, utility_sums)
+        return State(utilities, last_rounds, job_seconds, n_participations, state.eps, preferred, utility_sums)
 
     def _find_preferred_s(self, state: State, ctx: RoundContext) -> float:
         """Return the preferred duration of a job in round `ctx` in seconds; infinite for the 100th percentile."""
@@ -155,8 +155,8 @@ class RankingOptions:
             return state.preferred
         if state.preferred >= 100:
             return math.inf
-        seconds = np.sort(np.where(np.isnan(state.seconds), ctx.signals["expected_s"], state.seconds))
-        return float(seconds[min(int(len(seconds) * state.preferred / 100), len(seconds) - 1)])
+        job_seconds = np.sort(np.where(np.isnan(state.seconds), ctx.signals["expected_s"], state.seconds))
+        return float(job_seconds[min(int(len(job_seconds) * state.preferred / 100), len(job_seconds) - 1)])
 
     def _make_exploration_weights(self, state: State, ctx: RoundContext, T: float) -> Values:
         """Return the weights of the draw among clients that never trained, positive, [n_clients].

@@ -52,17 +52,17 @@ def staleness_bonus(round: int, last_round: Ids) -> Values:
     return np.where(last_round > 0, bonuses, 0.0)
 
 
-def speed_factor(seconds: Values, T: float, penalty: float) -> Values:
+def speed_factor(seconds: Values, T: float, exponent: float) -> Values:
     """Return Oort's factor for slow clients, (T / seconds)^penalty for durations above T, else 1, [n_clients].
 
     Args:
         seconds: duration of each client's job in seconds, [n_clients]; NaN counts as fast.
         T: preferred duration in seconds.
-        penalty: exponent of the ratio of durations.
+        exponent: exponent of the ratio of durations.
     """
     is_slow = seconds > T
     speed_factors = np.ones(len(seconds))
-    speed_factors[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** penalty
+    speed_factors[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** exponent
     return speed_factors
 
 

@@ -124,8 +124,8 @@ class UcbCs(Selector[State]):
             np.isfinite(loss_deviations), loss_deviations, latest_deviations[outcome.clients]
         )[is_finite]
         pulled_ids = np.concatenate([finite_ids, outcome.failed])
-        rewards = np.concatenate([losses[is_finite], np.zeros(len(outcome.failed))])
-        discounted_sums = discounted.discount_and_add(state.discounted_sums, self.discount, pulled_ids, rewards)
+        batch_losses = np.concatenate([losses[is_finite], np.zeros(len(outcome.failed))])
+        discounted_sums = discounted.discount_and_add(state.discounted_sums, self.discount, pulled_ids, batch_losses)
         sigma = self._largest_deviation(
             state.sigma, latest_deviations if self.sigma == "all_latest" else latest_deviations[finite_ids]
         )
