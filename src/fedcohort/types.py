@@ -34,7 +34,7 @@ class Signals(Mapping[str, Any]):
     def __getitem__(self, signal: str) -> Any:  # noqa: ANN401  an array, or a function where the server derives one
         if signal not in self._declared:
             raise UndeclaredSignal(
-                f"{self._reader} reads the signal {signal!r} but declares only {sorted(self._declared)} in `needs`"
+                f"{self._reader} reads the signal {signal!r} but declares {sorted(self._declared)} in `needs`: add it"
             )
         return self._values[signal]
 

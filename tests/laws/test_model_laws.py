@@ -94,6 +94,6 @@ def test_unsuitable_inputs_are_rejected_by_name_or_accepted(built: Any, shape: t
     network, refusal = build_or_refuse(model, shape)
     if network is None:
         assert refusal.startswith("model=")
-        assert refusal.endswith(f"the inputs are {list(shape)}")
+        assert refusal.endswith(f"the inputs are {list(shape)}: choose another model")
     else:
         assert network(torch.zeros(2, *shape)).shape == (2, 2)

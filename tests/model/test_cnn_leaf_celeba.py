@@ -60,7 +60,8 @@ def test_clients_are_trained_sequentially_and_small_images_are_rejected() -> Non
     worker = FlatModel(build((3, 16, 16)))
     assert worker.has_batch_norm, "which engines and mini-batches of one sample go by"
     with pytest.raises(
-        IncompatibleConfig, match=r"^model=cnn_leaf_celeba needs images .* at least 9x9, .* \[1, 8, 8\]$"
+        IncompatibleConfig,
+        match=r"^model=cnn_leaf_celeba needs images .* at least 9x9, .* \[1, 8, 8\]: choose another model$",
     ):
         build((1, 8, 8))
     assert build((1, 9, 9))(torch.rand(1, 1, 9, 9)).shape == (1, 2)

@@ -26,5 +26,7 @@ def test_initial_weights_follow_tensorflow() -> None:
 
 
 def test_other_shapes_are_rejected() -> None:
-    with pytest.raises(IncompatibleConfig, match=r"^model=cnn_leaf_femnist needs images .* the inputs are \[60\]$"):
+    with pytest.raises(
+        IncompatibleConfig, match=r"^model=cnn_leaf_femnist needs images .* \[60\]: choose another model$"
+    ):
         make("model", "cnn_leaf_femnist").build((60,), 10)

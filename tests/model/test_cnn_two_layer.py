@@ -24,5 +24,7 @@ def test_channels_are_an_option() -> None:
 
 
 def test_other_shapes_are_rejected() -> None:
-    with pytest.raises(IncompatibleConfig, match=r"^model=cnn_two_layer needs images .* the inputs are \[3, 3, 9\]$"):
+    with pytest.raises(
+        IncompatibleConfig, match=r"^model=cnn_two_layer needs images .* \[3, 3, 9\]: choose another model$"
+    ):
         make("model", "cnn_two_layer").build((3, 3, 9), 10)

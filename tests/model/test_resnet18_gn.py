@@ -60,7 +60,7 @@ def test_groups_that_do_not_divide_the_channels_are_rejected() -> None:
 
 
 def test_too_small_images_are_rejected() -> None:
-    expected = r"^model=resnet18_gn needs images .* of at least 8x8, but the inputs are \[3, 8, 7\]$"
+    expected = r"^model=resnet18_gn needs images .* 8x8, but the inputs are \[3, 8, 7\]: choose another model$"
     with pytest.raises(IncompatibleConfig, match=expected):
         make("model", "resnet18_gn").build((3, 8, 7), 10)
     assert make("model", "resnet18_gn").build((3, 8, 8), 10)(torch.rand(2, 3, 8, 8)).shape == (2, 10)

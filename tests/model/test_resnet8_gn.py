@@ -107,5 +107,7 @@ def test_incompatible_options_are_rejected() -> None:
         ResNet8("group", 12, 16)
     with pytest.raises(OptionError, match=r"^groups must be a divisor of every layer's channels \(4, 8, 16\), got 8$"):
         ResNet8("group", 8, 4)
-    with pytest.raises(IncompatibleConfig, match=r"^model=resnet8_gn needs images .* at least 4x4, .* \[60\]$"):
+    with pytest.raises(
+        IncompatibleConfig, match=r"^model=resnet8_gn needs images .* at least 4x4, .* \[60\]: .* model$"
+    ):
         make("model", "resnet8_gn").build((60,), 10)

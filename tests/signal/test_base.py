@@ -54,7 +54,7 @@ def test_undeclared_reads_raise() -> None:
     assert signals["loss"] == 1
     assert list(signals) == ["loss"]
     assert len(signals) == 1
-    with pytest.raises(UndeclaredSignal, match=r"the selector reads the signal 'duration' but declares only"):
+    with pytest.raises(UndeclaredSignal, match=r"the selector reads the signal 'duration' but declares"):
         signals["duration"]
 
 

@@ -185,7 +185,7 @@ class Trace(Availability):
         if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
             row_position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
             problem_text = f"begins at {start_s[row_position]:g} and ends at {end_s[row_position]:g}"
-            rule_text = "an interval must be at least a microsecond long"
+            rule_text = "an interval must be at least a microsecond long: correct the row"
             raise self._row_error("start", int(row_order[row_position]), f"{problem_text}: {rule_text}")
         if (is_overlap := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
             row_position = int(is_overlap.argmax())
@@ -193,7 +193,7 @@ class Trace(Availability):
                 f"begins at {start_s[row_position + 1]:g}, before row {row_order[row_position]} of the same client "
                 f"ends at {end_s[row_position]:g}"
             )
-            rule_text = "the intervals of a client must be in order and apart"
+            rule_text = "the intervals of a client must be in order and apart: sort or merge them"
             raise self._row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {rule_text}")
 
     def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:

@@ -36,7 +36,7 @@ class HarCnn(Model):
         if tuple(shape) != WINDOW_SHAPE:
             raise IncompatibleConfig(
                 f"model=har_cnn needs windows [signals, samples] of {list(WINDOW_SHAPE)}, as dataset=uci_har has them; "
-                f"the inputs are {list(shape)}"
+                f"the inputs are {list(shape)}: choose another model"
             )
         n_signals, n_steps = WINDOW_SHAPE
         network = nn.Sequential(

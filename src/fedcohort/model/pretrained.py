@@ -63,7 +63,7 @@ def _read_tensors(path: Path) -> dict[str, Tensor]:
     except (OSError, EOFError, RuntimeError, ValueError, KeyError, pickle.UnpicklingError) as error:
         error_text = str(error).split("\n")[0][:120]
         message_start = f"model.weights={path} can't be read as weights"
-        raise OptionError(f"{message_start} ({type(error).__name__}: {error_text})") from error
+        raise OptionError(f"{message_start} ({type(error).__name__}: {error_text}); choose another file") from error
     if not isinstance(tensors, dict) or not all(isinstance(tensor, Tensor) for tensor in tensors.values()):
         raise OptionError(
             f"model.weights={path} must hold a state dict (tensors by name) and nothing else: save network.state_dict()"

@@ -130,5 +130,5 @@ def check_group_sizes(n_needed: GroupSizes, group_sizes: GroupSizes, remedy_text
         y, a = (int(nonzero_index[0]) for nonzero_index in np.nonzero(n_needed > group_sizes))
         raise OptionError(
             f"the clients need {n_needed[y, a]} training samples of class {categories[0][y]} with attribute "
-            f"{categories[1][a]}, but there are {group_sizes[y, a]} apart from server_val; feasible: {remedy_text}"
+            f"{categories[1][a]}, but there are {group_sizes[y, a]} outside split.server_val; feasible: {remedy_text}"
         )

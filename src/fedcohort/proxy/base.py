@@ -81,7 +81,7 @@ def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation)
     if tuple(inputs.shape[1:]) != sample_shape:
         raise DataError(
             f"{source_name}: samples have the shape {list(inputs.shape[1:])}, but those of dataset={federation.name} "
-            f"have {list(sample_shape)}"
+            f"have {list(sample_shape)}: choose inputs of this shape"
         )
     if inputs.dtype != federation.server_test.x.dtype:
         proxy_type, run_type = (

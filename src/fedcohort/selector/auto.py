@@ -128,7 +128,7 @@ class Auto(Selector[State]):
         return frozenset({"class_loss"} | ({"duration"} if self.speed else set()))
 
     def notices(self, choice: str) -> Sequence[str]:
-        return (f"selector={choice} is random selection until its second probe, in round {2 * self.first} or later",)
+        return (f"selector={choice} selects at random until it has measured twice, in round {2 * self.first} or later",)
 
     def init(self, population: Population) -> State:
         K, zero_values = population.n_clients, np.zeros(population.n_clients)
