@@ -35,7 +35,7 @@ class Block:
         return int(torch.Size(self.shape).numel())
 
     def view_of(self, flat_vector: Tensor) -> Tensor:
-        """Return the tensor as a view of the flat `flat_vector`, in the tensor's shape for either memory format."""
+        """Return the tensor as a view of `flat_vector`, in the tensor's shape for either memory format."""
         flat_values = flat_vector[self.offset : self.offset + self.size]
         if not self.channels_last:
             return flat_values.view(self.shape)

@@ -238,7 +238,7 @@ def _optimised_tensors(kernel: Kernel, X: FeatureMatrix, f: float) -> tuple[Tens
 
 
 def _minimise_with_adam(fitted_tensors: list[Tensor], loss: Callable[[], Tensor], n_steps: int) -> None:
-    """Change `fitted_tensors` by `n_steps` steps of Adam on the scalar `loss()`, with a rate that falls at the end."""
+    """Change `fitted_tensors` by `n_steps` steps of Adam that reduce `loss()`; the learning rate falls at the end."""
     optimizer = uncompiled_optimizer(torch.optim.Adam)(fitted_tensors, lr=FIRST_LEARNING_RATE)
     for step_number in range(n_steps):
         optimizer.param_groups[0]["lr"] = FIRST_LEARNING_RATE * min(1.0, 2 * (n_steps - step_number) / n_steps)

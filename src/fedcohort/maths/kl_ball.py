@@ -18,9 +18,10 @@ BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to 
 
 
 def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows, OneColumn]:
-    """Return weights near q with KL(weights || uniform) <= rho, [..., n], and the multiplier lambda, [..., 1].
+    """Return the weights nearest to q with KL(weights || uniform) <= rho, [..., n], and a multiplier, [..., 1].
 
-    With rho = 0 the weights are equal, and lambda is infinite unless all q are equal.
+    It is the Lagrange multiplier of the constraint. With rho = 0 the weights are equal, and the multiplier is infinite
+    unless all q are equal.
 
     Args:
         log_q: finite logarithms of the weights q, up to a constant.

@@ -75,9 +75,10 @@ class FedCs(StatelessSelector):
 
 
 def plan_round(down_s: Values, compute_s: Values, up_s: Values, round_s: float) -> Ids:
-    """Return the positions of the candidates that finish in time, in the order of their uploads.
+    """Return the positions of the candidates that finish in time, in the order of their uploads, int64 [m].
 
-    The first of equally cheap candidates is taken. Where no candidate fits, the cheapest one is returned.
+    Each next candidate adds the fewest seconds, the first one in case of ties. If no candidate finishes in time, the
+    fastest one is returned.
 
     Args:
         down_s: seconds of each candidate's download, [n].

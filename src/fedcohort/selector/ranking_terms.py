@@ -90,7 +90,7 @@ def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, cut
         scores: score of each client, [n_clients].
         candidate_ids: ids of the clients to choose from, with finite scores.
         n_exploit: number of clients to be drawn by score; no candidate is returned if 0.
-        cutoff: least ratio to that score, in [0, 1].
+        cutoff: least ratio of a client's score to the `n_exploit`-th largest one, in [0, 1].
     """
     if n_exploit == 0:
         return candidate_ids[:0]
