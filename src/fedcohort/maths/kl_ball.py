@@ -20,11 +20,11 @@ BISECTION_STEPS = 64  # of an interval of log s of length 1500 or less, down to 
 def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows, OneColumn]:
     """Return the weights nearest to q with KL(weights || uniform) <= rho, [..., n], and a multiplier, [..., 1].
 
-    It is the Lagrange multiplier of the constraint. With rho = 0 the weights are equal, and the multiplier is infinite
+    The multiplier is the Lagrange multiplier of the constraint. With rho = 0 the weights are equal, and it is infinite
     unless all q are equal.
 
     Args:
-        log_q: finite logarithms of the weights q, up to a constant.
+        log_q: finite logarithms of the weights q up to a constant, [..., n].
         rho: largest divergence from equal weights, at least 0, in nats.
     """
     z = log_q - log_q.max(-1, keepdims=True)
