@@ -22,7 +22,11 @@ LOST_JOB_MESSAGE = "SLURM no longer has the job, and its record does not say how
 
 @dataclass(frozen=True)
 class ArrayTask:
-    """A task of the array: submitit calls it on the cluster."""
+    """A task of a SLURM array, which submitit calls on the cluster to run one job.
+
+    Attributes:
+        context: what all jobs of the sweep share.
+    """
 
     context: JobContext
 
@@ -32,14 +36,25 @@ class ArrayTask:
             self.context.run(job_number, overrides)
 
     def checkpoint(self, job_number: int, overrides: Sequence[str]) -> Any:  # noqa: ANN401 - submitit has no types
-        """Return the task that SLURM restarts after a preemption or at the job's time limit."""
+        """Return the task that SLURM restarts after a preemption or at the job's time limit.
+
+        Args:
+            job_number: number of the job in the sweep, from 0.
+            overrides: the job's overrides.
+        """
         from submitit.helpers import DelayedSubmission
 
         return DelayedSubmission(self, job_number, overrides)
 
 
 def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options: Mapping[str, Any]) -> dict[int, str]:
-    """Submit jobs to SLURM as an array, and return the id of each job's task. options: those of `hydra.launcher`."""
+    """Submit jobs to SLURM as arrays, and return SLURM's id of each job's task, by job number.
+
+    Args:
+        context: what all jobs of the sweep share.
+        jobs: overrides of each job, by number.
+        options: options of `hydra.launcher`.
+    """
     import submitit
 
     options = {name: value for name, value in options.items() if not name.startswith("_") and value is not None}
@@ -60,14 +75,26 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
 def run_jobs(
     context: JobContext, jobs: Mapping[int, Sequence[str]], launcher_options: Mapping[str, Any], *, wait: bool
 ) -> Generator[int, None, None]:
-    """Submit jobs to SLURM, and yield the number of each as it ends; with wait=False yield nothing."""
+    """Submit jobs to SLURM, and yield the number of each job when it ends.
+
+    Args:
+        context: what all jobs of the sweep share.
+        jobs: overrides of each job, by number.
+        launcher_options: options of `hydra.launcher`.
+        wait: whether to wait for the jobs; otherwise nothing is yielded.
+    """
     task_ids = submit_jobs(context, jobs, launcher_options)
     if wait:
         yield from follow_jobs(context.folder, task_ids)
 
 
 def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None, None]:
-    """Yield the number of each SLURM job as it ends; a lost job counts as ended. tasks: SLURM's ids by number."""
+    """Yield the number of each SLURM job when it ends; a job that SLURM has lost counts as ended.
+
+    Args:
+        sweep: folder of the sweep.
+        task_ids: SLURM's id of each job's task, by job number.
+    """
     open_tasks, last_query_s = dict(task_ids), 0.0
     while open_tasks:
         queued_tasks = None
@@ -89,11 +116,11 @@ def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None
 
 
 def list_arrays(sweep: Path) -> list[str]:
-    """Return the ids of the sweep's arrays, without their tasks."""
+    """Return SLURM's ids of the arrays of the sweep in the folder `sweep`."""
     return sorted({log_path.name.partition("_")[0] for log_path in sweep.glob(f"{FOLDER}/[0-9]*")})
 
 
 def list_queued_arrays(sweep: Path) -> list[str]:
-    """Return the arrays of the sweep that SLURM runs or has in its queue."""
+    """Return SLURM's ids of the arrays of the sweep in the folder `sweep` that run or wait in the queue."""
     array_ids = list_arrays(sweep)
     return slurm.list_queued_jobs(array_ids) if array_ids else []

@@ -32,22 +32,35 @@ def list_gpus() -> list[str]:
 
 
 def assign_gpu(job: SweepJob, composition: Composed) -> None:
-    """Make one GPU visible to this process if its job trains on a single GPU."""
+    """Make one GPU visible to this process if its job trains on a single GPU.
+
+    Args:
+        job: the job of the sweep.
+        composition: its composed config.
+    """
     trainer_config = composition.config["trainer"]
     if (trainer_config["accelerator"], trainer_config["devices"]) == ("gpu", 1) and job.sweep not in _LOCK_BY_SWEEP:
         take_gpu(job.sweep, list_gpus(), job.number)
 
 
 def limit_jobs_to_gpus(launcher: Launcher) -> None:
-    """Set the number of parallel jobs of `local` to the number of GPUs, unless the user typed a number."""
+    """Set the number of parallel jobs of `launcher` to the number of GPUs, unless the user typed a number."""
     if getattr(launcher, "n_jobs", None) == ALL_DEVICES and (visible_gpus := list_gpus()):
         launcher.n_jobs = len(visible_gpus)  # type: ignore[attr-defined]  # checked above
 
 
 def take_gpu(sweep: Path, gpus: list[str], job_number: int) -> str | None:
-    """Choose a GPU for job `job_number`, and make it the only visible one; return it, or None without GPUs.
+    """Choose a GPU for a job, and make it the only visible one of this process.
 
     The first unused GPU is locked. If all are in use, jobs share them in turn.
+
+    Args:
+        sweep: folder of the sweep, which holds the locks.
+        gpus: names of the GPUs in CUDA_VISIBLE_DEVICES.
+        job_number: number of the job in the sweep, from 0.
+
+    Returns:
+        The name of the GPU; None without GPUs.
     """
     if not gpus:
         return None

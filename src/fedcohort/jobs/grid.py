@@ -59,6 +59,11 @@ def list_rejected_jobs(
     """Compose each job, check its components against each other, and yield those that would be rejected.
 
     Errors that depend on the data are found when the job runs.
+
+    Args:
+        jobs: overrides of each job.
+        compose: function from overrides to a composed config.
+        configs: folder of the config groups.
     """
     for job_number, overrides in enumerate(jobs):
         try:
@@ -100,12 +105,17 @@ class Grid(Sweeper):
     """Hydra's sweeper over all combinations of the typed values (configs/hydra/sweeper/grid.yaml)."""
 
     def __init__(self, params: DictConfig | None, max_batch_size: int | None) -> None:
-        """Store the overrides of all jobs (`params`) and the number of jobs that the launcher gets at a time."""
+        """Store the options of the sweeper.
+
+        Args:
+            params: overrides of all jobs.
+            max_batch_size: largest number of jobs that the launcher gets at a time; None for all.
+        """
         ranges.integer("hydra.sweeper.max_batch_size", max_batch_size, "[1, inf)", allow_null=True)
         self.params, self.max_batch_size = params, max_batch_size
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Create the launcher that starts the jobs of the sweep."""
+        """Create the launcher that starts the jobs of the sweep, from the arguments that Hydra passes to sweepers."""
         self.hydra_context, self.config, self.typed = hydra_context, config, config
         self.on_gpus = False  # whether a job trains on GPUs
         self._loader = hydra_context.config_loader
@@ -114,7 +124,14 @@ class Grid(Sweeper):
         )
 
     def sweep(self, arguments: list[str]) -> list[Any]:
-        """Launch the jobs that are not rejected, and return their results. Raises `FedcohortError` and jobs' errors."""
+        """Launch the jobs that are not rejected, and return their results.
+
+        Args:
+            arguments: overrides of the command line, with several values separated by commas.
+
+        Raises:
+            FedcohortError: the sweep can't start; errors of the launcher are raised, too.
+        """
         skip, wait = self.typed.sweep.skip_refused, self.typed.sweep.wait
         for name, option_value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
             options.OPTION_CHECKS[f"sweep.{name}"](f"sweep.{name}", option_value)
@@ -137,7 +154,7 @@ class Grid(Sweeper):
         return results
 
     def list_rejected(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
-        """Return the jobs that would be rejected, in their order."""
+        """Return those of `jobs`, the overrides of each job, that would be rejected, in their order."""
         configs = find_config_folder(self.typed.hydra)
         composer = JobComposer(lambda overrides: self._loader.load_sweep_config(self.typed, list(overrides)), configs)
 
@@ -156,9 +173,15 @@ def register_plugins() -> None:
 
 
 def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
-    """Check all jobs, write the plan of the sweep, and return its new folder.
+    """Check all jobs of a sweep, write its plan, and return its new folder.
 
-    Raises `IncompatibleConfig` if jobs would be rejected and `sweep.skip_refused` is false.
+    Args:
+        overrides: overrides of the sweep, with several values separated by commas.
+        configs: folder of the config groups.
+        launcher: the class that starts the jobs.
+
+    Raises:
+        IncompatibleConfig: jobs would be rejected and `sweep.skip_refused` is false.
     """
     with initialised_hydra(configs):
         jobs = combine_values(overrides)
@@ -173,7 +196,13 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
 
 
 def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
-    """Run the jobs of the plan in the folder of a sweep. A job that fails does not end the others."""
+    """Run the jobs of a planned sweep. A job that fails does not end the others.
+
+    Args:
+        folder: folder of the sweep, which holds the plan.
+        configs: folder of the config groups.
+        launch: how jobs are started.
+    """
     plan = sweep_folder.read_plan(folder)
     if plan is None:
         raise FileNotFoundError(f"{folder} holds no {sweep_folder.PLAN_FILE}")

@@ -27,7 +27,7 @@ log = logging.getLogger("fedcohort")
 
 @dataclass(frozen=True)
 class JobContext:
-    """What all jobs of a sweep share; it is sent to the processes that run them.
+    """The properties that all jobs of a sweep share, which are sent to the processes that run them.
 
     Attributes:
         folder: folder of the sweep.
@@ -48,7 +48,12 @@ class JobContext:
     prints_errors: bool = True
 
     def run(self, job_number: int, overrides: Sequence[str]) -> float | None:
-        """Run the job with this number and these overrides; return its objective metric."""
+        """Run a job of the sweep, and return its objective metric.
+
+        Args:
+            job_number: number of the job in the sweep, from 0.
+            overrides: the job's overrides.
+        """
         os.environ.update(self.environment)
         job = SweepJob(self.folder, job_number, tuple(overrides))
         return run_job(job, lambda: compose_job(job.words, self.configs, self.hydra_options), self)
@@ -59,7 +64,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
 
     Args:
         job: the job, whose record this writes.
-        compose_config: composes the config. Its errors are failures of the job.
+        compose_config: function that composes the config. Its errors are failures of the job.
         context: what the jobs of the sweep share.
     """
     job.write_record("running")
@@ -89,7 +94,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
 def run_checked(
     composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False, last: bool = False
 ) -> Path:
-    """Check the options, run, and return the run's folder.
+    """Check the options of a run, train, and return the run's folder.
 
     Args:
         composition: the composed config.
@@ -138,7 +143,10 @@ def read_objective(folder: Path, metric: str | None) -> float | None:
 
 
 def read_last_value(folder: Path, metric: str) -> float | None:
-    """Return the last value of a metric in the run's journal; None if no trained model was measured."""
+    """Return the last value of `metric` in the journal of the run in `folder`; None if it was never measured.
+
+    The value of the untrained model does not count.
+    """
     journal_lines, _ = history.read_lines(folder / history.JOURNAL_FILE)
     metric_values = [line.metrics[metric] for line in journal_lines if line.step > 0 and metric in line.metrics]
     return metric_values[-1] if metric_values else None
@@ -146,7 +154,10 @@ def read_last_value(folder: Path, metric: str) -> float | None:
 
 @contextmanager
 def handle_job_signals() -> Iterator[None]:
-    """Handle signals in a process that a launcher started, and return a preempted SLURM job to the queue."""
+    """Return a context manager that handles signals in a process that a launcher started.
+
+    A preempted SLURM job goes back to the queue.
+    """
     is_outermost = not interrupts.is_installed
     try:
         with interrupts.handle_signals():

@@ -40,11 +40,11 @@ LOCAL, SLURM = "hydra_plugins.fedcohort.Local", "hydra_plugins.fedcohort.Slurm"
 
 @dataclass(frozen=True)
 class Launch:
-    """How jobs are started.
+    """The way in which the jobs of a sweep are started.
 
     Attributes:
         launcher: a choice of hydra/launcher.
-        n_jobs: jobs at the same time.
+        n_jobs: largest number of jobs at the same time.
         wait: whether to wait for the jobs; only SLURM runs them without this process.
         options: overrides of `hydra.launcher`.
     """
@@ -62,9 +62,12 @@ class Launch:
         command_line.check_sweep(["-m", f"hydra/launcher={self.launcher}"])
 
     def run(self, sweep: Path, jobs: Mapping[int, Sequence[str]], configs: Path) -> Generator[int, None, None]:
-        """Run `jobs`, overrides by number, in the folder `sweep`; yield the number of each as it ends.
+        """Run jobs, and yield the number of each when it ends. With `wait=false` the jobs are submitted only.
 
-        With `wait=false` the jobs are submitted and nothing is yielded.
+        Args:
+            sweep: folder of the sweep.
+            jobs: overrides of each job, by number.
+            configs: folder of the config groups.
         """
         is_local = self.launcher == "local"
         in_workers = self.n_jobs > 1 or not is_local
@@ -84,7 +87,13 @@ class Launch:
 
 
 def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
-    """Run jobs by a plugin of Hydra's, in a thread; yield their numbers as their records say that they ended."""
+    """Run jobs by another launcher of Hydra in a thread, and yield the number of each when its record has its end.
+
+    Args:
+        config: config of the sweep.
+        sweep: folder of the sweep.
+        jobs: overrides of each job, by number.
+    """
     with initialised_hydra(find_config_folder(config.hydra)):
         context = HydraContext(
             config_loader=GlobalHydra.instance().config_loader(), callbacks=compat.make_empty_callbacks()
@@ -115,20 +124,25 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
 
 
 class JobFailed(FedcohortError):
-    """An error for a failed job, whose sweeper has to know of the failure. The job's record has the traceback."""
+    """An error for a failed job, which its sweeper must notice. The job's record has the traceback."""
 
 
 class _Launcher(Launcher):
-    """A base of fedcohort's launchers: it runs the jobs of a sweep and shows their progress in one updated line."""
+    """A base of fedcohort's launchers, which run the jobs of a sweep and show their progress in one updated line."""
 
     shares_gpus = False
 
     def setup(self, *, hydra_context: HydraContext, task_function: TaskFunction, config: DictConfig) -> None:
-        """Store the config of the sweep for `launch`."""
+        """Store the config of the sweep for `launch`; the other arguments are those that Hydra passes to launchers."""
         self.config = config
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
-        """Run the jobs and return their results, in their order."""
+        """Run jobs, and return their results in their order.
+
+        Args:
+            job_overrides: overrides of each job.
+            initial_job_idx: number of the first job.
+        """
         hydra = self.config.hydra
         sweep = Path(hydra.sweep.dir).absolute()
         env = {str(name): str(value) for name, value in hydra.job.env_set.items()}
@@ -157,7 +171,7 @@ class _Launcher(Launcher):
 
 
 class Local(_Launcher):
-    """Jobs in worker processes of this machine (configs/hydra/launcher/local.yaml)."""
+    """A launcher that runs jobs in worker processes of this machine (configs/hydra/launcher/local.yaml)."""
 
     shares_gpus = True
 
@@ -170,7 +184,7 @@ class Local(_Launcher):
 
 
 class Slurm(_Launcher):
-    """Jobs in an array of SLURM's (configs/hydra/launcher/slurm.yaml)."""
+    """A launcher that runs jobs in arrays of SLURM (configs/hydra/launcher/slurm.yaml)."""
 
     def __init__(self, **options: Any) -> None:  # noqa: ANN401 - those of the yaml
         self.options = options

@@ -43,8 +43,8 @@ def run_local(
 
     Args:
         context: what the jobs share.
-        jobs: the overrides of each, by number.
-        n_jobs: jobs at the same time.
+        jobs: overrides of each job, by number.
+        n_jobs: largest number of jobs at the same time.
         n_threads: threads of a worker's libraries.
         in_process: whether a single job at a time runs in this process, whose terminal then has its messages.
     """
@@ -67,7 +67,8 @@ def run_local(
 def start_fork_server(n_threads: int) -> None:
     """Start the process from which workers are forked, where the platform can fork.
 
-    n_threads: number of threads of a job's libraries, which read it at import.
+    Args:
+        n_threads: number of threads of a job's libraries, which read it at import.
     """
     if not HAS_FORK_SERVER:
         return
@@ -87,9 +88,15 @@ def start_fork_server(n_threads: int) -> None:
 def run_in_workers(
     context: JobContext, jobs: Mapping[int, Sequence[str]], n_jobs: int
 ) -> Generator[tuple[int, str], None, None]:
-    """Run `jobs`, and yield each job's number when it ends, with the cause of its process's death; "" if it lives.
+    """Run jobs in worker processes, and yield each job's number when it ends, with the cause of its process's death.
 
-    Closing the generator, an error or a signal ends the workers: they finish their round and save.
+    The cause is "" if the process lives. When the generator is closed, or an error or a signal occurs, the workers
+    finish their round, save and end.
+
+    Args:
+        context: what the jobs share.
+        jobs: overrides of each job, by number.
+        n_jobs: largest number of jobs at the same time.
     """
     waiting_jobs, workers, job_by_worker = deque(jobs.items()), dict[Connection, BaseProcess](), dict[Connection, int]()
     try:
@@ -129,7 +136,11 @@ def run_in_workers(
 
 
 def describe_exit(exit_code: int) -> str:
-    """Describe how a process ended. exit_code: as `multiprocessing` reports it, minus the number of a signal."""
+    """Return how a process ended, as text.
+
+    Args:
+        exit_code: exit code by `multiprocessing`, minus the number of a signal that ended the process.
+    """
     signal_number = -exit_code if exit_code < 0 else exit_code - 128
     try:
         exit_cause = f"by {signal.Signals(signal_number).name}"
@@ -140,12 +151,17 @@ def describe_exit(exit_code: int) -> str:
 
 
 def find_log_path(sweep: Path, job_number: int) -> Path:
-    """Return the file with the output of a job that ran in a worker."""
+    """Return the file with the output of the job `job_number`, which ran in a worker, in the folder `sweep`."""
     return sweep / sweep_folder.JOBS_FOLDER / f"{job_number}.log"
 
 
 def _start_worker(context: JobContext, worker_by_connection: dict[Connection, BaseProcess]) -> Connection:
-    """Add a process to `worker_by_connection`, and return this process's end of the pipe to it."""
+    """Start a worker, add it to `worker_by_connection`, and return this process's end of the pipe to it.
+
+    Args:
+        context: what the jobs share.
+        worker_by_connection: the workers, by their pipes.
+    """
     parent_end, worker_end = WORKER_CONTEXT.Pipe()
     worker = WORKER_CONTEXT.Process(target=_run_worker, args=(worker_end, context))
     worker.start()
@@ -155,7 +171,7 @@ def _start_worker(context: JobContext, worker_by_connection: dict[Connection, Ba
 
 
 def _run_worker(connection: Connection, context: JobContext) -> None:
-    """Run jobs until the other end of `connection` is closed."""
+    """Run the jobs that arrive at `connection`, which share `context`, until its other end is closed."""
     end_when_parent_ends()
     os.setpgrp()  # Ctrl-C in a terminal reaches the command, which sends one signal to each worker
     with suppress(EOFError, ConnectionError, KeyboardInterrupt):

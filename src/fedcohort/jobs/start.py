@@ -20,7 +20,7 @@ log = logging.getLogger("fedcohort")
 
 
 def start(cfg: DictConfig) -> float | None:
-    """Run the config that `train.py` was given, and return its `objective_metric`.
+    """Run the config `cfg` that `train.py` was given, and return its objective metric.
 
     An error of the user ends a single run in one line and exit code 2. In a sweep the other jobs continue. A sweeper
     that searches sees the error.

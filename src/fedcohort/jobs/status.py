@@ -35,7 +35,7 @@ class SweepStatus:
     Attributes:
         plan: the jobs of the sweep.
         records: records of the jobs that have begun, by number.
-        waits: whether a process or SLURM still runs its jobs.
+        waits: whether a process or SLURM still runs the jobs.
     """
 
     plan: Plan
@@ -55,7 +55,10 @@ class SweepStatus:
         """Return the estimated seconds until all jobs are done; None without a done or running job.
 
         The time of a job is estimated from done jobs of its condition, else of its selector, else from all. Without a
-        done job, the progress of running jobs is used. now: in seconds since 1970.
+        done job, the progress of running jobs is used.
+
+        Args:
+            now_s: current time, in seconds since 1970.
         """
         time_left = TimeLeft(_list_similar)
         running_jobs = [record for record in self.records.values() if record.how == "running"]
@@ -88,7 +91,13 @@ class SweepStatus:
 
 
 def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
-    """Return the status of the sweep in the folder `sweep`; waits: whether its jobs are known to be running."""
+    """Return the status of a sweep.
+
+    Args:
+        sweep: folder of the sweep.
+        plan: the jobs of the sweep.
+        waits: whether its jobs are known to be running.
+    """
     waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_arrays(sweep))
     records = dict(sweep_folder.read_records(sweep))
     for job_number, record in records.items() if not waits else ():
@@ -100,12 +109,12 @@ def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
 
 
 def describe_counts(sweep_status: SweepStatus) -> str:
-    """Return the numbers of jobs by state, such as `3 done, 2 running, 13 left`."""
+    """Return the numbers of jobs of a sweep by state, such as `3 done, 2 running, 13 left`."""
     return render("sweep_counts.txt.j2", status=sweep_status).strip()
 
 
 def describe_sweep(name: str, sweep_status: SweepStatus) -> str:
-    """Return the status of a sweep in one line: its name, numbers of jobs, time left, best job."""
+    """Return one line on the sweep `name` with the status `sweep_status`: numbers of jobs, time left, best job."""
     jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
     if (value_and_job := sweep_status.best()) is not None:
         best = f"{BEST_METRIC} {units.percent(value_and_job[0])} ({varying_overrides(jobs, value_and_job[1].words)})"
@@ -119,45 +128,62 @@ def is_cancelled(sweep: Path) -> bool:
 
 
 def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
-    """Return `job 7 of 18, about 40 min left` for the job `job_number`, from 0 on, that begins."""
+    """Return a line such as `job 7 of 18, about 40 min left` for a job that begins.
+
+    Args:
+        sweep: folder of the sweep.
+        plan: the jobs of the sweep.
+        job_number: number of the job, from 0.
+    """
     seconds_left = SweepStatus(plan, sweep_folder.read_records(sweep), waits=True).seconds_left(time.time())
     time_left = "" if seconds_left is None else f", about {units.rough_seconds(seconds_left)} left"
     return f"job {job_number + 1} of {len(plan.jobs)}{time_left}"
 
 
 def log_failed(records: Iterable[JobRecord]) -> None:
-    """Print the failed jobs at the end of the sweep, as earlier lines may have scrolled away."""
+    """Print the jobs in `records` that failed at the end of the sweep, as earlier lines may have scrolled away."""
     for record in records:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
 
 
 def varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides: Sequence[str]) -> str:
-    """Return those of `overrides` that not all jobs have; all of them where there is one job."""
+    """Return the overrides of a job that not all jobs of its sweep have; all of them if the sweep has one job.
+
+    Args:
+        overrides_by_job: overrides of each job of the sweep.
+        overrides: overrides of the job.
+    """
     common_overrides = set.intersection(*(set(job) for job in overrides_by_job)) if len(overrides_by_job) > 1 else set()
     return " ".join(override for override in overrides if override not in common_overrides)
 
 
 def mark_killed_as_failed(record: JobRecord) -> JobRecord:
-    """Return the record of a job whose process was killed, as failed and with the reason."""
+    """Return `record`, of a job whose process was killed, as failed and with the reason."""
     return replace(record, how="failed", reason=f"{KILLED_MESSAGE}{describe_log(record.folder)}")
 
 
 def _list_similar(overrides: Sequence[str]) -> tuple[object, ...]:
-    """Return the groups of jobs with similar durations, the most similar first: condition, selector, all jobs."""
+    """Return the groups of jobs to which a job with `overrides` is similar, the most similar first.
+
+    The groups are the jobs of its condition, of its selector, and all jobs.
+    """
     selector = [override for override in overrides if override.startswith("selector=")]
     return tuple(override for override in overrides if not override.startswith("seed=")), str(selector), ()
 
 
 def _completed_share(record: JobRecord) -> float:
-    """Return the share of its rounds that a job has done, in [0, 1]."""
+    """Return the share of its rounds that the job of `record` has done, in [0, 1]."""
     status = status_of(record.folder) if record.folder is not None else {}
     return float(min(1.0, status.get("rounds_done", 0) / max(1, status.get("rounds", 1))))
 
 
 @contextmanager
 def show_live_line(sweep: Path) -> Iterator[None]:
-    """Show the status of a sweep in one line while it runs: rewritten on a terminal, else printed when it changes."""
+    """Return a context manager that shows the status of the sweep in the folder `sweep` in one line while it runs.
+
+    The line is rewritten on a terminal, else printed when it changes.
+    """
     stop_event = threading.Event()
     thread = threading.Thread(target=_watch_sweep, args=(sweep, stop_event), name="live line", daemon=True)
     thread.start()

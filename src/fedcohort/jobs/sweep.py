@@ -56,7 +56,7 @@ class Sweep:
     _lock: IO[str] | None = None
 
     def begin(self, folder: Path, plan: Plan) -> None:
-        """Write the plan of the sweep, before its first job starts."""
+        """Write the plan of the sweep to the folder `folder`, before its first job starts."""
         self.folder, self.plan = folder, plan
         save_plan(folder, plan)
         self._lock = try_to_lock(folder / LOCK_FILE)
@@ -91,7 +91,11 @@ class Sweep:
         return 0 if all(record.how in ("done", "skipped") for record in job_records) else 1
 
     def describe_results(self, job_records: Sequence[JobRecord]) -> str:
-        """Return the counts, and the command that compares the runs, where MLflow has any."""
+        """Return the numbers of jobs by state, and the command that compares the runs, if MLflow has any.
+
+        Args:
+            job_records: records of all jobs.
+        """
         counts_text = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(job_records)), waits=False))
         name, tracked_runs = self.folder.name if self.folder else "", _list_tracked_runs(job_records)
         compare_command = f" {sweeps.spell_compare_command(name, tracked_runs)}" if tracked_runs else ""
@@ -105,7 +109,8 @@ class Sweep:
     def stop(self, exit_code: int) -> bool:
         """Print the failed jobs after a signal ended this process or a job, and whether other jobs continue.
 
-        exit_code: 128 + the signal's number, 0 if only a job received it.
+        Args:
+            exit_code: 128 + the signal's number; 0 if only a job received the signal.
 
         Returns:
             Whether all messages have been printed.
@@ -134,7 +139,7 @@ CURRENT_SWEEP = Sweep()
 
 
 class SweepCallback(Callback):
-    """Hydra's callback at the begin of a sweep, before any job, in the process that the user started."""
+    """A callback of Hydra that runs at the start of a sweep, before any job, in the process that the user started."""
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         messages.log_to_terminal()
@@ -150,18 +155,18 @@ class SweepCallback(Callback):
 
 
 def is_search(config: DictConfig | HydraConf) -> bool:
-    """Return whether Hydra's sweeper chooses its jobs by what earlier ones returned. config: the node `hydra`."""
+    """Return whether the sweeper in `config`, the node `hydra`, chooses jobs by the results of earlier ones."""
     return not str(config.sweeper._target_).endswith((GRID_TARGET, "BasicSweeper"))
 
 
 def split_jobs(config: DictConfig) -> list[list[str]]:
-    """Return the overrides of each job of a sweep over all combinations; [] if the sweeper searches."""
+    """Return the overrides of each job of a sweep with the config `config`; [] if the sweeper searches."""
     param_overrides = [f"{option}={value}" for option, value in (config.hydra.sweeper.params or {}).items()]
     return [] if is_search(config.hydra) else combine_values([*param_overrides, *config.hydra.overrides.task])
 
 
 def combine_values(overrides: Sequence[str]) -> list[list[str]]:
-    """Return all combinations of the values that overrides hold, separated by commas: the overrides of each job."""
+    """Return the overrides of each job: all combinations of the values, separated by commas, in `overrides`."""
     override_parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     return compat.list_job_overrides(override_parser.parse_overrides(list(overrides)))
 
@@ -196,7 +201,7 @@ def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
 
 
 def _list_tracked_runs(records: Iterable[JobRecord]) -> list[sweeps.SweptRun]:
-    """Return the runs of jobs that are done, with the overrides of the job, if MLflow has them."""
+    """Return the runs of those jobs in `records` that are done and in MLflow, with the overrides of the job."""
     tracked_runs = list[sweeps.SweptRun]()
     for record in records:
         if record.how in ("done", "skipped") and record.folder is not None:

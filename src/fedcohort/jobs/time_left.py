@@ -9,10 +9,14 @@ T = TypeVar("T")
 
 
 class TimeLeft(Generic[T]):
-    """Estimates of the wall seconds of runs: the median of the most similar group with runs that are done."""
+    """An estimate of the wall time of runs: the median over finished runs of the most similar group."""
 
     def __init__(self, list_groups: Callable[[T], Sequence[Hashable]]) -> None:
-        """Store `list_groups`, which returns the groups of a run, the group with the most similar runs first."""
+        """Start without finished runs.
+
+        Args:
+            list_groups: function that returns the groups of a run, the group with the most similar runs first.
+        """
         self._groups_of = list_groups
         self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
 
@@ -22,11 +26,11 @@ class TimeLeft(Generic[T]):
         return bool(self._seconds)
 
     def add(self, run: T, seconds: float) -> None:
-        """Add the wall time of a run that is done."""
+        """Add the finished run `run` and its wall time in seconds."""
         for group in self._groups_of(run):
             self._seconds[group].append(seconds)
 
     def seconds(self, runs: Iterable[T]) -> float:
-        """Return the estimated wall time of `runs`, one after the other; 0 if nothing is known."""
+        """Return the estimated wall time of `runs` in seconds, one after the other; 0 without a finished run."""
         groups = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
         return sum(median(seconds[0]) for seconds in groups if seconds)

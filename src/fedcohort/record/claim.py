@@ -16,7 +16,7 @@ log = logging.getLogger("fedcohort")
 
 
 class FolderUse(enum.IntEnum):
-    """How an existing run folder can serve a run that resumes; the folder with the highest value is taken."""
+    """The use that a resuming run can make of an existing run folder; the folder with the highest value is taken."""
 
     UNRELATED = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
     NO_CHECKPOINT = 1  # a start without a checkpoint, which must not hide a run with one
@@ -31,10 +31,10 @@ class RunRequest:
     """The run that claims a folder, with the properties that decide whether it can resume an earlier run.
 
     Attributes:
-        digest: hash of its config.
-        seed: its seed.
-        budget: where it ends.
-        callbacks: configs of the callbacks that may end it early.
+        digest: hash of the options that decide the run's results.
+        seed: the run's seed.
+        budget: limits at which the run ends.
+        callbacks: configs of the callbacks that may end the run early.
         slurm_job: id of a SLURM job that was requeued and resumes its own run; None elsewhere.
         siblings: folders of the sweep's other jobs. `rounds=3,5` are two runs, although the second could extend the
             first.
@@ -48,7 +48,7 @@ class RunRequest:
     siblings: Set[Path] = frozenset()
 
     def find_use(self, path: Path) -> FolderUse:
-        """Return whether this run can resume or reuse the run in the folder `path`.
+        """Return whether this run can resume or reuse the run in the run folder `path`.
 
         The folder is `UNRELATED` if the resumed run could give other results than an uninterrupted one.
         """
@@ -75,9 +75,15 @@ class RunRequest:
 def claim_folder(logs_folder: Path, name: str, request: RunRequest, resume: bool) -> RunFolder:
     """Return the folder for a run, with its lock held.
 
-    With `resume` it is the newest unfinished run of the same config, seed and rounds. Without one it is the finished
-    run that this run would equal, else the run with the most rounds that this run extends. A run with more rounds is
-    never taken. If there is none, or without `resume`, the folder is new.
+    With `resume` it is the newest unfinished run of the same config, seed and rounds. If there is no such run, it is
+    the finished run that this run would equal, else the run with the most rounds that this run extends. A run with more
+    rounds is never taken. If there is none, or without `resume`, the folder is new.
+
+    Args:
+        logs_folder: folder of logs, whose subfolder `runs` has the run folders.
+        name: start of a new folder's name.
+        request: the run that needs a folder.
+        resume: whether the run may take an existing folder.
 
     Raises:
         CheckpointError: another process runs in the folder.
@@ -92,7 +98,7 @@ def claim_folder(logs_folder: Path, name: str, request: RunRequest, resume: bool
 
 @contextmanager
 def _name_folder_in_errors(folder: Path) -> Iterator[None]:
-    """Raise `OptionError` with the folder's name if the block can't write into it."""
+    """Return a context manager that raises `OptionError`, which names `folder`, if the block can't write into it."""
     try:
         yield
     except OSError as error:
@@ -122,7 +128,10 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
             log.warning("%s is damaged and is ignored: the checkpoint has the number of completed rounds", status_file)
 
     def rank_run(path: Path) -> tuple[FolderUse, int, float]:
-        """Return the rank of a run: an extension resumes the run with the most rounds, others the newest run."""
+        """Return the rank of the run folder `path`: the highest is the run to resume.
+
+        An extension resumes the run with the most rounds, another run resumes the newest one.
+        """
         folder_use, config_file = request.find_use(path), path / "config.yaml"
         rounds_done = int(status_of(path).get("rounds_done", 0)) if folder_use is FolderUse.EXTENDABLE else 0
         return folder_use, rounds_done, config_file.stat().st_mtime if config_file.exists() else path.stat().st_ctime

@@ -23,16 +23,16 @@ REMEDY = "Restore it from a copy, or start the run again with resume=false"
 
 
 def step_file(folder: Path, step: int) -> Path:
-    """Return the path of one step's file, of a run that has not finished."""
+    """Return the path of the per-client table of the round `step` in the run folder `folder`, before the run's end."""
     return folder / STEP_FOLDER / f"{step:06d}.parquet"
 
 
 def find_damaged_steps(folder: Path, digests: Mapping[int, str | None]) -> dict[int, str]:
-    """Return a description of the damage of each step whose rows are damaged or missing.
+    """Return a message for each round whose per-client table is damaged or missing, by round.
 
     Args:
         folder: the run folder.
-        digests: digest of each step's file in the journal; None for files of older versions, which must be readable.
+        digests: digest of each round's file in the journal; None for files of older versions, which must be readable.
     """
     damage = {}
     merged_steps = set(list_steps(folder / TABLE_FILE)) if is_file(folder / TABLE_FILE) else set[int]()
@@ -46,12 +46,12 @@ def find_damaged_steps(folder: Path, digests: Mapping[int, str | None]) -> dict[
 
 
 def file_step(path: Path) -> int:
-    """Return the round of a file with one round of the per-client table; -1 for `clients.parquet`, which has all."""
+    """Return the round of the file `path` of the per-client table; -1 for `clients.parquet`, which has all rounds."""
     return -1 if path.name == TABLE_FILE else int(path.stem)
 
 
 def list_steps(path: Path) -> list[int]:
-    """Return the rounds whose rows a file of the per-client table holds."""
+    """Return the rounds whose rows the file `path` of the per-client table holds. Raises `DamagedFile`."""
     if path.name != TABLE_FILE:
         return [file_step(path)]
     with name_file_in_errors(path):
@@ -60,7 +60,13 @@ def list_steps(path: Path) -> list[int]:
 
 
 def list_table_files(folder: Path, steps: Collection[int], digests: Mapping[int, str]) -> list[Path]:
-    """Return the files that hold the rows of `steps`: `clients.parquet`, then files of the steps that it lacks."""
+    """Return the files that hold the rows of some rounds: `clients.parquet`, then files of rounds that it lacks.
+
+    Args:
+        folder: the run folder.
+        steps: the rounds.
+        digests: digest of each round's file in the journal.
+    """
     table_files = [folder / TABLE_FILE] if is_file(folder / TABLE_FILE) else []
     merged_steps = {step for path in table_files for step in list_steps(path)}
     step_files = [path for path in (folder / STEP_FOLDER).glob("*.parquet") if re.fullmatch(r"\d+", path.stem)]
@@ -69,7 +75,15 @@ def list_table_files(folder: Path, steps: Collection[int], digests: Mapping[int,
 
 
 def open_verified(path: Path, checksum: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
-    """Open a file, and check its content by its digest, by the manifest or, without either, by page checksums."""
+    """Return a file of the per-client table as a `pq.ParquetFile` whose content has been checked.
+
+    Args:
+        path: the file. `clients.parquet` is checked by the folder's manifest.
+        checksum: digest of another file; None if the journal has none, so that its page checksums are checked.
+
+    Raises:
+        DamagedFile: the file is missing or damaged.
+    """
     if path.name == TABLE_FILE:
         manifest.check_file(path)
     elif not is_file(path):
@@ -85,7 +99,7 @@ def open_verified(path: Path, checksum: str | None = None) -> Any:  # noqa: ANN4
 
 @contextmanager
 def name_file_in_errors(path: Path) -> Iterator[None]:
-    """Raise errors of pyarrow as `DamagedFile` with the file's name."""
+    """Return a context manager that raises errors of pyarrow as `DamagedFile`, which names the file `path`."""
     import pyarrow as pa
 
     try:

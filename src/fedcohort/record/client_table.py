@@ -73,14 +73,14 @@ COLUMN_ORDER = (
 
 
 def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> str:
-    """Write the rows of a step, such as `clients/000012.parquet`, and return the digest of the file.
+    """Write the per-client table of a round, such as `clients/000012.parquet`, and return the digest of the file.
 
     The journal's line, which is written later, syncs the rename to the disk.
 
     Args:
         folder: the run folder.
-        step: the round.
-        columns: the facts of a round, or complete columns, each [n_clients].
+        step: number of the round.
+        columns: values of each column by name, for the clients of the round or for all, [n_clients].
     """
     import pyarrow as pa
 
@@ -105,13 +105,13 @@ def load_rows(
     columns: Sequence[str] | None = None,
     digests: Mapping[int, str] = MappingProxyType({}),
 ) -> "pd.DataFrame":
-    """Return the rows of `steps`, ordered by step and client; NaN for unknown values.
+    """Return the per-client table of some rounds, ordered by round and client; NaN for unknown values.
 
     Args:
         folder: the run folder.
-        steps: the rounds.
+        steps: numbers of the rounds.
         columns: columns in addition to `step` and `client`; None for all.
-        digests: digests of the steps' files in the journal.
+        digests: digest of each round's file in the journal.
 
     Raises:
         DamagedFile: a file differs from its digest or cannot be read.
@@ -129,12 +129,14 @@ def load_rows(
 
 
 def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
-    """Write all `steps` into `clients.parquet` and remove `clients/`. A kill in between leaves both and loses no rows.
+    """Write the per-client tables of all rounds into `clients.parquet`, and remove the folder `clients`.
+
+    If the process is killed in between, both remain and no row is lost.
 
     Args:
         folder: the run folder.
-        steps: the rounds.
-        digests: digests of the steps' files in the journal.
+        steps: numbers of the rounds.
+        digests: digest of each round's file in the journal.
 
     Raises:
         DamagedFile: a file is damaged; all files are left unchanged.
@@ -160,7 +162,7 @@ def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str]
 
 
 def _column_sort_key(name: str) -> tuple[int, str]:
-    """Return the key by which a column of the per-client table is sorted, the same in all steps of all runs."""
+    """Return the key by which the column `name` of the per-client table is sorted, the same in all rounds and runs."""
     name_family = next((prefix for prefix in COLUMN_PREFIXES if name.startswith(prefix)), name)
     return (COLUMN_ORDER.index(name_family) if name_family in COLUMN_ORDER else len(COLUMN_ORDER)), name
 
@@ -179,7 +181,7 @@ def _read_rows(
 
 
 def _yield_row_groups(table_paths: Sequence[Path]) -> "Iterator[pa.Table]":
-    """Yield tables of about `ROWS_PER_GROUP` rows, so that memory does not grow with the number of rounds."""
+    """Yield the rows of the files `table_paths` in tables of about `ROWS_PER_GROUP` rows, which bounds the memory."""
     import pyarrow as pa
 
     pending_tables: list[Any] = []

@@ -14,12 +14,12 @@ DIGESTED_JSON = re.compile(r'(.*), "digest": "([0-9a-f]+)"\}\s*', re.DOTALL)
 
 
 def digest_of_bytes(*contents: bytes | memoryview) -> str:
-    """Return the BLAKE2b digest of the concatenated parts, in hex digits."""
+    """Return the BLAKE2b digest, in hex digits, of `contents` one after the other."""
     return hashlib.blake2b(b"".join(contents), digest_size=DIGEST_BYTES).hexdigest()
 
 
 def digest_of_file(path: Path) -> str:
-    """Return the BLAKE2b digest of a file's content, in hex digits."""
+    """Return the BLAKE2b digest, in hex digits, of the content of the file `path`."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
 
@@ -29,7 +29,7 @@ def append_digest(text: str, previous_digest: str = "") -> str:
 
     Args:
         text: the object as text; not empty.
-        previous_digest: the digest of the previous line, if lines are chained.
+        previous_digest: digest of the previous line, in hex digits, if lines are chained.
     """
     json_text = text.rstrip()
     return f'{json_text[:-1]}, "digest": "{digest_of_bytes(previous_digest.encode(), json_text.encode())}"}}'
@@ -41,7 +41,12 @@ def read_digest(text: str) -> str:
 
 
 def check_digest(text: str, previous_digest: str = "") -> tuple[str, bool | None]:
-    """Return the digest that the text must have, and whether it has it; None if it has no digest, as in older files."""
+    """Return the right digest of a JSON object's text, and whether the text has it; None if it has no digest.
+
+    Args:
+        text: the object as text; older versions of fedcohort wrote no digest.
+        previous_digest: digest of the previous line, in hex digits, if lines are chained.
+    """
     digest_match = DIGESTED_JSON.fullmatch(text)
     if digest_match is None:
         return digest_of_bytes(previous_digest.encode(), text.rstrip().encode()), None

@@ -41,7 +41,7 @@ class RunFolder:
         path: the folder.
         lock: the locked file.
         is_new: whether this process made the folder.
-        is_finished: whether the run in it had finished before.
+        is_finished: whether the run in the folder had finished before this process.
     """
 
     path: Path
@@ -56,7 +56,7 @@ class RunFolder:
 
     @property
     def previous_checkpoint(self) -> Path:
-        """The checkpoint before the newest; the only one if the process was killed while it renamed the newest."""
+        """Path of the checkpoint before the newest, the only one if a kill interrupted the renaming of the newest."""
         return self.path / PREVIOUS_CKPT
 
     def discard(self) -> None:
@@ -70,13 +70,16 @@ class RunFolder:
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return eight hex digits over the options that decide results, without the seed (`RunIdentity.HASH`)."""
+    """Return eight hex digits over the options in `config` that decide results, without the seed.
+
+    These are the options with `RunIdentity.HASH`.
+    """
     options_json = json.dumps(select_options(config, RunIdentity.HASH), sort_keys=True, separators=(",", ":"))
     return hashlib.blake2b(options_json.encode(), digest_size=4).hexdigest()
 
 
 def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
-    """Replace the file: after a kill it holds either the whole content or its earlier content."""
+    """Replace the file `path`: after a kill it holds either all of `content` or its earlier content."""
     with disk.replace_atomically(path) as draft_path, draft_path.open("xb") as file:
         file.write(content.encode() if isinstance(content, str) else content)
         file.flush()
@@ -84,12 +87,12 @@ def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
 
 
 def has_checkpoint(path: Path) -> bool:
-    """Return whether the run folder holds a checkpoint."""
+    """Return whether the run folder `path` holds a checkpoint."""
     return (path / LAST_CKPT).exists() or (path / PREVIOUS_CKPT).exists()
 
 
 def check_files(path: Path) -> None:
-    """Raise `DamagedFile` if a file of the run is something else, such as a pipe, or a folder is no folder."""
+    """Raise `DamagedFile` if a file of the run folder `path` is something else, such as a pipe, or a folder is none."""
     for name in (*MANIFEST_FILES, *UNLISTED_FILES):
         is_file(path / name)
     for name in RUN_SUBFOLDERS:
@@ -98,10 +101,10 @@ def check_files(path: Path) -> None:
 
 
 def status_of(path: Path) -> dict[str, Any]:
-    """Read `status.json`.
+    """Return the content of `status.json` in the run folder `path`.
 
-    The result is {} if the run was killed before it wrote one, and if the file is damaged: the checkpoint also tells
-    how many rounds are complete.
+    The result is {} if the run was killed before it wrote the file, and if the file is damaged: the number of completed
+    rounds is in the checkpoint, too.
     """
     try:
         status_text = (path / "status.json").read_text() if is_file(path / "status.json") else "{}"
@@ -114,24 +117,27 @@ def status_of(path: Path) -> dict[str, Any]:
 
 
 def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
-    """Return what a run has spent, by its `status.json`; older versions of fedcohort wrote the rounds only."""
+    """Return what a run has spent, by the content `status` of its `status.json`; older files have the rounds only."""
     if "spent" in status:
         return BudgetHistory.unpack(status["spent"])
     return BudgetHistory(BudgetUse(status.get("rounds_done", 0)))
 
 
 def list_runs(runs: Path, config_digest: str, seed: int) -> list[Path]:
-    """Return the run folders of a config, by its hash, and a seed."""
+    """Return the run folders in `runs` whose names end in the hash `config_digest` and the seed."""
     key = f"-{config_digest}-s{seed}"
     return [path for path in runs.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
 
 
 def describe_log(path: Path | None) -> str:
-    """Return "; log: <run folder>/run.log" for the end of a message; "" if the run has no log."""
+    """Return "; log: <path>/run.log" for the end of a message; "" if the run folder `path` is None or has no log."""
     return f"; log: {path / LOG_FILE}" if path is not None and (path / LOG_FILE).exists() else ""
 
 
 def take_lock(path: Path) -> IO[str] | None:
-    """Return the locked file of the run folder; None if another process holds it. The lock ends with its process."""
+    """Return the locked file of the run folder `path`; None if another process holds the lock.
+
+    The lock ends with the process that holds it.
+    """
     is_file(path / LOCK_FILE)  # raises for a pipe, which would block
     return try_to_lock(path / LOCK_FILE)

@@ -62,8 +62,8 @@ class History:
 
     Attributes:
         folder: the run folder.
-        steps: the steps.
-        times: when each step was committed, milliseconds since 1970.
+        steps: numbers of the rounds, 0 for the untrained model.
+        times: when each step was committed, milliseconds since 1970, int64 [steps].
         metrics: one row per step (the index), one column per metric; NaN if it was not measured or is not a number.
         measured: the steps that measured each metric, even if the value is NaN, such as a diverged model's loss.
         trace: quantities of the selector's state, by step.
@@ -90,11 +90,14 @@ class History:
 
     @property
     def final(self) -> dict[str, float]:
-        """The last measured value of each metric, which may be NaN."""
+        """Last measured value of each metric, by name, which may be NaN."""
         return {name: float(self.metrics[name].loc[metric_steps[-1]]) for name, metric_steps in self.measured.items()}
 
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
-        """Return whether each client was available; None if the per-client table has it, with all clients."""
+        """Return whether each client was available in the round `step`, [n_clients].
+
+        The result is None if the journal does not have this: the per-client table then has all clients.
+        """
         return presence.decode_available(self.presence[step]) if step in self.presence else None
 
     def clients(self, columns: Sequence[str] | None = None, *, start: int = 0) -> "pd.DataFrame":
@@ -127,7 +130,7 @@ def read_lines(path: Path, start_offset: int = 0, previous_digest: str = "") -> 
 
 
 def read_undamaged(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[JournalLine], int, str]:
-    """Read the journal's lines up to the first damage; return them, the offset of their end, and the damage.
+    """Read the journal's lines up to the first damaged one.
 
     Args:
         path: the journal.
@@ -163,19 +166,35 @@ def sum_spending(lines: Sequence[JournalLine]) -> BudgetUse:
 
 
 def last_commit_ms(folder: Path) -> int | None:
-    """Return when the last step was committed, in milliseconds since 1970; None without any."""
+    """Return when the last round in the journal of the run folder `folder` was committed; None without any.
+
+    The time is in milliseconds since 1970.
+    """
     lines, _ = read_lines(folder / JOURNAL_FILE)
     return lines[-1].time_ms if lines else None
 
 
 def require_journal(folder: Path, reader_name: str) -> None:
-    """Raise `IncompatibleConfig` if no journal is written that `reader_name` can read; called when the run starts."""
+    """Raise `IncompatibleConfig` if the starting run writes no journal.
+
+    Args:
+        folder: the run folder.
+        reader_name: what reads the journal, for the message.
+    """
     if not (folder / JOURNAL_FILE).exists():
         raise IncompatibleConfig(f"{reader_name} reads the journal: do not remove callback.journal, the first callback")
 
 
 def _parse_line(line_text: bytes, previous_digest: str) -> tuple[JournalLine | None, bool]:
-    """Return a line of the journal, or None if it cannot be read; and whether its digest is correct or missing."""
+    """Return a line of the journal, and whether its digest is right or missing.
+
+    Args:
+        line_text: the line, in JSON.
+        previous_digest: digest of the line before, in hex digits.
+
+    Returns:
+        The line, None if it can't be read; and whether its digest is right, or missing as in older versions.
+    """
     try:
         value: Any = json.loads(line_text)
         trace = {name: (mean, std) for name, (mean, std) in value["trace"].items()}
@@ -186,7 +205,7 @@ def _parse_line(line_text: bytes, previous_digest: str) -> tuple[JournalLine | N
 
 
 def read_history(folder: Path) -> History:
-    """Read the history in `folder`. Raises `CheckpointError` without a journal."""
+    """Read the history of the run in `folder`. Raises `CheckpointError` without a journal, or for a damaged line."""
     import pandas as pd
 
     path = folder / JOURNAL_FILE
@@ -216,7 +235,12 @@ def read_history(folder: Path) -> History:
 
 
 def wall_s(starts_ms: Sequence[int], times_ms: Sequence[int]) -> float:
-    """Return the seconds of a run's processes until their last committed steps, without the gaps between them."""
+    """Return the seconds in which processes of a run trained, without the gaps between them.
+
+    Args:
+        starts_ms: when each process started, in milliseconds since 1970.
+        times_ms: when each round was committed, in milliseconds since 1970.
+    """
     total_ms = 0
     for start_ms, end_ms in zip(starts_ms, [*starts_ms[1:], float("inf")], strict=True):
         commits_ms = [time_ms for time_ms in times_ms if start_ms <= time_ms < end_ms]

@@ -52,7 +52,7 @@ class Journal(Observer):
         self._is_forced = False
 
     def start(self, info: RunInfo) -> None:
-        """Open the journal after its last undamaged line.
+        """Open the journal of the run, with metadata `info`, after its last undamaged line.
 
         Raises `CheckpointError` if the journal lacks rounds that the checkpoint has.
         """
@@ -71,7 +71,7 @@ class Journal(Observer):
         os.close(folder_descriptor)
 
     def observe(self, report: RoundReport) -> None:
-        """Commit the step, or compare it with its line if it is already committed.
+        """Commit the round of `report`, or compare it with its line if it is already committed.
 
         A line that differs stays unchanged: `resume=force` logs a warning, otherwise `CheckpointError` is raised.
         """
@@ -87,7 +87,7 @@ class Journal(Observer):
         self._lines_by_step[report.step] = CommittedLine(report.fingerprint, table_digest, self._last_digest)
 
     def digest(self, step: int) -> str | None:
-        """Return the journal's running digest at `step`, which the checkpoint stores."""
+        """Return the running digest of the journal at the round `step`, which the checkpoint stores, or None."""
         return self._lines_by_step[step].digest if step in self._lines_by_step else None
 
     def _report_difference(self, report: RoundReport, earlier_fingerprint: str) -> None:
@@ -103,7 +103,7 @@ class Journal(Observer):
         )
 
     def finish(self, status: str) -> None:
-        """Close the journal; the per-client tables of a finished run become one file."""
+        """Close the journal; if `status` is "finished", the per-client tables become one file."""
         if self._file is None:
             return
         self._file.close()
@@ -169,11 +169,13 @@ def cut_damaged_lines(path: Path, rounds_done: int) -> list[JournalLine]:
 
 
 def commit_step(journal_file: IO[bytes], report: RoundReport, table_digest: str | None, previous_digest: str) -> str:
-    """Append the line of a step, sync it to the disk, which commits the step, and return its digest.
+    """Append the line of a round to the journal, sync it to the disk, and return its digest.
+
+    The round is committed as soon as its line is on the disk.
 
     Args:
-        journal_file: the journal.
-        report: the step.
+        journal_file: the journal, opened for binary writing.
+        report: results of the round.
         table_digest: digest of the step's per-client table; None without a table.
         previous_digest: digest of the previous line.
     """
@@ -198,7 +200,7 @@ def commit_step(journal_file: IO[bytes], report: RoundReport, table_digest: str 
 
 
 def _encode_available(report: RoundReport) -> str | None:
-    """Return the available clients as text; None if the report does not have them."""
+    """Return the clients that are available in the round of `report` as text; None if the report lacks them."""
     client_facts = report.clients
     if "available" not in client_facts:
         return None

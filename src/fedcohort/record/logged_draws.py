@@ -20,7 +20,7 @@ POOL_CODEC, WEIGHT_DTYPE = "lz4", np.dtype(np.float32)
 
 
 def encode_draws(draw_log: DrawLog) -> dict[str, Any]:
-    """Return the draws of a round as JSON data, for its line in the journal."""
+    """Return the draws of a round's selector, `draw_log`, as JSON data for the round's line in the journal."""
     draws = [
         {
             "clients": draw.clients.tolist(),
@@ -38,7 +38,12 @@ def encode_draws(draw_log: DrawLog) -> dict[str, Any]:
 
 
 def decode_draws(journal_entry: Mapping[str, Any], logged_ids: Ids) -> DrawLog:
-    """Return the draws that `encode_draws` stored; logged_ids: ids of the clients whose weights the run logs."""
+    """Return the draws that `encode_draws` stored.
+
+    Args:
+        journal_entry: the entry `draws` of a line of the journal.
+        logged_ids: sorted ids of the clients whose weights the run logs, int64.
+    """
     draws = []
     for draw_fields in journal_entry["draws"]:
         pool_weights = _decode_pool(draw_fields["pool"], len(logged_ids))

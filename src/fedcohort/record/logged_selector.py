@@ -35,9 +35,13 @@ class LoggedSelector:
         self.pairwise: frozenset[str] = frozenset()  # signals whose rows have a number for each arrived client
 
     def init_state(self, queried_signals: frozenset[str]) -> None:
-        """Initialise the selector's state. Raises `IncompatibleConfig` if it reads values that the log lacks.
+        """Initialise the selector's state.
 
-        queried_signals: signals that the run's selector may have queried, such as FedCor's after its warm-up.
+        Args:
+            queried_signals: signals that the run's selector may have queried, such as FedCor's after its warm-up.
+
+        Raises:
+            IncompatibleConfig: the selector reads values that the log lacks.
         """
         from fedcohort.round.client_columns import MAX_SIGNAL_COLUMNS  # noqa: PLC0415 - imports torch
 
@@ -63,10 +67,16 @@ class LoggedSelector:
     def replay_round(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, AggregationOverride | None]:
-        """Replay a round, and return the selector's queries, its selection and its advice.
+        """Replay a round, and return the selector's queries, its selection and its changes of the aggregation.
 
-        The advice is None if the selection differs from the run's. Raises `IncompatibleConfig` for a query that is not
-        among `logged_probes`, the queries of the run's selector; None for this selector itself.
+        The changes are None if the selection differs from the run's, whose outcome the selector then does not observe.
+
+        Args:
+            round: the round of the log.
+            logged_probes: queries of the run's selector in this round; None if this selector is the run's.
+
+        Raises:
+            IncompatibleConfig: the selector makes another query.
         """
         probes, selection, _ = self.select(round, logged_probes)
         if not len(round.chosen) or not np.array_equal(selection.clients, round.chosen):
@@ -99,7 +109,13 @@ class LoggedSelector:
         return probes, selection, rng.finish()
 
     def observe(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> AggregationOverride | None:
-        """Have the selector observe the round's outcome as that of `selection`, and return its advice."""
+        """Let the selector observe the round's logged outcome, and return its changes of the aggregation.
+
+        Args:
+            round: the round of the log.
+            selection: the selector's selection, equal to the run's.
+            probes: the selector's queries in this round.
+        """
         signals = {name: values[round.arrived] for name, values in round.signals.items()}
         signals |= {name: signals[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider
         outcome = RoundOutcome(
@@ -127,7 +143,15 @@ class LoggedSelector:
 def _check_queries(
     log: RunLog, round: LoggedRound, name: str, logged_probes: Sequence[Probe], probes: Sequence[Probe]
 ) -> None:
-    """Raise `IncompatibleConfig` for a query in `probes`, of the selector `name`, that is not in `logged_probes`."""
+    """Raise `IncompatibleConfig` for a query to which the log has no answers.
+
+    Args:
+        log: the finished run.
+        round: the round that is replayed.
+        name: name of the replayed selector.
+        logged_probes: queries of the run's selector in this round.
+        probes: queries of the replayed selector.
+    """
     for probe in probes:
         equal_probes = [p for p in logged_probes if p.signal == probe.signal and p.options == probe.options]
         if not equal_probes or not np.isin(probe.clients, equal_probes[0].clients).all():

@@ -31,12 +31,12 @@ def write_manifest(folder: Path, file_names: Iterable[str]) -> None:
 
 
 def remove_manifest(folder: Path) -> None:
-    """Remove the manifest, before a process changes the files."""
+    """Remove the manifest in `folder`, before a process changes the files there."""
     (folder / MANIFEST_FILE).unlink(missing_ok=True)
 
 
 def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, create_missing: bool = False) -> None:
-    """Write files atomically and update the manifest.
+    """Write files of a folder atomically, and update the folder's manifest.
 
     Args:
         folder: the folder.
@@ -58,7 +58,7 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
 
 
 def check_file(path: Path) -> None:
-    """Raise `DamagedFile` if the manifest in the file's folder lists the file with another content."""
+    """Raise `DamagedFile` if the manifest in the folder of the file `path` lists other content for the file."""
     entries = _read_manifest(path.parent)
     if entries is not None and path.name in entries:
         _check_entries(path, entries[path.name])

@@ -29,19 +29,24 @@ REMEDY = "Restore it from a copy, or remove it and resume the run, which writes 
 
 
 def save_info(info: RunInfo) -> None:
-    """Write a run's metadata to `info.json` and `info.npz`, and add the start time of this process."""
+    """Write a run's metadata `info` to `info.json` and `info.npz`, and add the start time of this process."""
     path = info.folder / INFO_FILE
     start_times = read_start_times(info.folder) if path.exists() else []
     _write_info(info, [*start_times, time.time_ns() // 1_000_000])
 
 
 def rewrite_info(info: RunInfo) -> None:
-    """Write changed metadata without another start time. Raises `CheckpointError` if there is no metadata yet."""
+    """Write changed metadata `info` without another start time. Raises `CheckpointError` if there are none yet."""
     _write_info(info, read_start_times(info.folder))
 
 
 def _write_info(info: RunInfo, start_times: list[int]) -> None:
-    """Write the arrays first, so that an existing `info.json` always has its arrays."""
+    """Write a run's metadata, its arrays first, so that an existing `info.json` always has its arrays.
+
+    Args:
+        info: the metadata.
+        start_times: when each process of the run started, in milliseconds since 1970.
+    """
     field_values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
     arrays = {name: value for name, value in field_values.items() if isinstance(value, np.ndarray)}
     npz_bytes = io.BytesIO()
@@ -53,7 +58,10 @@ def _write_info(info: RunInfo, start_times: list[int]) -> None:
 
 
 def _shrink_integers(values: np.ndarray) -> np.ndarray:
-    """Return integers as int32 if they fit, other values unchanged; sums of smaller types would overflow."""
+    """Return an array of integers as int32 if they fit; other values are unchanged.
+
+    Smaller types are not used, as their sums would overflow.
+    """
     int32 = np.iinfo(np.int32)
     if values.dtype.kind not in "iu" or not values.size or values.min() < int32.min or values.max() > int32.max:
         return values
@@ -94,14 +102,17 @@ def read_tags(folder: Path) -> dict[str, str]:
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
-    """Return the content of the run's `summary.json`, its result; {} if it has none yet. Raises `DamagedFile`."""
+    """Return the content of `summary.json`, the results of the run in `folder`; {} before its end.
+
+    Raises `DamagedFile`.
+    """
     path = folder / "summary.json"
     manifest.check_file(path)
     return digest.read_json(path, "Restore it from a copy") or {}
 
 
 def read_start_times(folder: Path) -> list[int]:
-    """Return when each process of the run started, in milliseconds since 1970."""
+    """Return when each process of the run in `folder` started, in milliseconds since 1970."""
     return list(_read_info(folder)["starts_ms"])
 
 
@@ -120,7 +131,7 @@ def _read_info(folder: Path) -> dict[str, Any]:
 
 
 def _encode_field(value: object) -> object:
-    """Return a field of RunInfo as JSON data; of an array only its dtype, as `info.npz` has the values."""
+    """Return the value of a field of `RunInfo` as JSON data; of an array only its dtype, as `info.npz` has the rest."""
     if isinstance(value, np.ndarray):
         return {"dtype": str(value.dtype)}
     return dict(value) if isinstance(value, Mapping) else value

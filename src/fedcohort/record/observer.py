@@ -67,7 +67,7 @@ class RunInfo:
 
     @property
     def budget(self) -> Budget:
-        """The limits at which the run ends: rounds, virtual seconds, bytes, client FLOPs and accuracy."""
+        """Limits at which the run ends: rounds, virtual seconds, bytes, client FLOPs and accuracy."""
         return Budget.from_config({**self.config, "rounds": self.rounds})
 
 
@@ -85,10 +85,18 @@ class Observer:
         return ""
 
     def start(self, info: RunInfo) -> None:
-        """Handle the start: called once, before the first round of this process."""
+        """Handle the start of a run; called once, before the first round of this process.
+
+        Args:
+            info: metadata of the run.
+        """
 
     def observe(self, report: RoundReport) -> None:
-        """Handle a round: called after every round, and once with step 0 for the untrained model."""
+        """Handle a round; called after every round, and once with step 0 for the untrained model.
+
+        Args:
+            report: results of the round.
+        """
 
     def note_checkpoint(self) -> None:
         """Handle a checkpoint: called after each checkpoint is on disk."""
@@ -105,4 +113,4 @@ class Observer:
         """
 
     def catch_up(self, folder: Path) -> None:
-        """Handle a run that had finished before; called instead of the other methods."""
+        """Handle the run in `folder` that had finished before; called instead of the other methods."""

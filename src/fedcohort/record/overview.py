@@ -20,14 +20,14 @@ MAX_LABELS = 12  # class names that the table lists
 
 
 def describe_choices(info: RunInfo) -> str:
-    """Return the main choices as text, such as `selector=flash  agg=fedavg`."""
+    """Return the main choices of a run with metadata `info` as text, such as `selector=flash  agg=fedavg`."""
     hidden_groups = GROUPS_OF_PRESET if "heterogeneity" in info.choices else ()
     groups = [group for group in MAIN_GROUPS if group in info.choices and group not in hidden_groups]
     return "  ".join(f"{group}={info.choices[group]}" for group in groups)
 
 
 def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
-    """Return (label, value) of each fact, in the order of the start-up table."""
+    """Return label and value of each fact in the start-up table, given a run's metadata `info`."""
     sizes_text = _describe_range(info.n_train)
     classes_text = f"{_describe_range(population.count_classes(info.class_counts))} of {info.class_counts.shape[1]}"
     typed_options = [f"{name}={value}" for name, value in info.changed.items() if name not in OPTIONS_WITH_ROW]
@@ -57,7 +57,10 @@ def _describe_range(values: np.ndarray) -> str:
 
 
 def describe_sampling(info: RunInfo) -> str:
-    """Return `of 1,000 of the 1,000,000 clients, the same in every round`; "" if all clients are evaluated."""
+    """Return which clients are evaluated, such as `of 1,000 of the 1,000,000 clients, the same in every round`.
+
+    The text is "" if all clients are evaluated. `info` is the metadata of the run.
+    """
     eval_options = info.config.get("eval", {})
     n_sampled = eval_options.get("clients_sample")
     if not eval_options.get("clients_every") or n_sampled is None or n_sampled >= len(info.n_train):
@@ -66,13 +69,21 @@ def describe_sampling(info: RunInfo) -> str:
 
 
 def describe_labels(class_names: Mapping[str, str]) -> str:
-    """Return class numbers and names as text, such as `0 cat, 1 dog`; `info.json` has the complete list."""
+    """Return numbers and names of classes as text, such as `0 cat, 1 dog`; long lists are cut.
+
+    Args:
+        class_names: name of each class by its number.
+    """
     labels = [f"{label_number} {name}" for label_number, name in class_names.items()]
     return ", ".join(labels[:MAX_LABELS]) + (f", {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else "")
 
 
 def describe_imbalance(skew: Mapping[str, float]) -> str:
-    """Return the imbalance of all data and its mean over clients, such as `classes 0.012, per client 0.31`."""
+    """Return the imbalance of the pooled data and its mean over clients: `classes 0.012, per client 0.31`.
+
+    Args:
+        skew: imbalance metrics by name (`skew.metrics`).
+    """
     metric_names = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
     measured_names = [
         (label, f"global_{name}", f"client_{name}") for name, label in metric_names if f"global_{name}" in skew
@@ -83,7 +94,11 @@ def describe_imbalance(skew: Mapping[str, float]) -> str:
 
 
 def name_heterogeneity(info: RunInfo) -> str:
-    """Return the name of the preset, or else partition and noise, such as `dirichlet(alpha=0.5) + no label noise`."""
+    """Return the preset of a run, or else partition and noise: `dirichlet(alpha=0.5) + no label noise`.
+
+    Args:
+        info: metadata of the run.
+    """
     if "heterogeneity" in info.choices:
         return info.choices["heterogeneity"]
     noise = "no label noise" if info.choices.get("label_noise") == "none" else _describe_choice(info, "label_noise")
@@ -96,7 +111,9 @@ def name_heterogeneity(info: RunInfo) -> str:
 def _describe_choice(info: RunInfo, group: str) -> str:
     """Return the choice of a config group with its options, such as `beta(a=15)`.
 
-    group: name of the group; nested groups have dotted names, such as `partition.base`.
+    Args:
+        info: metadata of the run.
+        group: name of the group; nested groups have dotted names, such as `partition.base`.
     """
     config_node: Any = info.config
     for name in group.split("."):

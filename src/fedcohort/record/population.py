@@ -22,9 +22,9 @@ class Trait:
     """A property in which clients may differ, such as label noise or speed, for figures and tables.
 
     Attributes:
-        word: name of the property in a title, such as "label noise".
+        word: noun for the property in a title, such as "label noise".
         label: label of an axis.
-        values: value of each client, 0 if unknown.
+        values: value of each client, [n_clients]; 0 if unknown.
         differs: whether clients differ in the property, other than in proportion to their number of samples.
         common: text that replaces the figure if clients do not differ; "" for none.
     """
@@ -37,7 +37,11 @@ class Trait:
 
 
 def list_traits(info: RunInfo) -> Sequence[Trait]:
-    """Return the properties in the order of their importance for a selector: noise, speed, skew, size."""
+    """Return the properties of a run's clients in the order of their importance: noise, speed, skew, size.
+
+    Args:
+        info: metadata of the run.
+    """
     noise = 100 * np.nan_to_num(info.noise_rate)
     noise_text = f"{noise.mean():.0f} % label noise" if len(noise) and noise.max() > 0 else ""
     input_noise = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
@@ -60,7 +64,11 @@ def list_traits(info: RunInfo) -> Sequence[Trait]:
 
 
 def find_main_trait(info: RunInfo) -> Trait | None:
-    """Return the first property of `list_traits` in which clients differ, or None; figures sort clients by it."""
+    """Return the first property of `list_traits` in which clients differ, or None; figures sort clients by its value.
+
+    Args:
+        info: metadata of the run.
+    """
     return next((trait for trait in list_traits(info) if trait.differs), None)
 
 
@@ -74,13 +82,21 @@ def _is_uneven(values: Values) -> bool:
 
 
 def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
-    """Return each client's share of each class; zeros for a client without samples."""
+    """Return each client's share of each class; zeros for a client without samples.
+
+    Args:
+        class_counts: samples by client and class, int64 [clients, classes].
+    """
     client_totals = class_counts.sum(axis=1, keepdims=True)
     return np.asarray(class_counts / np.maximum(client_totals, 1))
 
 
 def count_classes(class_counts: np.ndarray) -> Int64[np.ndarray, "clients"]:
-    """Return the number of classes of which each client has a sample."""
+    """Return the number of classes of which each client has a sample.
+
+    Args:
+        class_counts: samples by client and class, int64 [clients, classes].
+    """
     return np.asarray((class_counts > 0).sum(axis=1).astype(np.int64))
 
 
@@ -115,7 +131,7 @@ def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]
 
 
 def min_median_max(values: np.ndarray) -> tuple[float, float, float]:
-    """Return minimum, median and maximum; NaN for an empty array."""
+    """Return minimum, median and maximum of the numbers in `values`; NaN for an empty array."""
     if not len(values):
         return (float("nan"),) * 3
     return float(np.min(values)), float(np.median(values)), float(np.max(values))

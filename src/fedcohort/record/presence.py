@@ -15,7 +15,12 @@ from fedcohort.types import Ids
 
 
 def encode_available(available_ids: Ids, n_clients: int) -> str:
-    """Return the text for the ids of the available clients; n_clients: K."""
+    """Return the text for a set of available clients.
+
+    Args:
+        available_ids: ids of the available clients, int64.
+        n_clients: number of all clients.
+    """
     if len(available_ids) == n_clients:
         return f"{n_clients}:"
     is_absent = np.ones(n_clients, dtype=bool)
@@ -24,7 +29,7 @@ def encode_available(available_ids: Ids, n_clients: int) -> str:
 
 
 def decode_available(available_text: str) -> Bool[np.ndarray, "clients"]:
-    """Return whether each client was available, bool [n_clients]."""
+    """Return whether each client was available, bool [n_clients], from a text of `encode_available`."""
     count_text, _, packed_bits = available_text.partition(":")
     if not packed_bits:
         return np.ones(int(count_text), dtype=bool)

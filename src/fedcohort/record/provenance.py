@@ -65,7 +65,12 @@ def current_start(config: Mapping[str, Any], options: Mapping[str, Any], checksu
 
 
 def list_differences(earlier_start: StartRecord, new_start: StartRecord) -> list[str]:
-    """Describe the differences between two starts of a run that may change its results; [] without any."""
+    """Describe the differences between two starts of a run that may change its results; [] without any.
+
+    Args:
+        earlier_start: versions, code, data and hardware of the earlier start (`current_start`).
+        new_start: those of the new start.
+    """
     differences = []
     if earlier_start["sources"] != new_start["sources"]:
         differences.append(f"other code of fedcohort ({describe_code(earlier_start)}, now {describe_code(new_start)})")
@@ -84,7 +89,7 @@ def list_differences(earlier_start: StartRecord, new_start: StartRecord) -> list
 
 
 def describe_code(start: StartRecord) -> str:
-    """Return the code of a start as text, such as `0123456789+, sources 89abcdef`; a plus marks a changed commit."""
+    """Return the code of the start `start` as text, such as `0123456789+, sources 89abcdef`; a plus marks changes."""
     return f"commit {start['commit'][:10]}{'+' if start['dirty'] else ''}, sources {start['sources']}"
 
 
@@ -126,11 +131,11 @@ def read_starts(folder: Path) -> list[StartRecord]:
 
 
 def describe_forced(starts: Sequence[StartRecord]) -> list[str]:
-    """Describe each start with `resume=force`; [] for a run with the bits of an uninterrupted one."""
+    """Return a line for each of `starts` with `resume=force`; [] if results equal those of an uninterrupted run."""
     forced_starts = [(start["round"], start["forced"]) for start in starts if start["forced"] is not None]
     return [f"after round {t}: {'; '.join(differences) or 'no known difference'}" for t, differences in forced_starts]
 
 
 def list_commits(starts: Sequence[StartRecord]) -> list[str]:
-    """Return the distinct commits of the starts in order, 8 digits each; a plus marks a changed commit."""
+    """Return the distinct commits of `starts` in order, 8 digits each; a plus marks a commit with changed files."""
     return list(dict.fromkeys(start["commit"][:8] + ("+" if start["dirty"] else "") for start in starts))

@@ -141,7 +141,11 @@ def read_signals(
 
 
 def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str]]:
-    """Return the column of each signal in the per-client table, or its columns if the signal is a vector."""
+    """Return the column of each signal in the per-client table, or its columns if the signal is a vector.
+
+    Args:
+        column_names: names of all columns of the table.
+    """
     signal_columns: dict[str, str | list[str]] = {}
     for name in (name for name in column_names if name.startswith("signal_")):
         signal, _, entry_number = name.removeprefix("signal_").rpartition(".")
@@ -154,7 +158,7 @@ def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str
 
 
 def select_facts(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the signals of step 0, which clients report once at registration; counts become integers."""
+    """Return the values of step 0 that clients report once at registration, by signal; counts become integers."""
     registered_facts = {}
     for signal, values in signals.items():
         if not np.isnan(values).all():

@@ -83,7 +83,7 @@ def list_files_of_classes(class_names: Collection[str], files: Mapping[str, byte
 
 @cache
 def _list_imports(source: bytes) -> frozenset[str]:
-    """Return the files of the package that a module's import statements may name, such as `selector/base.py`."""
+    """Return the files of the package that the import statements in `source` may name, such as `selector/base.py`."""
     module_names = set()
     for syntax_node in ast.walk(ast.parse(source)):
         if isinstance(syntax_node, ast.ImportFrom) and syntax_node.module:
@@ -94,7 +94,7 @@ def _list_imports(source: bytes) -> frozenset[str]:
 
 
 def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return a digest of each file or folder that the config names and that exists, by dotted option.
+    """Return a digest of each file or folder that `config` names and that exists, by dotted option.
 
     Of a large file the size and both ends are read; of a folder, its files by name. The checksum of the loaded data
     covers data of the hub, which no option names, and the middle of large files.
@@ -105,7 +105,7 @@ def digest_data(config: Mapping[str, Any]) -> dict[str, str]:
 
 
 def digest_user_code(config: Mapping[str, Any]) -> dict[str, str]:
-    """Return a digest of each file with a user's component, by dotted option: `selector._target_`, `model.path`.
+    """Return a digest of each file with a user's component in `config`, by dotted option, such as `model.path`.
 
     Files that such a file imports are not covered. Callbacks and loggers do not change results.
     """

@@ -17,7 +17,11 @@ from fedcohort.types import RoundReport
 
 
 class RunStatus(Observer):
-    """Keep the run's `status.json` up to date; callbacks: configs of the callbacks that may end the run early."""
+    """An observer that keeps the run's `status.json` up to date.
+
+    Args:
+        callbacks: configs of the callbacks that may end the run early.
+    """
 
     def __init__(self, callbacks: Sequence[Any] = ()) -> None:
         self.callbacks = list(callbacks)

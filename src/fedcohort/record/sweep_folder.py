@@ -97,7 +97,7 @@ class SweepJob:
         return self.sweep.name
 
     def list_siblings(self) -> frozenset[Path]:
-        """Return the run folders of the sweep's other jobs that have one."""
+        """Return the run folders of the other jobs of the sweep, without jobs that have none."""
         run_folders = (
             record.folder for job_number, record in read_records(self.sweep).items() if job_number != self.number
         )
@@ -106,7 +106,15 @@ class SweepJob:
     def write_record(
         self, state: str, folder: Path | None = None, reason: str = "", error_name: str = "", value: float | None = None
     ) -> None:
-        """Write the record of the job, with the fields of `JobRecord`; folder: None keeps the known folder."""
+        """Write the record of the job, with the fields of `JobRecord`.
+
+        Args:
+            state: state of the job: running, done, skipped, failed or stopped.
+            folder: folder of its run; None keeps the known one.
+            reason: reason of a failure.
+            error_name: name of the class of the error.
+            value: the objective metric; None if the sweep has none.
+        """
         self.folder = folder or self.folder
         now_s = time.time()
         self.began = self.began or now_s
@@ -120,14 +128,14 @@ class SweepJob:
 
 
 def read_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
-    """Return the records in a sweep's folder by job number, in order."""
+    """Return the records of jobs in the folder `sweep_folder` of a sweep, by job number, in order."""
     job_numbers = sorted(int(path.stem) for path in (sweep_folder / JOBS_FOLDER).glob("*.json"))
     records = {job_number: read_record(sweep_folder, job_number) for job_number in job_numbers}
     return {job_number: record for job_number, record in records.items() if record is not None}
 
 
 def read_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
-    """Return the stored state of a sweep's job; None if the job has not begun."""
+    """Return the record of the job `job_number` in the folder `sweep_folder` of a sweep; None if it has not begun."""
     try:
         record_fields = json.loads((sweep_folder / JOBS_FOLDER / f"{job_number}.json").read_text())
     except FileNotFoundError:
@@ -137,13 +145,13 @@ def read_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
 
 
 def save_plan(sweep_folder: Path, plan: Plan) -> None:
-    """Write the jobs and the launcher of a sweep to `sweep.json` in its folder."""
+    """Write the jobs and the launcher of a sweep, `plan`, to `sweep.json` in the sweep's folder `sweep_folder`."""
     sweep_folder.mkdir(parents=True, exist_ok=True)
     write_atomically(sweep_folder / PLAN_FILE, json.dumps(asdict(plan)) + "\n")
 
 
 def read_plan(sweep_folder: Path) -> Plan | None:
-    """Return the plan of the sweep; None if there is none or it cannot be read."""
+    """Return the plan of the sweep in `sweep_folder`; None if there is none or it cannot be read."""
     try:
         return Plan(**json.loads((sweep_folder / PLAN_FILE).read_text()))
     except (OSError, ValueError, TypeError):

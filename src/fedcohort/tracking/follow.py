@@ -42,13 +42,13 @@ StatusWait = Callable[[float], str | None]  # wait at most these seconds, and re
 
 
 class Sender:
-    """Send the new rounds of one run at intervals, and its files at the end.
+    """The sender of one run to MLflow: of its new rounds at intervals, and of its files at the end.
 
     A server that is down is no error: the missing rounds are sent when it is up again.
 
     Attributes:
-        info: the run.
-        place: where it is tracked.
+        info: metadata of the run.
+        place: server or database that the run is sent to.
         every_s: seconds between two sends; 0 sends at each call.
         wait_s: seconds that one send may take.
         next_send_s: time of the next send, on the clock `time.monotonic`.
@@ -73,7 +73,11 @@ class Sender:
             self._try_action(self._send_rounds)
 
     def finish(self, status: str) -> None:
-        """Send the rest and the files, and end the MLflow run; delete it if the run folder is removed (`dropped`)."""
+        """Send the rest and the files, and end the MLflow run; delete it if the run folder is removed.
+
+        Args:
+            status: how the run ended; "dropped" if its folder is removed.
+        """
 
         def end_run() -> None:
             self._send_rounds().close(self.info, status)
@@ -111,7 +115,11 @@ class Sender:
         self.next_send_s = time.monotonic() + self._choose_pause_s(time.monotonic() - started_s)
 
     def _choose_pause_s(self, duration_s: float) -> float:
-        """Return the seconds until the next send: more if sending is slow, and twice as many after each failure."""
+        """Return the seconds until the next send: more if sending is slow, and twice as many after each failure.
+
+        Args:
+            duration_s: seconds that the last send took.
+        """
         if not self._failures:
             return max(self.every_s, duration_s / MAX_SEND_SHARE) if self.every_s else 0.0
         backoff_s = max(self.every_s, duration_s / MAX_SEND_SHARE, 1.0) * 2.0 ** min(self._failures, 10)
@@ -124,7 +132,7 @@ def spell_send_command(folder: Path) -> str:
 
 
 def read_end_status(folder: Path) -> str:
-    """Return how a run ended whose lock is free; one with the status "running" was killed."""
+    """Return how the run in `folder` ended, whose lock is free; one with the status "running" was killed."""
     status = str(status_of(folder).get("status", "running"))
     return "interrupted" if status in ("running", "dropped") else status
 
@@ -136,7 +144,8 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
         folder: the run folder.
         every_s: seconds between two sends.
         wait_s: seconds that one send may take.
-        wait_for_status: returns the status of the run once it has ended. A free lock also ends it.
+        wait_for_status: function that waits at most the given seconds, and returns the run's status if the run has
+            ended. The run has also ended if its lock is free.
 
     Raises:
         TrackingError: the experiment was deleted.
@@ -158,7 +167,10 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
 
 
 class _LogRelay(QueueHandler):
-    """Send log records to the run, which logs them to its terminal and its file; the queue is a connection."""
+    """A log handler that sends records to the process that trains, which logs them to its terminal and its file.
+
+    The queue of the handler is a connection.
+    """
 
     def enqueue(self, record: logging.LogRecord) -> None:
         with suppress(OSError):  # the run has ended
@@ -203,7 +215,11 @@ def serve_runs(reader: Connection, message_writer: Connection) -> None:
 
 
 def _exit_after_parent(input_descriptor: int) -> None:
-    """End this process EXIT_DELAY_S seconds after the last process that could write to `input_descriptor` has ended."""
+    """End this process `EXIT_DELAY_S` seconds after the last process that could write to a pipe has ended.
+
+    Args:
+        input_descriptor: file descriptor of the pipe's other end, this process's input.
+    """
     hangup_poll = select.poll()
     hangup_poll.register(input_descriptor, 0)
     hangup_poll.poll()

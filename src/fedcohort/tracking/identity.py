@@ -63,24 +63,24 @@ def load_tracked_run(folder: "Path") -> TrackedRun | None:
 
 
 def register_place(folder: "Path", server_place: ServerPlace) -> None:
-    """Record where the run is tracked, so that it can be sent later even if the server does not answer."""
+    """Record that the run in `folder` is tracked at `server_place`, so that it can be sent later."""
     with exclusive_lock(folder / LOCK_FILE):
         _find_or_add_entry(folder, server_place)
 
 
 def mark_complete(folder: "Path", server_place: ServerPlace) -> None:
-    """Record that the server has all rounds and files of the run in `folder`."""
+    """Record that the server at `server_place` has all rounds and files of the run in `folder`."""
     with exclusive_lock(folder / LOCK_FILE):
         _write_entry(folder, replace(_find_or_add_entry(folder, server_place), complete=True))
 
 
 def is_complete(folder: "Path", server_place: ServerPlace) -> bool:
-    """Return whether the server has all rounds and files of the run in `folder`."""
+    """Return whether the server at `server_place` has all rounds and files of the run in `folder`."""
     return any(tracked_run.complete for tracked_run in _read_entries(folder) if tracked_run.place == server_place)
 
 
 def _find_or_add_entry(folder: "Path", server_place: ServerPlace) -> TrackedRun:
-    """Return the entry of a server in `mlflow.json`, which is created if necessary. Each server has its own entry."""
+    """Return the entry of the server at `server_place` in `mlflow.json` in `folder`; it is created if necessary."""
     for tracked_run in _read_entries(folder):
         if tracked_run.place == server_place:
             return tracked_run
@@ -90,7 +90,13 @@ def _find_or_add_entry(folder: "Path", server_place: ServerPlace) -> TrackedRun:
 
 
 def find_or_create_run(client: "MlflowClient", info: RunInfo, server_place: ServerPlace) -> str:
-    """Return the id of the folder's MLflow run: the recorded one, one that a killed process created, or a new one."""
+    """Return the id of the MLflow run of a run folder: a recorded one, one of a killed process, or a new one.
+
+    Args:
+        client: client of MLflow.
+        info: metadata of the run.
+        server_place: server or database that the run is sent to.
+    """
     with exclusive_lock(info.folder / LOCK_FILE):
         # first: a server that is down leaves mlflow.json unchanged
         experiment_id = find_or_create_experiment(client, server_place)
@@ -107,7 +113,13 @@ def find_or_create_run(client: "MlflowClient", info: RunInfo, server_place: Serv
 
 
 def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
-    """Add the tags, parameters and dataset that the run lacks; a parameter that has changed becomes a tag."""
+    """Add the tags, parameters and dataset that an MLflow run lacks; a parameter that has changed becomes a tag.
+
+    Args:
+        client: client of MLflow.
+        info: metadata of the run.
+        run: the MLflow run.
+    """
     from mlflow.entities import Param, RunTag
 
     params = record.list_params(info)
@@ -121,7 +133,7 @@ def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
 
 
 def _find_recorded(client: "MlflowClient", tracked_run: TrackedRun) -> "Run | None":
-    """Return the run with the recorded id; None if it was deleted."""
+    """Return the MLflow run whose id `tracked_run` has; None if the run was deleted."""
     from mlflow.exceptions import MlflowException
 
     if tracked_run.run_id is None:
@@ -142,7 +154,7 @@ def _create_run(client: "MlflowClient", info: RunInfo, tracked_run: TrackedRun, 
 
 
 def _read_entries(folder: "Path") -> list[TrackedRun]:
-    """Return the entries of `mlflow.json`, that of the latest server first."""
+    """Return the entries of `mlflow.json` in the run folder `folder`, that of the latest server first."""
     path = folder / FILE_NAME
     if not path.exists():
         return []

@@ -27,9 +27,13 @@ FIRST_METRIC_NAME = "acc"  # the main metric again, under a name that sorts firs
 
 
 def list_tags(info: RunInfo, status: str) -> dict[str, str]:
-    """Return the tags of the run; names with `mlflow.` fill columns of MLflow's pages.
+    """Return the MLflow tags of a run; names with `mlflow.` fill columns of MLflow's pages.
 
     The budget and the completed rounds are those of the newest start, because tags can change and parameters cannot.
+
+    Args:
+        info: metadata of the run.
+        status: state of the run, such as "running" or "finished".
     """
     limit_tags = {name: format_value(value) for name, value in zip(BUDGET_TAGS, info.budget.limits, strict=True)}
     # The hash does not cover budgets, because a larger budget extends a run; a mean over runs of 2 and of 200 rounds is
@@ -59,7 +63,11 @@ def list_tags(info: RunInfo, status: str) -> dict[str, str]:
 
 
 def list_params(info: RunInfo) -> dict[str, str]:
-    """Return the choice of each group, and every scalar of the config under its dotted name."""
+    """Return the MLflow parameters of a run: the choice of each group, and every scalar option by its dotted name.
+
+    Args:
+        info: metadata of the run.
+    """
     options = {
         key: value
         for key, value in flatten_config(info.config)
@@ -70,7 +78,11 @@ def list_params(info: RunInfo) -> dict[str, str]:
 
 
 def describe_dataset(info: RunInfo) -> "DatasetInput":
-    """Return the data as distributed to the clients: equal digests mean equal partition and noise."""
+    """Return the data as distributed to the clients: equal digests mean equal partition and noise.
+
+    Args:
+        info: metadata of the run.
+    """
     from mlflow.entities import Dataset, DatasetInput, InputTag
 
     client_arrays = [info.n_train, info.class_counts, info.noise_rate]
@@ -86,7 +98,11 @@ def describe_dataset(info: RunInfo) -> "DatasetInput":
 
 
 def write_note(summary: Mapping[str, Any]) -> str:
-    """Return the description on the run's page: how it ended, its accuracy and its folder."""
+    """Return the description on the run's page: how the run ended, its accuracy and its folder.
+
+    Args:
+        summary: content of the run's `summary.json`.
+    """
     sentences = [f"**{summary.get('status')}** after {summary.get('rounds')} rounds"]
     sentences += [end_reason] if (end_reason := summary.get("end")) else []
     accuracy, best_accuracy = summary.get("final", {}).get("test/acc"), summary.get("best", {}).get("test/acc")
@@ -101,7 +117,7 @@ def _list_choices(info: RunInfo) -> dict[str, str]:
 
 
 def _list_start_tags(info: RunInfo) -> dict[str, str]:
-    """Return the tags of the run's starts: their number, commits, and differences that `resume=force` accepted."""
+    """Return the tags of the starts of a run with metadata `info`: their number, commits, and accepted differences."""
     if not info.starts:
         return {}
     facts = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.list_commits(info.starts))}
@@ -109,7 +125,7 @@ def _list_start_tags(info: RunInfo) -> dict[str, str]:
 
 
 def format_value(value: object) -> str:
-    """Return a value in the form of yaml and the command line."""
+    """Return the value of an option or parameter in the form of yaml and the command line."""
     if value is None or isinstance(value, bool):
         return json.dumps(value)
     return str(value)

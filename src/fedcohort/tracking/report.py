@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def publish_report(
     place: ServerPlace, *, name: str, sweep: str | None, about: str, verdict: str, note: str, files: Sequence[Path]
 ) -> str:
-    """Create the run of a report instead of an earlier one, and the sweep's view, and return the run's id.
+    """Create the MLflow run of a report in the place of an earlier one, and the sweep's view; return the run's id.
 
     Raises the exceptions of `server.expected_errors`.
 
@@ -73,12 +73,12 @@ def publish_report(
 
 
 def _list_reports(client: "MlflowClient", experiment_id: str) -> "list[Run]":
-    """Return the runs that are reports, the newest first."""
+    """Return the runs of the experiment `experiment_id` that are reports, the newest first."""
     return list(server.search_runs(client, experiment_id, f"tags.`{REPORT_TAG}` LIKE '%'"))
 
 
 def _list_runs_of_sweep(client: "MlflowClient", experiment_id: str, sweep: str) -> "list[Run]":
-    """Return the runs of a sweep; none if the text is not the id of a sweep."""
+    """Return the runs of the sweep `sweep` in the experiment `experiment_id`; none if `sweep` is no valid id."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
     runs = server.search_runs(client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep}%'")
@@ -88,7 +88,8 @@ def _list_runs_of_sweep(client: "MlflowClient", experiment_id: str, sweep: str) 
 def _list_swept_options(params_by_run: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
     """Return the options in which runs differ, except the seed, with their values: `{"selector": ["flash", "oort"]}`.
 
-    The options of a choice (`selector.discount`) are left out if its group (`selector`) differs.
+    `params_by_run` has the parameters of each run. The options of a choice (`selector.discount`) are left out if its
+    group (`selector`) differs.
     """
     option_names = dict.fromkeys(name for run in params_by_run for name in run)
     values = {name: list(dict.fromkeys(run[name] for run in params_by_run if name in run)) for name in option_names}

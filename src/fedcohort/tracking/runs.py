@@ -42,7 +42,7 @@ class RunQuery:
 
     @property
     def conditions(self) -> str:
-        """The conditions on a run, in MLflow's language.
+        """Conditions on a run, in MLflow's language.
 
         The tag with the sweeps of a run may hold several ids, so that MLflow searches for a part of its text.
         """
@@ -50,12 +50,15 @@ class RunQuery:
         return " and ".join(filter(None, (sweep_condition, self.filter)))
 
     def matches_tags(self, tags: Mapping[str, str]) -> bool:
-        """Return whether a run with these tags belongs to the sweep, not to one with a longer id, and is no report."""
+        """Return whether a run with these `tags` is no report and belongs to the sweep, not to one with a longer id."""
         return record.REPORT_TAG not in tags and (self.sweep is None or self.sweep in parse_sweeps(tags.get(SWEEPS)))
 
 
 def connect(query: RunQuery) -> "MlflowClient":
-    """Return a client. Raises `OptionError` for a database that does not exist, which MLflow would create."""
+    """Return a client of the MLflow in `query`. Raises `OptionError` for a database that does not exist.
+
+    MLflow itself would create the database.
+    """
     server_place = server.locate(query.tracking_uri, query.experiment, Path("logs"))
     if server_place.database is not None and not server_place.database.exists():
         raise range_error("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
@@ -63,7 +66,7 @@ def connect(query: RunQuery) -> "MlflowClient":
 
 
 def resolve_sweep(client: "MlflowClient", query: RunQuery) -> RunQuery:
-    """Return the query with the id of the newest sweep in the place of `last`.
+    """Return `query` with the id of the newest sweep, which `client` looks up, in the place of `last`.
 
     Raises `OptionError` if there is no sweep.
     """
@@ -77,7 +80,7 @@ def resolve_sweep(client: "MlflowClient", query: RunQuery) -> RunQuery:
 
 
 def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
-    """Return the runs of the query, oldest first. Raises `TrackingError` if there are none."""
+    """Return the runs that satisfy `query`, oldest first. Raises `TrackingError` if there are none."""
     from mlflow.exceptions import MlflowException
 
     experiment_id = find_experiment(client, query)
@@ -101,7 +104,7 @@ def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
 
 
 def find_experiment(client: "MlflowClient", query: RunQuery) -> str:
-    """Return the id of the query's experiment. Raises `OptionError` if MLflow has none of this name."""
+    """Return the id of the experiment that `query` names. Raises `OptionError` if MLflow has none of this name."""
     experiment = client.get_experiment_by_name(query.experiment)
     if experiment is None:
         experiment_names = sorted(experiment.name for experiment in client.search_experiments())
@@ -124,9 +127,11 @@ def _convert_run(run: "entities.Run") -> Run:
 
 
 def _update_budget(params: Mapping[str, str], tags: Mapping[str, str]) -> Mapping[str, str]:
-    """Return the parameters with the newest budget: in MLflow an extended run keeps its first parameters.
+    """Return a run's parameters with the newest budget: in MLflow an extended run keeps its first parameters.
 
-    An option that did not exist when the run was logged is null.
+    Args:
+        params: parameters of the run in MLflow.
+        tags: tags of the run, which have the newest budget.
     """
     newest_params = {**dict.fromkeys(BUDGET_TAGS, "null"), **params}
     newest_params |= {name: tags[name] for name in BUDGET_TAGS if name in tags}
@@ -139,6 +144,11 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
     """Return the rounds of each run that measured one of the metrics, with the cumulative cost until the round.
 
     NaN means that the round did not measure the metric. A logged NaN, as after divergence, becomes infinite.
+
+    Args:
+        client: client of MLflow.
+        runs: the runs.
+        metrics: names of the metrics.
     """
     import pandas as pd
 

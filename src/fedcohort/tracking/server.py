@@ -63,9 +63,15 @@ class ServerPlace:
 
 
 def locate(uri: str | None, experiment: str, logs: Path) -> ServerPlace:
-    """Return the server or database that the options name; uri: None for a SQLite file in `logs`.
+    """Return the server or database that options name.
 
-    Raises `OptionError` for an address with a password, and for a folder of files, which MLflow rejects since 3.13.
+    Args:
+        uri: address of the server or database; None for a SQLite file in `logs`.
+        experiment: name of the experiment.
+        logs: folder of logs.
+
+    Raises:
+        OptionError: the address has a password, or is a folder of files, which MLflow rejects since 3.13.
     """
     uri = uri or f"{SQLITE_PREFIX}{logs.absolute() / 'mlflow.db'}"
     if has_password(uri):
@@ -85,7 +91,7 @@ def locate(uri: str | None, experiment: str, logs: Path) -> ServerPlace:
 
 
 def list_place_options(location: ServerPlace) -> dict[str, str]:
-    """Return the options of a command that name this server and experiment, without those with default values."""
+    """Return the options of a command that name the server and experiment `location`, without default values."""
     uri = {} if location.uri == locate(None, DEFAULT_EXPERIMENT, Path("logs")).uri else {"tracking_uri": location.uri}
     return uri | ({} if location.experiment == DEFAULT_EXPERIMENT else {"experiment": location.experiment})
 
@@ -99,7 +105,7 @@ def expected_errors() -> tuple[type[Exception], ...]:
 
 
 def root_cause(error: BaseException) -> str:
-    """Return the message of the original exception in one line; MLflow wraps it in several others."""
+    """Return the message of the original exception of `error` in one line; MLflow wraps it in several others."""
     while inner_error := error.__cause__ or error.__context__:
         error = inner_error
     return " ".join(str(error).split())[:200] or type(error).__name__
@@ -113,7 +119,7 @@ def import_mlflow() -> None:
 
 
 def connect(location: ServerPlace) -> "MlflowClient":
-    """Return a client of MLflow. A new SQLite file gets its tables under a lock, all of them or none."""
+    """Return a client of MLflow at `location`. A new SQLite file gets its tables under a lock, all of them or none."""
     import_mlflow()  # outside of the lock
     from mlflow import MlflowClient
 
@@ -130,14 +136,26 @@ def connect(location: ServerPlace) -> "MlflowClient":
 
 
 def lock_database(location: ServerPlace) -> AbstractContextManager[None]:
-    """Prevent other processes from creating tables or an experiment in the same SQLite file; no-op for a server."""
+    """Return a lock on the SQLite file at `location`, so that one process at a time creates tables or an experiment.
+
+    For a server the lock has no effect.
+    """
     if location.database is None:
         return nullcontext()
     return exclusive_lock(location.database.with_name(f".{location.database.name}.lock"))
 
 
 def find_or_create_experiment(client: "MlflowClient", location: ServerPlace) -> str:
-    """Return the id of the experiment, which is created if necessary. Raises `TrackingError` if it was deleted."""
+    """Return the id of the experiment, which is created if necessary.
+
+    Args:
+        client: client of MLflow.
+        location: server and experiment.
+
+    Raises:
+        TrackingError: the experiment was deleted.
+        OSError: the address is no server of MLflow.
+    """
     from mlflow.exceptions import MlflowException
 
     with lock_database(location):
@@ -170,7 +188,7 @@ def _create_experiment(client: "MlflowClient", location: ServerPlace) -> str:
 
 
 def retry_after_conflicts(server_action: Callable[[], T]) -> T:
-    """Return the result of the action, which is repeated while it conflicts with another process (`is_conflict`)."""
+    """Return the result of `server_action`, which is called again while it conflicts with another process."""
     for attempt_number in range(MAX_ATTEMPTS):
         try:
             return server_action()
@@ -182,7 +200,7 @@ def retry_after_conflicts(server_action: Callable[[], T]) -> T:
 
 
 def _try_to_open(database: Path) -> None:
-    """Raise `OSError` for a file that SQLite cannot open; MLflow tries for minutes."""
+    """Raise `OSError` if SQLite cannot open the file `database`; MLflow itself would try for minutes."""
     try:
         with closing(sqlite3.connect(database)) as connection:
             connection.execute("PRAGMA schema_version")
@@ -192,7 +210,7 @@ def _try_to_open(database: Path) -> None:
 
 
 def _make_tables(database: Path) -> None:
-    """Create the tables in a temporary file and rename it, so that a kill leaves no incomplete database."""
+    """Create MLflow's tables in a temporary file and rename it to `database`, so that a kill leaves no partial file."""
     from mlflow import MlflowClient
 
     draft_path = database.with_name(f".{database.name}.draft")
@@ -202,7 +220,13 @@ def _make_tables(database: Path) -> None:
 
 
 def search_runs(client: "MlflowClient", experiment: str, condition: str) -> "Iterator[Run]":
-    """Yield the runs of an experiment, by id, that satisfy a condition in MLflow's language."""
+    """Yield the runs of an experiment that satisfy a condition, page by page.
+
+    Args:
+        client: client of MLflow.
+        experiment: id of the experiment.
+        condition: condition in MLflow's language.
+    """
     token: str | None = ""
     while token is not None:
         page = client.search_runs([experiment], condition, max_results=RUNS_PER_REQUEST, page_token=token or None)

@@ -25,7 +25,7 @@ SweptRun = tuple[RunInfo, Sequence[str]]  # a run and the overrides of its job
 
 
 def parse_sweeps(tag_value: str | None) -> list[str]:
-    """Return the ids of sweeps in the value of the tag `sweep_id`."""
+    """Return the ids of sweeps in `tag_value`, the value of the tag `sweep_id`; [] for None."""
     return tag_value.split(SEPARATOR) if tag_value else []
 
 
@@ -41,7 +41,7 @@ def make_sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
 
 
 def add_sweep(folder: Path, sweep: str) -> None:
-    """Record that a finished run also belongs to `sweep`, unless it has no journal."""
+    """Record that the finished run in `folder` also belongs to `sweep`, unless the run has no journal."""
     try:
         info = metadata.load_info(folder)
     except CheckpointError:
@@ -50,7 +50,11 @@ def add_sweep(folder: Path, sweep: str) -> None:
 
 
 def send_sweeps(runs: Sequence[RunInfo]) -> None:
-    """Send the sweeps of finished runs to MLflow. A server that is down is no error."""
+    """Send the sweeps of finished runs to MLflow; an unreachable server only causes a message.
+
+    Args:
+        runs: metadata of the runs.
+    """
     for info in runs:
         tracked_run = identity.load_tracked_run(info.folder)
         if tracked_run is None or tracked_run.run_id is None:

@@ -49,7 +49,7 @@ class Follower:
 
 
 class MlflowTracker(Observer):
-    """Send the journal to MLflow by a child process, for which the run waits at its end.
+    """An observer that sends the journal to MLflow by a child process, for which the run waits at its end.
 
     A server that is down is no error: the metrics stay in the run folder. A resume or `fedcohort sync` sends what
     MLflow lacks.
@@ -93,7 +93,10 @@ class MlflowTracker(Observer):
             self._problem = f"no process for MLflow can be started ({error})"
 
     def start(self, info: RunInfo) -> None:
-        """Let the child process send the run's journal. Raises `IncompatibleConfig` without a journal."""
+        """Let the child process send the journal of the run with metadata `info`.
+
+        Raises `IncompatibleConfig` if no journal is written.
+        """
         require_journal(info.folder, "logger=mlflow")
         register_place(info.folder, self._place)
         self._folder = info.folder
@@ -101,12 +104,19 @@ class MlflowTracker(Observer):
             self._begin_upload()
 
     def observe(self, report: RoundReport) -> None:
-        """Log the messages of the uploading process. Raises `TrackingError` if the experiment was deleted."""
+        """Log the messages of the uploading process; `report` is not read.
+
+        Raises `TrackingError` if the experiment was deleted.
+        """
         if self._folder is not None and self._read_messages(0) and self._problem:
             raise TrackingError(self._problem)
 
     def finish(self, status: str) -> None:
-        """Wait at most `wait_s` seconds until MLflow has the run; otherwise name the command that sends the rest."""
+        """Wait at most `wait_s` seconds until MLflow has the run; otherwise name the command that sends the rest.
+
+        Args:
+            status: how the run ended, such as "finished".
+        """
         folder, deadline_s = self._folder, time.monotonic() + self._wait_s
         if folder is None:
             return
@@ -126,7 +136,7 @@ class MlflowTracker(Observer):
             log.warning("%s; `%s` sends what is missing", self._problem, command)
 
     def catch_up(self, folder: Path) -> None:
-        """Send the missing rounds and files of a run that finished before."""
+        """Send the missing rounds and files of the run in `folder`, which finished before."""
         if (folder / metadata.INFO_FILE).exists() and not is_complete(folder, self._place):
             self.start(metadata.load_info(folder))
             self.finish("finished")
@@ -154,7 +164,7 @@ class MlflowTracker(Observer):
         return is_uploaded
 
     def _send_message(self, **message: object) -> bool:
-        """Send a message to the uploading process; return whether this succeeded."""
+        """Send the fields of `message` to the uploading process, and return whether this succeeded."""
         try:
             if MlflowTracker._follower is not None:
                 MlflowTracker._follower.connection.send(message)

@@ -28,7 +28,7 @@ UPLOADED_FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", 
 
 
 class RunUpload:
-    """Sends the journal of one run to its MLflow run, which may have some of the steps already."""
+    """The upload of one run's journal to its MLflow run, which may have some of the rounds already."""
 
     def __init__(self, client: "MlflowClient", run_id: str, folder: Path) -> None:
         self.client = client
@@ -55,9 +55,14 @@ class RunUpload:
         return n_sent
 
     def close(self, info: RunInfo, status: str) -> int:
-        """Upload the run's files and end its MLflow run at the time of its last round; return the number of files.
+        """Upload the run's files, and end its MLflow run at the time of its last round.
 
-        status: a key of `MLFLOW_STATUS`.
+        Args:
+            info: metadata of the run.
+            status: how the run ended, a key of `MLFLOW_STATUS`.
+
+        Returns:
+            The number of uploaded files.
         """
         artifact_files = list(list_artifacts(info.folder))
         for file_path, folder in artifact_files:
@@ -85,9 +90,12 @@ class RunUpload:
 
 
 def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = True) -> RunUpload:
-    """Connect to MLflow, find or create the run of the folder, and read the steps that it has.
+    """Connect to MLflow, find or create the MLflow run of a run folder, and read the rounds that it has.
 
-    is_running: whether MLflow shows the run as running. A repeated call has no further effect.
+    Args:
+        info: metadata of the run.
+        server_place: server or database that the run is sent to.
+        is_running: whether MLflow shows the run as running. A repeated call has no further effect.
     """
 
     def connect_run() -> RunUpload:
@@ -101,12 +109,18 @@ def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = 
 
 
 def log_batch(client: "MlflowClient", run_id: str, sent_lines: Sequence[JournalLine]) -> None:
-    """Send the metrics of steps in one request; MLflow's client splits a line with more than 1,000 metrics."""
+    """Send the metrics of some rounds in one request; MLflow's client splits a line with more than 1,000 metrics.
+
+    Args:
+        client: client of MLflow.
+        run_id: id of the MLflow run.
+        sent_lines: lines of the journal.
+    """
     client.log_batch(run_id, metrics=[metric for journal_line in sent_lines for metric in _list_metrics(journal_line)])
 
 
 def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
-    """Yield the files that are uploaded, each with its folder in MLflow. Raises `DamagedFile`."""
+    """Yield the files of the run in `folder` to upload, each with its folder in MLflow. Raises `DamagedFile`."""
     for name in UPLOADED_FILES:
         manifest.check_file(folder / name)
         if (folder / name).exists():
@@ -116,7 +130,7 @@ def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
 
 
 def _list_metrics(line: JournalLine) -> "Iterator[Metric]":
-    """Yield the metrics of a step with `LAST_METRIC` at the end, so that a step that has it is complete."""
+    """Yield the metrics of a line of the journal, `LAST_METRIC` at the end, so that a round that has it is complete."""
     from mlflow.entities import Metric
 
     if MAIN_METRIC in line.metrics:

@@ -39,17 +39,28 @@ MAX_NOTE_LENGTH = 5000  # characters of a tag of an experiment, MLflow's limit
 
 
 def spell_runs_page(experiment_id: str, sweep: str | None = None) -> str:
-    """Return the path of the experiment's runs, or of the view of a sweep, relative to the server."""
+    """Return the path of a page on the server: the runs of an experiment, or the view of a sweep.
+
+    Args:
+        experiment_id: id of the experiment.
+        sweep: id of the sweep; None for all runs.
+    """
     return PAGE_TEMPLATE % (experiment_id, VIEW_KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
 
 
 def spell_artifact_page(experiment_id: str, run_id: str, file_name: str) -> str:
-    """Return the path of an artifact, relative to the server."""
+    """Return the path of the page of an artifact on the server.
+
+    Args:
+        experiment_id: id of the experiment.
+        run_id: id of the MLflow run.
+        file_name: name of the artifact.
+    """
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file_name}?workflowType=machine_learning"
 
 
 def list_sweeps(tags: Mapping[str, str]) -> list[str]:
-    """Return the sweeps with a view, the newest last; tags: tags of the experiment."""
+    """Return the ids of the sweeps with a view, the newest last, from the tags `tags` of the experiment."""
     view_by_key = {key: json.loads(text) for key, text in tags.items() if key.startswith(f"{VIEW_TAG}{SWEEP_KEY}")}
     sorted_tags = sorted(view_by_key, key=lambda key: view_by_key[key]["createdAt"])
     return [key.removeprefix(f"{VIEW_TAG}{SWEEP_KEY}") for key in sorted_tags]
@@ -62,7 +73,7 @@ def experiment_tags() -> dict[str, str]:
 
 
 def write_experiment_note(experiment_id: str) -> str:
-    """Return the experiment's description, with links to the view of all runs."""
+    """Return the note of the experiment `experiment_id`, with links to the view of all runs."""
     link = spell_runs_page(experiment_id)
     return (
         f"Client selection in federated learning, one run per row. [Selectors and results]({link}) groups the runs "
@@ -71,14 +82,27 @@ def write_experiment_note(experiment_id: str) -> str:
 
 
 def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
-    """Save the view of a sweep; options: the parameters in which its runs differ, except the seed."""
+    """Save the view of a sweep.
+
+    Args:
+        client: client of MLflow.
+        experiment_id: id of the experiment.
+        sweep: id of the sweep.
+        options: names of the parameters in which its runs differ, except the seed.
+    """
     view_columns = [f"metrics.`{FIRST_METRIC_NAME}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
     view_state = {"selectedColumns": view_columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
     client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _make_view(f"Sweep {sweep}", view_state))
 
 
 def show_reports(client: "MlflowClient", experiment_id: str, reports: "Sequence[Run]") -> None:
-    """Put reports, the newest first, at the start of the experiment's note. Other text in it stays."""
+    """Put links to reports at the start of an experiment's note, whose other text stays.
+
+    Args:
+        client: client of MLflow.
+        experiment_id: id of the experiment.
+        reports: MLflow runs of the reports, the newest first.
+    """
     paragraphs = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
     tags = client.get_experiment(experiment_id).tags
     note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
@@ -109,6 +133,11 @@ def _make_paragraph(experiment_id: str, report_run_id: str, tags: Mapping[str, s
 
 
 def _make_view(name: str, state_changes: Mapping[str, Any]) -> str:
-    """Return a view in MLflow's form, which adds further charts; changes: differences to the view of all runs."""
+    """Return a view of runs in MLflow's form.
+
+    Args:
+        name: title of the view.
+        state_changes: differences to the view of all runs.
+    """
     now_ms, view_state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS_FILE.read_text()) | state_changes
     return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(view_state)})
