@@ -83,7 +83,7 @@ class Progress(Observer):
 
     def _print_line(self, line_text: str) -> None:
         if self._console is None:
-            raise RuntimeError("observe before start")
+            raise RuntimeError("observe() was called before start(): please report this error")
         self._console.print(line_text, soft_wrap=True, markup=False)
         self._console.file.flush()  # a log file is read while it grows
 

@@ -155,7 +155,9 @@ def check_data(raw_data: Raw) -> Raw:
     ]:
         log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(type_changes))
     if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_rows_equal(raw_data.train_x):
-        problem_text = f"all {len(raw_data.train_x)} training samples are the same: there is nothing to learn"
+        problem_text = (
+            f"all {len(raw_data.train_x)} training samples are the same: there is nothing to learn, check the data"
+        )
         raise DataError(f"dataset={raw_data.name}: {problem_text}")
     valid_part = None if raw_data.valid is None else _check_part(raw_data, "valid", *raw_data.valid)
     return replace(raw_data, **converted_arrays, valid=valid_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
@@ -183,7 +185,7 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
         expected_axes = "[N]" if raw_data.targets.single else "[N, positions]"
         raise DataError(f"{message_start} labels must be an integer array {expected_axes}, got {describe_value(y)}")
     if len(x) != len(y) or len(y) == 0:
-        raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels")
+        raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels: both must be equal")
     if x.shape[1:] != raw_data.train_x.shape[1:] or y.shape[1:] != raw_data.train_y.shape[1:]:
         shapes, train_shapes = (
             [list(array.shape[1:]) for array in xy_pair] for xy_pair in ((x, y), (raw_data.train_x, raw_data.train_y))
@@ -191,14 +193,14 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
         shapes_text = (
             f"inputs {shapes[0]} and labels {shapes[1]}, training samples {train_shapes[0]} and {train_shapes[1]}"
         )
-        raise DataError(f"{message_start} samples have {shapes_text}")
+        raise DataError(f"{message_start} samples have {shapes_text}: all must be equal")
     if y.min() < (lowest_label := raw_data.targets.lowest) or y.max() >= raw_data.n_classes:
         raise DataError(
             f"{message_start} labels must be in [{lowest_label}, {raw_data.n_classes - 1}], got {y.min()}..{y.max()}"
         )
     x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
     if (row := _find_bad_row(x)) is not None:
-        raise DataError(f"{message_start} row {row} has a feature that is NaN or infinite")
+        raise DataError(f"{message_start} row {row} has a feature that is NaN or infinite: correct or remove it")
     return x, y.astype(np.int64, copy=False)
 
 

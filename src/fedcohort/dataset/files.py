@@ -35,7 +35,7 @@ def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") 
         if not is_parquet:
             notes += _check_header(file, list(table.column_names))
         if table.num_rows == 0:
-            raise DataError(f"dataset.path: {file} has no rows")
+            raise DataError(f"dataset.path: {file} has no rows: add samples")
     except DataError as error:  # the readers of files name the option of most files
         raise DataError(str(error).replace("dataset.path", option, 1)) from error
     return Frame(str(file), table, option, notes=tuple(notes), locate_row=table.locate_row if is_parquet else None)
@@ -110,7 +110,7 @@ def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path |
     files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (part_name + suffix))]
     irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and list_parquet(file))]
     if irregular_files:
-        message_start = "is no regular file, or a broken link: it is not read"
+        message_start = "is no regular file, or a broken link: it is not read, replace it"
         raise DataError(f"{option}={path}: {irregular_files[0].name} {message_start}")
     if len(files) > 1:
         raise DataError(f"{option}={path} holds both {files[0].name} and {files[1].name}: move one of them away")

@@ -141,7 +141,9 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
             warnings.filterwarnings("ignore", "Corrupt EXIF")
             with Image.open(io.BytesIO(image_bytes)) as image:
                 if image.mode.startswith(DEEP_MODES):
-                    raise BadImage(f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported")
+                    raise BadImage(
+                        f"has more than 8 bits per pixel (mode {image.mode}), but 8 are supported: convert it"
+                    )
                 upright_image = rotate_upright(image)
                 if image_format is not None:
                     upright_image = image_format.convert(upright_image)
@@ -152,10 +154,10 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
         reason = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
-        raise BadImage(f"can't be read as an image: {reason}") from error
+        raise BadImage(f"can't be read as an image: {reason}; replace or remove it") from error
     pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
     if image_format is not None and pixels.shape != image_format.shape:
-        raise BadImage(f"is an image of {pixels.shape}, but {image_format.shape} is expected")
+        raise BadImage(f"is an image of {pixels.shape}, but {image_format.shape} is expected: resize it")
     return pixels
 
 

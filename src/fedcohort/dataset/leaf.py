@@ -128,7 +128,7 @@ class LeafDataset(TableDataset):
         test_rows = test_rows[has_new_people | ~is_too_small[owner[test_rows]]]
         if not len(train_rows) or not len(test_rows):
             part_name = "test" if len(train_rows) else "training"
-            settings = f"users={self.users:g} and least={self.least}"
+            settings = f"users={self.users:g} and least={self.least}: change these options"
             raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {settings}")
         people_note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
         people_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people

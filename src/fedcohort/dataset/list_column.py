@@ -63,7 +63,7 @@ def _check_list_length(frame: "Frame", name: str, list_array: pa.Array, lists_pe
     """
     list_lengths = pc.fill_null(pc.list_value_length(list_array), -1).to_numpy(zero_copy_only=False)
     if len(list_lengths) and list_lengths[0] == 0:
-        raise frame.cell_error(name, first_row, "holds an empty list, which has no values")
+        raise frame.cell_error(name, first_row, "holds an empty list, which has no values: fill or remove it")
     has_other_length = (list_lengths != list_lengths[0]).reshape(-1, lists_per_row).any(1)
     problem_text = "has a list of another length than the first: pad or cut the lists"
     frame.check_cells(name, has_other_length, lambda row: problem_text, first_row=first_row)

@@ -45,7 +45,7 @@ def check_distinct_names(file: Path, names: Sequence[str]) -> None:
         names: names of its columns.
     """
     if repeats := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"dataset.path: {file} has {names.count(repeats[0])} columns called {repeats[0]!r}")
+        raise DataError(f"dataset.path: {file} has {names.count(repeats[0])} columns called {repeats[0]!r}: rename one")
 
 
 def list_parquet(folder: Path) -> list[Path]:

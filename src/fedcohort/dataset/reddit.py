@@ -147,8 +147,10 @@ def read_part(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tuple[n
     y = read_tokens(frame, target_column, tokens, np.int64)
     if y.shape != x.shape:
         raise frame.cell_error(target_column, 0, f"holds {y.shape[1]} words, but {name!r} holds {x.shape[1]}")
-    frame.check_cells(name, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}")
-    frame.check_cells(target_column, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {name!r} shifted by one word")
+    frame.check_cells(name, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}: remove it")
+    frame.check_cells(
+        target_column, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {name!r} shifted by one word: correct it"
+    )
     y[x == PAD_TOKEN] = UNLABELLED
     return x, y
 
@@ -184,7 +186,7 @@ def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray
         )
         chunk_words = pc.list_flatten(chunk)
         is_missing = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
-        frame.check_cells(name, is_missing, lambda row: "holds a missing value", first_row=first_row)
+        frame.check_cells(name, is_missing, lambda row: "holds a missing value: fill it", first_row=first_row)
         word_numbers = pc.fill_null(pc.index_in(chunk_words, value_set=tokens), UNKNOWN_TOKEN)
         token_ids[first_row : first_row + len(chunk)] = np.asarray(word_numbers).reshape(-1, T)
     return token_ids

@@ -214,7 +214,7 @@ def _read_texts(frame: Frame, name: str, text_length: int | None = None) -> Iter
         if not arrow_columns.is_text(chunk.type):
             raise frame.column_error(name, f": column {name!r} must hold texts, but holds {chunk.type}")
         text_lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
-        frame.check_cells(name, text_lengths == 0, lambda row: "is empty", first_row=chunk_start)
+        frame.check_cells(name, text_lengths == 0, lambda row: "is empty: remove it", first_row=chunk_start)
         if text_length is not None:
             is_wrong_length, allowed_text = text_lengths != text_length, f"it must hold {text_length}"
             frame.check_cells(

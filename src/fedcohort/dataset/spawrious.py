@@ -89,7 +89,9 @@ class Spawrious(ImageTables):
         if not int(self.test_share * pair_sizes.min()):
             smallest_pair = self.name_pair(int(pair_sizes.argmin()))
             message_start = f"dataset=spawrious: {frames[0].origin} has {pair_sizes.min()} images of {smallest_pair}"
-            raise DataError(f"{message_start}: too few for a test part of test_share={self.test_share:g} of them")
+            raise DataError(
+                f"{message_start}: too few for a test part of test_share={self.test_share:g} of them: add images"
+            )
         n_test_of_pair = np.full(len(pair_sizes), int(self.test_share * pair_sizes.min()))
         image_order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
         is_test = rank_within_group(pair_of_image, image_order) < n_test_of_pair[pair_of_image]

@@ -226,7 +226,9 @@ class Frame:
                 values = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
             elif chunk_data.shape[1:] != values.shape[1:]:
                 raise self.cell_error(
-                    name, first_row, f"has the shape {chunk_data.shape[1:]}, but row 0 has {values.shape[1:]}"
+                    name,
+                    first_row,
+                    f"has the shape {chunk_data.shape[1:]}, but row 0 has {values.shape[1:]}: make them equal",
                 )
             if chunk_data.dtype.kind == "f" and values.dtype.kind != "f":
                 values = values.astype(np.float32)  # all chunks before this one held integers

@@ -32,7 +32,7 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
     _, identities = _read_list(find_path(source, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
     _, part_by_image = _read_list(find_path(source, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
     if not attributes:
-        raise DataError(f"{file} names no image")
+        raise DataError(f"{file} names no image: restore the file")
     n_rows, columns = header_lines
     if repeated_names := [name for name in columns if columns.count(name) > 1 or name in ("image", "celeb_id")]:
         raise DataError(

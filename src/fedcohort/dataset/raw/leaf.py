@@ -77,7 +77,7 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
 
     rows = list(_read_rows(file))
     if not rows:
-        raise DataError(f"{file} holds no samples")
+        raise DataError(f"{file} holds no samples: remove the file")
     clients, x, y = zip(*rows, strict=True)
     has_sequences = isinstance(y[0], list)
     try:
@@ -124,13 +124,15 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
         samples = user_data if isinstance(user_data, dict) else {}
         x, y = samples.get("x"), samples.get("y")
         if not isinstance(x, list) or not isinstance(y, list):
-            raise DataError(f"{file}: user {user!r} has no lists x and y")
+            raise DataError(f"{file}: user {user!r} has no lists x and y: add them")
         if y and isinstance(y[0], dict):
             sample_counts = None
             x, y = _split_comments(f"{file}: user {user!r}", x, y)
         n_samples = len(y) if sample_counts is None else sample_counts[user_number]
         if not len(x) == len(y) == n_samples:
-            raise DataError(f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {n_samples}")
+            raise DataError(
+                f"{file}: user {user!r} has {len(x)} x and {len(y)} y, num_samples says {n_samples}: correct them"
+            )
         if x and isinstance(x[0], str) and Path(x[0]).suffix in IMAGE_SUFFIXES:
             raise DataError(f"{file}: x are names of images, {x[0]!r}: fedcohort prepare celeba reads images")
         input_length = _check_samples(f"{file}: user {user!r}", x, y, input_length)
@@ -189,7 +191,7 @@ def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any
     for comment_number, (tokens, comment_info) in enumerate(zip(comments, comment_infos, strict=True)):
         targets = comment_info.get("target_tokens") if isinstance(comment_info, dict) else None
         if not isinstance(tokens, list) or not isinstance(targets, list):
-            raise DataError(f"{user_text}, comment {comment_number} has no lists x and y.target_tokens")
+            raise DataError(f"{user_text}, comment {comment_number} has no lists x and y.target_tokens: add them")
         sequence_lengths = [
             [len(sequence) if isinstance(sequence, list) else -1 for sequence in token_lists]
             for token_lists in (tokens, targets)

@@ -30,9 +30,9 @@ def check_inside(source: Path, name: str | Path) -> Path:
     if not resolved_path.is_relative_to(source.resolve()):
         raise DataError(f"{source}: {name} leads out of the folder, to {resolved_path}: it is not read")
     if not is_existing:
-        raise DataError(f"{source} has no {name}")
+        raise DataError(f"{source} has no {name}: add it")
     if not disk.is_file_or_folder(path):
-        raise DataError(f"{source}: {name} is neither a file nor a folder: it is not read")
+        raise DataError(f"{source}: {name} is neither a file nor a folder: it is not read, remove it")
     return path
 
 
@@ -40,7 +40,7 @@ def check_file(source: Path, name: str | Path) -> Path:
     """Return the path of the file `name` in the folder `source`. Raises `DataError` for an invalid path or a folder."""
     path = check_inside(source, name)
     if path.is_dir():
-        raise DataError(f"{source}: {name} is a folder, but a file is expected")
+        raise DataError(f"{source}: {name} is a folder, but a file is expected: rename it")
     return path
 
 
@@ -77,7 +77,7 @@ def find_images(source: Path, folder: Path) -> list[Path]:
 def log_left_out(folder: Path, names: Sequence[str]) -> None:
     """Log the number of files or folders in `folder` that are left out, and the first of their names."""
     if names:
-        log.warning("%s: %d left out, the first is %r", folder, len(names), names[0])
+        log.warning("%s: %d files or folders are left out, the first is %r", folder, len(names), names[0])
 
 
 def _list_visible_paths(folder: Path) -> Iterator[Path]:

@@ -43,5 +43,7 @@ def _list_known_folders(source: Path, folder: Path, known_names: tuple[str, ...]
     folders = list_folders(source, folder)
     unexpected_folder = next((path for path in folders if path.name not in known_names), None)
     if unexpected_folder is not None:
-        raise DataError(f"{unexpected_folder} is an unknown folder: allowed are {', '.join(known_names)}")
+        raise DataError(
+            f"{unexpected_folder} is an unknown folder: allowed are {', '.join(known_names)}; rename or remove it"
+        )
     return folders

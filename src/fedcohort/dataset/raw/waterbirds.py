@@ -36,9 +36,9 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
         with file.open(newline="", encoding="utf-8-sig") as file_stream:
             images = list(_read_images(source, file, csv.DictReader(file_stream, strict=True)))
     except csv.Error as error:
-        raise DataError(f"{file} is no CSV: {error}") from error
+        raise DataError(f"{file} is no CSV: {error}. Restore the file") from error
     if not images:
-        raise DataError(f"{file} names no image")
+        raise DataError(f"{file} names no image: restore the file")
     return plan_pieces(images, ("label", "place"), source, image_size)
 
 
@@ -64,7 +64,7 @@ def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Ite
             if row[name] not in allowed_values:
                 raise DataError(f"{line_text}: {name} is {row[name]!r}; it must be one of {', '.join(allowed_values)}")
         if None in row:
-            raise DataError(f"{line_text} has more cells than the header")
+            raise DataError(f"{line_text} has more cells than the header: correct it")
         image = check_file(source, row["img_filename"] or "(no name)")
         if (first_line_number := first_line_of_image.setdefault(image, reader.line_num)) != reader.line_num:
             raise DataError(f"{line_text}: {row['img_filename']!r} occurs in line {first_line_number}, too: remove one")

@@ -133,7 +133,7 @@ def find_levels(train: Frame, inputs: InputColumns) -> dict[str, list[str]]:
         levels[name] = sorted(value for value in pc.unique(_read_category(train, name)).to_pylist() if value)
         if not 2 <= (n := len(levels[name])) <= MAX_LEVELS:
             message_start = f"dataset.categories: {train.origin}: column {name!r} has {n:,} different values"
-            raise DataError(f"{message_start}, but only 2 to {MAX_LEVELS:,} can be encoded")
+            raise DataError(f"{message_start}, but only 2 to {MAX_LEVELS:,} can be encoded: leave it out")
     return levels
 
 

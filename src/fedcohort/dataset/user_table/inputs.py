@@ -135,7 +135,9 @@ def fill_gaps(train: Frame, columns: Sequence[str], input_parts: Sequence[np.nda
     if (all_gaps := is_gap.all(0).reshape(-1)).any():
         feature = int(all_gaps.argmax())
         name = columns[feature if len(columns) == all_gaps.size else feature * len(columns) // all_gaps.size]
-        raise train.column_error(name, f": column {name!r} has no number in any training row: no mean fills its gaps")
+        raise train.column_error(
+            name, f": column {name!r} has no number in any training row: no mean fills its gaps, leave it out"
+        )
     feature_means = np.nanmean(input_parts[0], axis=0, dtype=np.float64).astype(np.float32)
     gap_counts = [int(np.isnan(part_x).sum()) for part_x in input_parts]
     fill_note = ""
