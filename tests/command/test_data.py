@@ -96,7 +96,7 @@ def test_the_page_counts_the_attributes(tmp_path: Path, capsys: pytest.CaptureFi
     ]
     assert len(rows) == 24
     counts = np.array([row[1:5] for row in rows]).reshape(24, 2, 2)
-    np.testing.assert_allclose([row[5:] for row in rows], skew.triplets(counts), atol=6e-4)
+    np.testing.assert_allclose([row[5:] for row in rows], skew.skew_triplets(counts), atol=6e-4)
     assert re.search(r"\| attribute imbalance \| 0.0\d+ \| 0.\d+ \|", page)
 
 

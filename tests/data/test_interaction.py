@@ -10,7 +10,7 @@ from torch import nn
 from fedcohort.data import skew
 from fedcohort.data.interaction import (
     EstimateOptions,
-    batches,
+    draw_batches,
     estimate_group_counts,
     find_bias_aligned,
     find_pivot_class,
@@ -53,7 +53,7 @@ def test_the_pivot_by_hand(right: list[int], wrong: list[int], expected: int | N
     ("n", "size", "sizes"), [(10, 4, [4, 4, 2]), (9, 4, [4, 5]), (8, 4, [4, 4]), (1, 4, [1]), (3, 1, [1, 2])]
 )
 def test_no_batch_of_one_is_left_over(n: int, size: int, sizes: list[int]) -> None:
-    pieces = list(batches(n, size, rng()))
+    pieces = list(draw_batches(n, size, rng()))
     assert [len(piece) for piece in pieces] == sizes
     assert sorted(np.concatenate(pieces)) == list(range(n))
 
@@ -102,7 +102,7 @@ def test_the_estimate_is_the_true_matrix_up_to_attribute_order(counts: list[list
     estimate = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     truth = np.array(counts)
     assert (estimate == truth).all() or (estimate == truth[:, ::-1]).all()
-    np.testing.assert_allclose(skew.triplet(estimate), skew.triplet(truth))
+    np.testing.assert_allclose(skew.skew_triplet(estimate), skew.skew_triplet(truth))
 
 
 def test_with_more_classes_each_class_is_compared_with_the_rest() -> None:
@@ -118,7 +118,7 @@ def test_a_perfect_biased_model_means_one_attribute() -> None:
     x, y, _ = coloured([[50, 0], [0, 50]])
     estimate = estimate_group_counts(linear(3, 2), x, y, RECIPE, rng())
     assert estimate.tolist() == [[0, 50], [0, 50]]
-    assert skew.triplet(estimate).tolist() == pytest.approx([0, 1, 0])
+    assert skew.skew_triplet(estimate).tolist() == pytest.approx([0, 1, 0])
 
 
 @pytest.mark.parametrize("labels", [[0], [1, 0], [2, 2]])

@@ -98,7 +98,7 @@ def test_every_client_has_mainly_one_of_the_three() -> None:
     """share .9: 1 - H(.9, .1) / ln 2 = .531004, for the one imbalance or correlation that a client has."""
     counts = make_dataset().count_groups(np.array([30_000, 30_000]), np.random.default_rng(0))
     assert np.ptp(counts.sum((1, 2))) <= 3
-    metrics = skew.triplets(counts)
+    metrics = skew.skew_triplets(counts)
     main = metrics.argmax(1)
     assert np.bincount(main).tolist() == [4, 4, 16]
     np.testing.assert_allclose(metrics[np.arange(24), main], 0.531004, atol=2e-3)
@@ -107,7 +107,7 @@ def test_every_client_has_mainly_one_of_the_three() -> None:
 
 def test_pooled_clients_have_only_spurious_correlation() -> None:
     """16 of 24 clients with .9 agreement, the others .5: .7667 of all agree, 1 - H(.7667, .2333) / ln 2 = .2160."""
-    metrics = skew.metrics(make_dataset().count_groups(np.array([30_000, 30_000]), np.random.default_rng(0)))
+    metrics = skew.skew_metrics(make_dataset().count_groups(np.array([30_000, 30_000]), np.random.default_rng(0)))
     assert metrics["global_ci"] == pytest.approx(0, abs=1e-6)
     assert metrics["global_ai"] == pytest.approx(0, abs=1e-6)
     p = 4 / 24 * 0.5 * 2 + 16 / 24 * 0.9
@@ -162,7 +162,7 @@ def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
     ran = go(tmp_path / "a", *diverse)
     for report in ran.reports:
         assert 0 <= report.metrics["test/acc_worst_group"] <= report.metrics["test/acc"]
-    six = {f"{level}_{name}" for level in ("global", "client") for name in skew.COMPONENTS}
+    six = {f"{level}_{name}" for level in ("global", "client") for name in skew.SKEW_NAMES}
     assert ran.info.skew.keys() == six
     assert {name[5:]: value for name, value in ran.reports[0].metrics.items() if name[:5] == "skew/"} == ran.info.skew
     assert ran.info.skew["client_sc"] > 0.2
@@ -186,4 +186,4 @@ def test_the_real_data(real: Raw) -> None:
     pixels = real.train_x[every_fourth, known(real.train_attribute)[every_fourth]]
     assert pixels.mean(dtype=np.float64) == pytest.approx(0, abs=5e-3)
     assert pixels.std(dtype=np.float64) == pytest.approx(1, abs=5e-3)
-    assert skew.metrics(counts_of(real))["global_sc"] == pytest.approx(0.216, abs=2e-3)
+    assert skew.skew_metrics(counts_of(real))["global_sc"] == pytest.approx(0.216, abs=2e-3)

@@ -53,7 +53,7 @@ def federation(word: str) -> np.ndarray:
 def test_a_preset_has_the_papers_clients_of_each_kind(word: str) -> None:
     counts = federation(word)
     assert len(counts) == sum(FEDDIVERSE[word]) == CLIENTS.get(word, 24)
-    assert tuple(np.bincount(skew.triplets(counts).argmax(1), minlength=3)) == FEDDIVERSE[word]
+    assert tuple(np.bincount(skew.skew_triplets(counts).argmax(1), minlength=3)) == FEDDIVERSE[word]
     sizes = counts.sum((1, 2))
     assert sizes.max() - sizes.min() <= 1
     assert 100 < sizes.min() <= sizes.max() < 1200
@@ -61,8 +61,8 @@ def test_a_preset_has_the_papers_clients_of_each_kind(word: str) -> None:
 
 @pytest.mark.parametrize("word", GLOBAL)
 def test_the_pooled_data_have_only_one_kind_of_skew(word: str) -> None:
-    metrics = skew.metrics(federation(word))
-    for name in skew.COMPONENTS:
+    metrics = skew.skew_metrics(federation(word))
+    for name in skew.SKEW_NAMES:
         if name == GLOBAL[word]:
             assert metrics[f"global_{name}"] > 0.1
         else:
@@ -82,12 +82,12 @@ def test_the_metrics_by_hand() -> None:
     """
     ci = 1 - entropy(0.9, 0.1) / np.log(2)
     for word, m in (("spawrious_gsc", 16), ("spawrious_gci", 16), ("spawrious_gai", 17), ("spawrious_gci100", 68)):
-        K, metrics = CLIENTS.get(word, 24), skew.metrics(federation(word))
+        K, metrics = CLIENTS.get(word, 24), skew.skew_metrics(federation(word))
         p = 0.5 + 0.4 * m / K
         assert metrics[f"global_{GLOBAL[word]}"] == pytest.approx(1 - entropy(p, 1 - p) / np.log(2), abs=6e-3)
-        for name, kind in zip(skew.COMPONENTS, FEDDIVERSE[word], strict=True):
+        for name, kind in zip(skew.SKEW_NAMES, FEDDIVERSE[word], strict=True):
             assert metrics[f"client_{name}"] == pytest.approx(kind / K * ci, abs=6e-3)
-    four = skew.metrics(federation("spawrious4"))
+    four = skew.skew_metrics(federation("spawrious4"))
     assert four["client_sc"] == pytest.approx(17 / 25 * ci / 1.5, abs=6e-3)
     assert four["client_ci"] == pytest.approx(4 / 25 * (1 - entropy(27, 1, 1, 1) / np.log(4)), abs=6e-3)
     assert four["client_ai"] == pytest.approx(4 / 25 * ci, abs=6e-3)
@@ -97,7 +97,7 @@ def test_waterbirds_is_partitioned_completely_with_its_correlation() -> None:
     """4,795 images: 3,682 land birds and 1,241 on water. The 25 others differ from the data by what 5 clients took."""
     counts = federation("waterbirds_dist")
     np.testing.assert_array_equal(counts.sum(0), BIRDS)
-    metrics = skew.metrics(counts)
+    metrics = skew.skew_metrics(counts)
     assert metrics["global_ci"] == pytest.approx(1 - entropy(3682, 1113) / np.log(2))
     assert metrics["global_ai"] == pytest.approx(1 - entropy(3554, 1241) / np.log(2))
     information = entropy(3682, 1113) + entropy(3554, 1241) - entropy(3498, 184, 56, 1057)
@@ -105,7 +105,7 @@ def test_waterbirds_is_partitioned_completely_with_its_correlation() -> None:
     assert metrics["global_sc"] == pytest.approx(sc) == pytest.approx(0.670, abs=1e-3)
     full_tables = [client_table for client_table in counts if client_table.sum(0).all() and client_table.sum(1).all()]
     assert len(full_tables) == 25
-    assert np.abs([skew.triplet(client_table)[2] - sc for client_table in full_tables]).max() < 0.06
+    assert np.abs([skew.skew_triplet(client_table)[2] - sc for client_table in full_tables]).max() < 0.06
 
 
 def test_a_user_can_change_the_presets_options() -> None:

@@ -134,8 +134,8 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
         pairs = dict(word.split("=") for word in words)
         run = client.create_run(experiment, tags={"sweep_id": tag, "status": "finished", "rounds": "3"}).info.run_id
         client.log_batch(run, [Metric(ACC, 0.5, 0, 3)], [Param(key, value) for key, value in pairs.items()])
-        (folder / identity.FILE_NAME).write_text(
-            (folder / identity.FILE_NAME).read_text().replace('"run_id": null', f'"run_id": "{run}"')
+        (folder / identity.TRACKED_FILE).write_text(
+            (folder / identity.TRACKED_FILE).read_text().replace('"run_id": null', f'"run_id": "{run}"')
         )
         if how == "skipped":
             sweeps.add_sweep(folder, "new")
@@ -193,7 +193,7 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
 def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
     place = server.locate(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
     folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
-    path = folder / identity.FILE_NAME
+    path = folder / identity.TRACKED_FILE
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
     sweeps.send_sweeps([metadata.load_info(folder)])

@@ -67,7 +67,7 @@ def test_the_class_imbalance_is_that_of_the_clients_labels() -> None:
 def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) -> None:
     """Forward passes over samples, a training step counted as three; the attribute classifier at most as charged."""
     done = {"trained": 0, "predicted": 0}
-    fitted, predicted = interaction.train_network, interaction.predict
+    fitted, predicted = interaction.train_network, interaction.predict_classes
     biased = interaction.find_bias_aligned
 
     def count_fit(network: Any, x: Any, *options: Any) -> Any:
@@ -84,7 +84,7 @@ def test_the_charged_work_is_the_actual_work(monkeypatch: pytest.MonkeyPatch) ->
         return out
 
     monkeypatch.setattr(interaction, "train_network", count_fit)
-    monkeypatch.setattr(interaction, "predict", count_predict)
+    monkeypatch.setattr(interaction, "predict_classes", count_predict)
     monkeypatch.setattr(interaction, "find_bias_aligned", only_biased)
     for client, counts in ((0, [7, 7, 6]), (1, [6, 4, 0])):
         done.update(trained=0, predicted=0)

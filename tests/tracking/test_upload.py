@@ -79,8 +79,8 @@ KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "_write_entry", 1, "before"),  # nothing is known yet
     (identity, "_create_run", 1, "before"),
     (identity, "_create_run", 1, "after"),  # the run exists, the folder doesn't know it
-    (identity, "describe", 1, "before"),
-    (identity, "describe", 1, "after"),
+    (identity, "describe_run", 1, "before"),
+    (identity, "describe_run", 1, "after"),
     (upload, "log_batch", 1, "before"),
     (upload, "log_batch", 4, "before"),
     (upload, "log_batch", 4, "after"),  # the batch has arrived, but the sender did not learn it

@@ -50,7 +50,7 @@ def least_squares(A: Float[Tensor, "d1 k"], H: Float[Tensor, "d1 d2"]) -> Float[
     return cast(Tensor, torch.linalg.solve_triangular(R, Q.t() @ H, upper=True))
 
 
-def matrix_rows(block: Block) -> int:
+def count_matrix_rows(block: Block) -> int:
     """Return the rows of the tensor at `block`, viewed as a matrix [outputs, everything else]; 1 for a vector."""
     return block.shape[0] if len(block.shape) > 1 else 1
 
@@ -121,7 +121,7 @@ class LowRank(WireCodec):
             layout: names and shapes of the network's tensors.
         """
         compressed_blocks = [block for block in layout.parameters if self._is_compressed(block)]
-        n_saved = sum(block.size - self.k * block.size // matrix_rows(block) for block in compressed_blocks)
+        n_saved = sum(block.size - self.k * block.size // count_matrix_rows(block) for block in compressed_blocks)
         return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (wire.SEED_BYTES if compressed_blocks else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
@@ -137,7 +137,9 @@ class LowRank(WireCodec):
         for block in layout.parameters:
             numbers = update_numbers[block.offset : block.offset + block.size]
             if block in basis_by_block:
-                numbers = least_squares(basis_by_block[block], numbers.view(matrix_rows(block), -1).double()).float()
+                numbers = least_squares(
+                    basis_by_block[block], numbers.view(count_matrix_rows(block), -1).double()
+                ).float()
             sent_arrays.append(numbers.numpy())
         return (seed, *sent_arrays) if basis_by_block else tuple(sent_arrays)
 
@@ -159,10 +161,10 @@ class LowRank(WireCodec):
         """
         basis_by_block = {}
         for block in (block for block in layout.parameters if self._is_compressed(block)):
-            rng, shape = wire.shared_generator(seed, block), (matrix_rows(block), self.k)
+            rng, shape = wire.shared_generator(seed, block), (count_matrix_rows(block), self.k)
             A = rng.random(shape) if self.dist == "uniform01" else rng.standard_normal(shape) / np.sqrt(self.k)
             basis_by_block[block] = torch.from_numpy(A)
         return basis_by_block
 
     def _is_compressed(self, block: Block) -> bool:
-        return block.size >= self.min_size and self.k < matrix_rows(block)
+        return block.size >= self.min_size and self.k < count_matrix_rows(block)

@@ -95,7 +95,7 @@ def _count_by_attribute(counts: np.ndarray) -> tuple[Sequence[str], list[Sequenc
         counts: samples, [n_clients, n_classes, n_attributes].
     """
     pairs = [(y, a) for y in range(counts.shape[1]) for a in range(counts.shape[2])][:MAX_GROUP_PAIRS]
-    triplets = skew.triplets(counts)
+    triplets = skew.skew_triplets(counts)
     client_rows: list[Sequence[str]] = [
         (str(k), *(str(counts[k, y, a]) for y, a in pairs), *(f"{metric_value:.3f}" for metric_value in triplets[k]))
         for k in range(min(MAX_TABLE_CLIENTS, len(counts)))

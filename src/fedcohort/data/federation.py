@@ -158,8 +158,8 @@ class Federation(ReadOnly):
         if not self.targets.single:
             return {}
         if self.group_counts is not None:
-            return skew.metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
-        metrics_by_name = skew.metrics(self.label_counts[:, :, None])
+            return skew.skew_metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
+        metrics_by_name = skew.skew_metrics(self.label_counts[:, :, None])
         return {name: value for name, value in metrics_by_name.items() if name.endswith("_ci")}
 
     def notices(self) -> list[str]:

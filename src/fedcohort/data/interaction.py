@@ -28,7 +28,7 @@ from fedcohort.errors import FedcohortError
 from fedcohort.maths.gce import generalised_ce
 from fedcohort.maths.optimizers import uncompiled_optimizer
 
-Loss = Callable[[Tensor, Tensor], Tensor]  # of the logits and the labels of a batch
+LossFunction = Callable[[Tensor, Tensor], Tensor]  # of the logits and the labels of a batch
 FORWARD_BATCH = 512  # samples of a forward pass
 
 
@@ -79,7 +79,7 @@ def estimate_group_counts(
         network = train_network(
             with_binary_head(make_network(), x), x[pivot_rows], is_bias_aligned, F.cross_entropy, training_options, rng
         )
-        attribute = predict(network, x).cpu().numpy()
+        attribute = predict_classes(network, x).cpu().numpy()
     return np.bincount(2 * labels + attribute, minlength=2 * n_classes).reshape(n_classes, 2)
 
 
@@ -105,12 +105,12 @@ def find_bias_aligned(
 
     if _count_classes(make_network(), x) == 2:
         network = train_network(make_network(), x, y, loss, training_options, rng)
-        return (predict(network, x) == y).cpu().numpy()
+        return (predict_classes(network, x) == y).cpu().numpy()
     is_correct = np.zeros(len(y), dtype=bool)
     for c in np.unique(y.cpu().numpy()).tolist():
         is_class = y == c
         network = train_network(with_binary_head(make_network(), x), x, is_class.long(), loss, training_options, rng)
-        is_correct[is_class.cpu().numpy()] = (predict(network, x[is_class]) == 1).cpu().numpy()
+        is_correct[is_class.cpu().numpy()] = (predict_classes(network, x[is_class]) == 1).cpu().numpy()
     return is_correct
 
 
@@ -165,7 +165,7 @@ def train_network(
     network: nn.Module,
     x: Tensor,
     labels: Tensor,
-    loss_function: Loss,
+    loss_function: LossFunction,
     training_options: EstimateOptions,
     rng: np.random.Generator,
 ) -> nn.Module:
@@ -183,7 +183,7 @@ def train_network(
     optimizer = uncompiled_optimizer(torch.optim.SGD)(network.parameters(), lr=training_options.lr)
     network.train(len(labels) > 1)  # a single sample has no batch statistics
     for _ in range(training_options.epochs):
-        for batch_positions in batches(len(labels), training_options.batch, rng):
+        for batch_positions in draw_batches(len(labels), training_options.batch, rng):
             batch_rows = torch.from_numpy(batch_positions).to(x.device)
             optimizer.zero_grad()
             loss_function(network(x[batch_rows]), labels[batch_rows]).backward()
@@ -191,7 +191,7 @@ def train_network(
     return network
 
 
-def batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
+def draw_batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.ndarray]:
     """Yield the positions of the samples of each mini-batch, for one epoch in a random order, int64 [batch].
 
     A last batch of one sample joins the batch before it, as batch norm needs two samples.
@@ -207,7 +207,7 @@ def batches(n: int, batch_size: int, rng: np.random.Generator) -> Iterator[np.nd
 
 
 @torch.no_grad()
-def predict(network: nn.Module, x: Tensor) -> Tensor:
+def predict_classes(network: nn.Module, x: Tensor) -> Tensor:
     """Return the class that `network`, set to eval mode, predicts for each sample in `x` [n, ...], int64 [n]."""
     network.eval()
     return torch.cat([network(batch).argmax(1) for batch in torch.split(x, FORWARD_BATCH)])

@@ -12,7 +12,7 @@ import math
 import numpy as np
 from jaxtyping import Float64, Shaped
 
-COMPONENTS = ("ci", "ai", "sc")
+SKEW_NAMES = ("ci", "ai", "sc")
 MIN_ENTROPY = 1e-12  # nats; smaller values are rounding errors of 0
 
 
@@ -22,7 +22,7 @@ def entropy(p: Float64[np.ndarray, "*_k _n"]) -> Float64[np.ndarray, "*_k"]:
     return np.asarray(-(p * log_p).sum(-1))
 
 
-def triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float64[np.ndarray, "clients 3"]:
+def skew_triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float64[np.ndarray, "clients 3"]:
     """Return class imbalance, attribute imbalance and spurious correlation of each client, in [0, 1], [K, 3].
 
     Args:
@@ -39,13 +39,13 @@ def triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float6
     return triplet_values.clip(0.0, 1.0)
 
 
-def triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:
+def skew_triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndarray, "3"]:
     """Return class imbalance, attribute imbalance and spurious correlation of one dataset, in [0, 1], [3].
 
     Args:
         N: samples by class and attribute.
     """
-    return np.asarray(triplets(N[None])[0])
+    return np.asarray(skew_triplets(N[None])[0])
 
 
 def class_imbalance(counts: Shaped[np.ndarray, "classes"]) -> float:
@@ -54,27 +54,27 @@ def class_imbalance(counts: Shaped[np.ndarray, "classes"]) -> float:
     Args:
         counts: samples of each class.
     """
-    return float(triplet(counts[:, None])[0])
+    return float(skew_triplet(counts[:, None])[0])
 
 
-def _imbalance(entropy: Float64[np.ndarray, "clients"], n_categories: int) -> Float64[np.ndarray, "clients"]:
+def _imbalance(entropy_nats: Float64[np.ndarray, "clients"], n_categories: int) -> Float64[np.ndarray, "clients"]:
     """Return the imbalance 1 - entropy / ln(n_categories) of each client, [K]; 0 for a single category."""
-    return 1 - entropy / math.log(n_categories) if n_categories > 1 else 0.0 * entropy
+    return 1 - entropy_nats / math.log(n_categories) if n_categories > 1 else 0.0 * entropy_nats
 
 
-def metrics(counts: Shaped[np.ndarray, "clients classes attributes"]) -> dict[str, float]:
+def skew_metrics(counts: Shaped[np.ndarray, "clients classes attributes"]) -> dict[str, float]:
     """Return the skew metrics of a federation by name, from the samples `counts` by client, class and attribute.
 
     `global_ci`, `global_ai` and `global_sc` (Eq. 5-7) are class imbalance, attribute imbalance and spurious correlation
     of the pooled data. `client_ci`, `client_ai` and `client_sc` (Eq. 8-10) are means over the clients with samples.
     """
-    client_triplets = triplets(counts[counts.sum((1, 2)) > 0])
+    client_triplets = skew_triplets(counts[counts.sum((1, 2)) > 0])
     triplets_by_level = {
-        "global": triplet(counts.sum(0)),
+        "global": skew_triplet(counts.sum(0)),
         "client": client_triplets.mean(0) if len(client_triplets) else np.full(3, np.nan),
     }
     return {
         f"{level_name}_{name}": float(v)
         for level_name, row in triplets_by_level.items()
-        for name, v in zip(COMPONENTS, row, strict=True)
+        for name, v in zip(SKEW_NAMES, row, strict=True)
     }

@@ -113,10 +113,10 @@ class Positions(Targets):
     """Labels of sequences: one class per position of a sample.
 
     Attributes:
-        never: classes, such as unknown words, whose predictions never count as correct.
+        never_correct: classes, such as unknown words, whose predictions never count as correct.
     """
 
-    never: Sequence[int]
+    never_correct: Sequence[int]
 
     single: ClassVar[bool] = False
     lowest: ClassVar[int] = UNLABELLED
@@ -140,7 +140,7 @@ class Positions(Targets):
 
     def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
         is_correct = scores.argmax(1) == y
-        for token in self.never:
+        for token in self.never_correct:
             is_correct = is_correct & (y != token)
         return is_correct
 

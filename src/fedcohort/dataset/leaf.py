@@ -128,8 +128,8 @@ class LeafDataset(TableDataset):
         test_rows = test_rows[has_new_people | ~is_too_small[owner[test_rows]]]
         if not len(train_rows) or not len(test_rows):
             part_name = "test" if len(train_rows) else "training"
-            settings = f"users={self.users:g} and least={self.least}: change these options"
-            raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {settings}")
+            options = f"users={self.users:g} and least={self.least}: change these options"
+            raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {options}")
         people_note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
         people_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
         if n_left_out := int((is_left_out | is_too_small).sum()):
@@ -148,7 +148,7 @@ class LeafDataset(TableDataset):
         """
         return [] if self.test == "given" else [note for count in counts for note in compare_counts(*count)]
 
-    def pool_frames(self) -> list[Frame]:
+    def read_pooled_frames(self) -> list[Frame]:
         """Return the tables of all parts, whose rows are divided again; with test=given those of training and test.
 
         Raises `DataError` if a table is missing or can't be read.
@@ -192,7 +192,7 @@ class PeopleImages(ImageTables, LeafDataset):
         Raises:
             DataError: a table is missing or damaged, has other columns, or no training or test sample remains.
         """
-        frames = self.pool_frames()
+        frames = self.read_pooled_frames()
         labels = np.concatenate([self.layout.read_labels(frame) for frame in frames])
         person_of_row = self.read_people(frames)
         rng = new_generator(seed, "leaf")

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns, images
-from fedcohort.dataset.messages import count_more
+from fedcohort.dataset.messages import describe_more_rows
 
 if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
@@ -46,7 +46,7 @@ def read_chunk(
         return values
     values = arrow_columns.to_numbers(array).astype(np.float32).reshape(shape)
     is_missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not allow_missing))
-    problem_text = "has a value that is missing, NaN or infinite" + count_more(is_missing)
+    problem_text = "has a value that is missing, NaN or infinite" + describe_more_rows(is_missing)
     frame.check_cells(name, is_missing, lambda row: problem_text, frame.remedy + frame.number_remedy, first_row)
     return values
 

@@ -123,7 +123,7 @@ class Problems:
             raise errors[0] if len(errors) == 1 else SeveralProblems(errors, self._advice)
 
 
-def count_more(is_wrong_row: np.ndarray) -> str:
+def describe_more_rows(is_wrong_row: np.ndarray) -> str:
     """Return ` (and 3 more rows)`, the number of wrong rows after the first; "" if there are none.
 
     Args:

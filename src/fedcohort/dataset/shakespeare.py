@@ -80,7 +80,7 @@ class Shakespeare(leaf.LeafDataset):
         Raises:
             DataError: a table is missing, or a text is empty or has a wrong length; the message names the row.
         """
-        frames = self.pool_frames()
+        frames = self.read_pooled_frames()
         roles = self.read_people(frames)
         has_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
         if has_lines:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from jaxtyping import Float32
 
 from fedcohort.dataset import arrow_columns, list_column
-from fedcohort.dataset.messages import Problems, TableProblem, count_more, list_names
+from fedcohort.dataset.messages import Problems, TableProblem, describe_more_rows, list_names
 from fedcohort.dataset.parquet import StoredTable, find_value_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
@@ -75,7 +75,7 @@ class Frame:
         """Return the column `name`. Raises `DataError` if a cell is empty; the message names the row."""
         column = self.column(name)
         is_empty = arrow_columns.find_empty(column)
-        self.check_cells(name, is_empty, lambda row: "is empty" + count_more(is_empty), self.remedy)
+        self.check_cells(name, is_empty, lambda row: "is empty" + describe_more_rows(is_empty), self.remedy)
         return column
 
     def chunks(self, name: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, pa.Array]]:
@@ -202,7 +202,9 @@ class Frame:
         values = arrow_columns.to_numbers(column)
         is_missing, remedy = np.isnan(values) & (not allow_missing), self.remedy + self.number_remedy
         describe_row = arrow_columns.describe_missing
-        self.check_cells(name, is_missing, lambda row: describe_row(column, row) + count_more(is_missing), remedy)
+        self.check_cells(
+            name, is_missing, lambda row: describe_row(column, row) + describe_more_rows(is_missing), remedy
+        )
         return values
 
     def read_arrays(self, name: str, *, allow_missing: bool = False) -> np.ndarray:

@@ -103,8 +103,8 @@ class Sweep:
 
     def has_recorded(self, error: BaseException) -> bool:
         """Return whether the record of a job has `error` already."""
-        texts = (f"{type(error).__name__}: {error}", str(error))
-        return any(record.how == "failed" and record.reason.startswith(texts) for record in self.read_jobs())
+        error_texts = (f"{type(error).__name__}: {error}", str(error))
+        return any(record.how == "failed" and record.reason.startswith(error_texts) for record in self.read_jobs())
 
     def stop(self, exit_code: int) -> bool:
         """Print the failed jobs after a signal ended this process or a job, and whether other jobs continue.

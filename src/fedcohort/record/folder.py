@@ -123,10 +123,10 @@ def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
     return BudgetHistory(BudgetUse(status.get("rounds_done", 0)))
 
 
-def list_runs(runs: Path, config_digest: str, seed: int) -> list[Path]:
-    """Return the run folders in `runs` whose names end in the hash `config_digest` and the seed."""
+def list_runs(runs_folder: Path, config_digest: str, seed: int) -> list[Path]:
+    """Return the run folders in `runs_folder` whose names end in the hash `config_digest` and the seed."""
     key = f"-{config_digest}-s{seed}"
-    return [path for path in runs.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
+    return [path for path in runs_folder.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
 
 
 def describe_log(path: Path | None) -> str:

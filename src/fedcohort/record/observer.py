@@ -32,7 +32,7 @@ class RunInfo:
         expected_s: expected virtual seconds of a full local job, [K].
         client_names: names of the clients in the data, text [K]; None if they have no names.
         labels: name of each class by its number; {} if the classes have no names.
-        skew: imbalance metrics of the federation by name (`skew.metrics`), as far as the dataset allows.
+        skew: imbalance metrics of the federation by name (`skew.skew_metrics`), as far as the dataset allows.
         n_params: number of model parameters.
         rounds: number of rounds that the run is to reach.
         start: rounds completed before this start; 0 for a new run.

@@ -82,7 +82,7 @@ def describe_imbalance(skew: Mapping[str, float]) -> str:
     """Return the imbalance of the pooled data and its mean over clients: `classes 0.012, per client 0.31`.
 
     Args:
-        skew: imbalance metrics by name (`skew.metrics`).
+        skew: imbalance metrics by name (`skew.skew_metrics`).
     """
     metric_names = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
     measured_names = [

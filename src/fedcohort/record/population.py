@@ -6,7 +6,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64, Int64
 
-from fedcohort.data.skew import triplets
+from fedcohort.data.skew import skew_triplets
 from fedcohort.record.observer import RunInfo
 from fedcohort.types import Values
 
@@ -48,7 +48,7 @@ def list_traits(info: RunInfo) -> Sequence[Trait]:
     job_s = np.nan_to_num(info.expected_s, posinf=0.0)
     sample_s = job_s / np.maximum(info.n_train, 1)
     speed_text = f"a full job takes {np.median(sample_s):.2g} virtual s per sample" if job_s.any() else ""
-    imbalance = np.nan_to_num(triplets(info.class_counts[:, :, None])[:, 0])
+    imbalance = np.nan_to_num(skew_triplets(info.class_counts[:, :, None])[:, 0])
     is_skewed = bool(len(imbalance)) and float(find_skewed_clients(info.class_counts).mean()) >= MIN_SKEWED_SHARE
     n_samples = info.class_counts.sum(axis=1).astype(float)
     low, high = (int(n_samples.min()), int(n_samples.max())) if len(n_samples) else (0, 0)

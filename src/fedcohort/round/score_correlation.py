@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fedcohort.data.skew import triplets
+from fedcohort.data.skew import skew_triplets
 from fedcohort.maths.spearman import rank_correlation
 from fedcohort.types import Selection, Values
 
@@ -39,7 +39,7 @@ class ScoreCorrelation:
     """
 
     def __init__(self, federation: "Federation", expected_s: Values) -> None:
-        imbalance = triplets(federation.label_counts[:, :, None])[:, 0]
+        imbalance = skew_triplets(federation.label_counts[:, :, None])[:, 0]
         fact_values = {
             "noise": federation.noise_rate,
             "skew": imbalance,

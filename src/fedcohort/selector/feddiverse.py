@@ -134,7 +134,7 @@ class FedDiverse(Selector[State]):
         if self.source == "known_matrix":
             draw_weights = least_variance_weights(N.astype(np.float64))
             return replace(initial_state, draw_weights=np.where(draw_weights > MIN_WEIGHT, draw_weights, 0.0))
-        return replace(initial_state, delta=skew.triplets(N.reshape(K, population.n_classes, -1)))
+        return replace(initial_state, delta=skew.skew_triplets(N.reshape(K, population.n_classes, -1)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         unqueried_ids = ctx.ready[~state.is_queried[ctx.ready]]
@@ -162,7 +162,7 @@ class FedDiverse(Selector[State]):
         selection = Selection(
             np.sort(np.array(cohort_order, dtype=np.int64)),
             scores=state.delta[:, triplet_column],
-            score_terms=dict(zip(skew.COMPONENTS, state.delta.T, strict=True)) | {"role": role_of_client},
+            score_terms=dict(zip(skew.SKEW_NAMES, state.delta.T, strict=True)) | {"role": role_of_client},
             probability=draw_probabilities(delta[:, triplet_column], is_known, ctx.available),
         )
         return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))

@@ -42,7 +42,7 @@ def estimate_triplets(access: SignalAccess, round: int, clients: Ids, options: M
     for triplet, client in zip(triplets, clients.tolist(), strict=True):
         order_rng = new_generator(options["seed"], "dht", round, client)
         with seeded_torch(options["seed"], "dht_dropout", round, client):
-            triplet[:] = skew.triplet(
+            triplet[:] = skew.skew_triplet(
                 estimate_group_counts(access.copy, *access.samples(client), estimate_options, order_rng)
             )
     return triplets

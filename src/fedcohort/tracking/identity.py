@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-FILE_NAME = "mlflow.json"
+TRACKED_FILE = "mlflow.json"
 LOCK_FILE = ".mlflow.lock"
 KEY_TAG = "fedcohort.startup.run"
 
@@ -108,11 +108,11 @@ def find_or_create_run(client: "MlflowClient", info: RunInfo, server_place: Serv
         _write_entry(
             info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
         )
-        describe(client, info, run)
+        describe_run(client, info, run)
         return str(run.info.run_id)
 
 
-def describe(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
+def describe_run(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
     """Add the tags, parameters and dataset that an MLflow run lacks; a parameter that has changed becomes a tag.
 
     Args:
@@ -155,7 +155,7 @@ def _create_run(client: "MlflowClient", info: RunInfo, tracked_run: TrackedRun, 
 
 def _read_entries(folder: "Path") -> list[TrackedRun]:
     """Return the entries of `mlflow.json` in the run folder `folder`, that of the latest server first."""
-    path = folder / FILE_NAME
+    path = folder / TRACKED_FILE
     if not path.exists():
         return []
     try:
@@ -170,4 +170,4 @@ def _read_entries(folder: "Path") -> list[TrackedRun]:
 
 def _write_entry(folder: "Path", latest: TrackedRun) -> None:
     earlier_entries = [asdict(entry) for entry in _read_entries(folder) if entry.place != latest.place]
-    write_atomically(folder / FILE_NAME, json.dumps({**asdict(latest), "earlier": earlier_entries}, indent=1) + "\n")
+    write_atomically(folder / TRACKED_FILE, json.dumps({**asdict(latest), "earlier": earlier_entries}, indent=1) + "\n")

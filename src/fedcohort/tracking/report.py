@@ -52,9 +52,9 @@ def publish_report(
         tags = {
             view.VERDICT_TAG: verdict,
             view.PAGE_TAG: page_name,
-            view.SWEEP: sweep or "",
-            view.OPTIONS: " ".join(f"{option}={','.join(values)}" for option, values in swept_options.items()),
-            view.DATE: time.strftime("%Y-%m-%d %H:%M"),
+            view.SWEEP_TAG: sweep or "",
+            view.OPTIONS_TAG: " ".join(f"{option}={','.join(values)}" for option, values in swept_options.items()),
+            view.DATE_TAG: time.strftime("%Y-%m-%d %H:%M"),
             view.NOTE_TAG: f"[The page]({view.spell_artifact_page(experiment, id, page_name)})\n\n{note}",
             "mlflow.source.name": "fedcohort compare",
             "mlflow.source.type": "LOCAL",

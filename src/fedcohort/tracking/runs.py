@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from mlflow import MlflowClient, entities
 
-LAST = "last"  # stands for the newest sweep
+LAST_SWEEP = "last"  # stands for the newest sweep
 MAX_REQUESTS = 4  # concurrent requests to a server
 
 
@@ -70,7 +70,7 @@ def resolve_sweep(client: "MlflowClient", query: RunQuery) -> RunQuery:
 
     Raises `OptionError` if there is no sweep.
     """
-    if query.sweep != LAST:
+    if query.sweep != LAST_SWEEP:
         return query
     tracked_runs = server.search_runs(client, find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
     newest_sweep = name_newest([_convert_run(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags])
@@ -96,7 +96,9 @@ def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
         ids = sorted({sweep for sweep_tag in sweep_tags for sweep in parse_sweeps(sweep_tag)})
         if query.sweep not in ids:
             allowed = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has no sweep"
-            raise OptionError(f"{range_error('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST, *ids])}")
+            raise OptionError(
+                f"{range_error('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST_SWEEP, *ids])}"
+            )
     if not selected_runs:
         condition_text = f" with {query.conditions}" if query.conditions else ""
         raise TrackingError(f"no runs in experiment {query.experiment!r}{condition_text} at {query.tracking_uri}")

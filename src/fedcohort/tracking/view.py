@@ -32,8 +32,8 @@ PAGE_TEMPLATE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateSh
 NOTE_TAG = "mlflow.note.content"
 VERDICT_TAG, PAGE_TAG = "verdict", "page"  # tags of a report
 # likewise: the options in which its runs differ
-SWEEP, OPTIONS, DATE = ("report_sweep", "report_options", "report_date")
-ANSWER = "**[Answer]("  # prefix of a paragraph of the note that a report has written
+SWEEP_TAG, OPTIONS_TAG, DATE_TAG = ("report_sweep", "report_options", "report_date")
+ANSWER_START = "**[Answer]("  # prefix of a paragraph of the note that a report has written
 MAX_REPORTS = 5  # reports in the note
 MAX_NOTE_LENGTH = 5000  # characters of a tag of an experiment, MLflow's limit
 
@@ -107,7 +107,7 @@ def show_reports(client: "MlflowClient", experiment_id: str, reports: "Sequence[
     tags = client.get_experiment(experiment_id).tags
     note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
     other_text = "\n\n".join(
-        text for text in note_paragraphs if not text.startswith((ANSWER, ANSWER.strip("*")))
+        text for text in note_paragraphs if not text.startswith((ANSWER_START, ANSWER_START.strip("*")))
     ).strip("\n")
     while paragraphs and len(note_text := "\n\n".join([*paragraphs, other_text])) > MAX_NOTE_LENGTH:
         paragraphs.pop()
@@ -124,9 +124,9 @@ def _make_paragraph(experiment_id: str, report_run_id: str, tags: Mapping[str, s
         tags: tags of the report's run.
     """
     page_name, verdict, sweep, options, report_date = (
-        tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP, OPTIONS, DATE)
+        tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP_TAG, OPTIONS_TAG, DATE_TAG)
     )
-    answer_text = f"{ANSWER}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
+    answer_text = f"{ANSWER_START}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
     sweep_link = f"[sweep {sweep}]({spell_runs_page(experiment_id, sweep)})" if sweep else ""
     fact_texts = [fact_text for fact_text in (sweep_link, report_date, f"`{options}`" if options else "") if fact_text]
     return f"{answer_text} ({', '.join(fact_texts)})" if fact_texts else answer_text

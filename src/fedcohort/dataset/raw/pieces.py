@@ -65,7 +65,7 @@ def write_tables(
     ]
     if rows_by_piece is not None and not missing_parts:
         return rows_by_piece
-    _check_target(
+    _check_destination(
         destination, missing_parts if rows_by_piece is not None else ["train", "valid", "test", "vocabulary"], folder
     )
     folder.mkdir(parents=True, exist_ok=True)
@@ -114,7 +114,7 @@ def _read_finished_rows(destination: Path, digest: str) -> dict[str, int] | None
     raise DataError(f"{destination} {problem_text}")
 
 
-def _check_target(destination: Path, table_names: Sequence[str], folder: Path) -> None:
+def _check_destination(destination: Path, table_names: Sequence[str], folder: Path) -> None:
     """Raise `DataError` if `destination` is not a folder, or contains files that would be overwritten.
 
     Args:

@@ -68,7 +68,7 @@ class Inspection:
         scalar_columns = [name for name, column_kind in self.kinds.items() if column_kind in SCALAR_KINDS]
         self.levels = {name: column_kinds.count_levels(self.train, name) for name in scalar_columns}
 
-    def describe(self, name: str) -> tuple[str, str, str]:
+    def describe_column(self, name: str) -> tuple[str, str, str]:
         """Return the name of a column, its kind such as "text", and details such as empty cells and example values."""
         column, column_kind = self.train.column(name), self.kinds[name]
         details = [self.roles[name]] if name in self.roles else []

@@ -54,7 +54,7 @@ def propose_options(path: str, options: Mapping[str, str]) -> Proposal:
         replace(decision, options={name: value for name, value in decision.options.items() if name not in options})
         for decision in (*inspection.decide_roles(), *decide_inputs(inspection), *decide_missing(inspection))
     ]
-    return Proposal(table_lines, [inspection.describe(name) for name in frames[0].names], decisions)
+    return Proposal(table_lines, [inspection.describe_column(name) for name in frames[0].names], decisions)
 
 
 def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
