@@ -73,7 +73,11 @@ class _ColumnSpaceCorrection(Correction):
 
 @dataclass(frozen=True)
 class ColumnSpaceHook(ClientHook):
-    """The client hook that keeps each tensor's update in the column space of its random matrix A (mode=train)."""
+    """The client hook that keeps each tensor's update in the column space of its random matrix A (mode=train).
+
+    Attributes:
+        codec: the codec, which draws the matrices.
+    """
 
     codec: "LowRank"
 

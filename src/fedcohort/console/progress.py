@@ -152,7 +152,7 @@ class TerminalBar:
         self._bar.update(self._task_id, completed=rounds_done, facts=progress_text)
 
     def stop(self) -> None:
-        """Draw the bar for the last time."""
+        """Draw the bar for the last time, and leave it on the screen."""
         self._bar.stop()
 
 

@@ -22,7 +22,7 @@ class TimeLeft(Generic[T]):
 
     @property
     def is_known(self) -> bool:
-        """Whether any run is done."""
+        """Whether a finished run was added, so that there is an estimate."""
         return bool(self._seconds)
 
     def add(self, run: T, seconds: float) -> None:

@@ -21,6 +21,9 @@ class RunInfo:
         choices: choice of each config group.
         config: the composed config as plain dictionaries.
         config_hash: hash of the options that decide results, without the seed.
+        seed: seed of the run.
+        commit, dirty: commit of the running code, and whether files were changed since.
+        versions: versions of Python and packages, by name.
         tags: texts by which the run is found (`sweep_id`), the command that opens the tracking page (`tracking`), and
             the training engine with the reason for it (`engine`).
         n_train: number of training samples of each client, int64 [K].
@@ -37,7 +40,7 @@ class RunInfo:
         rounds: number of rounds that the run is to reach.
         start: rounds completed before this start; 0 for a new run.
         spent: cost of these rounds (`round.budget.BudgetHistory.pack`); {} for a new run.
-        starts: every start of the run, this one last (`provenance.note_start`).
+        starts: every start of the run, this one last (`provenance.append_start`).
     """
 
     folder: Path
