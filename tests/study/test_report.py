@@ -278,3 +278,17 @@ def test_a_study_without_results_is_reported(tmp_path: Path) -> None:
     report.write_report(study, load_results(study))
     assert "Nothing has been run yet: `fedcohort study run" in page_of(tmp_path)
     assert not (tmp_path / "map.png").exists()
+
+
+def test_energy_is_shown_where_it_was_measured(tmp_path: Path) -> None:
+    """flash spends 6 J a run and random 4 J: 1.5 times the energy."""
+    study = write_study(tmp_path, **ROWS)
+    results = make_results(study, LATE_MEANS)
+    for (cell, method, _), row in results.rows.items():
+        row["joules"] = 0.0 if cell == "equal" else 6.0 if method == "flash" else 4.0
+    report.write_report(study, results)
+    text = page_of(tmp_path)
+    assert "**flash +10.0 [10.0, 10.0]** at 1.50 times the energy" in text
+    with_energy, without = ((tmp_path / "tables" / f"setting_{cell}.csv").read_text() for cell in ("noisy", "equal"))
+    assert "6 J (×1.50)" in with_energy
+    assert "energy" not in without

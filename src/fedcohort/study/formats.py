@@ -13,7 +13,7 @@ from fedcohort.study.definition import Study
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict
 
 SIGN_MARKS = {1: "▲", -1: "▼", 0: ""}
-COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual time"}
+COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs", "virtual_s": "virtual time", "joules": "energy"}
 
 
 @dataclass(frozen=True)

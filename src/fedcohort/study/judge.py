@@ -98,7 +98,7 @@ def _judge_setting(
             verdict=entry.verdict if difference.n else "",
             share_closed=_measure_share_closed(study, difference, headroom),
             rank=ranks.get(method, math.nan),
-            costs={name: float(np.mean([row[name] for row in rows])) for name in COST_NAMES},
+            costs={name: float(np.mean([row.get(name) or 0.0 for row in rows])) for name in COST_NAMES},
             target={axis: find_median_cost([target_cost(row, axis) for row in rows]).value for axis in TARGET_AXES},
             reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
             ended_by_rounds=sum(row["virtual_s"] < read_clock_limit(row["budget"]) for row in rows),

@@ -13,11 +13,10 @@ from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
 from fedcohort.study.formats import SIGN_MARKS, Format, format_rank, format_share, join_first_texts
 from fedcohort.study.ranking import Ranks, group_runs
 from fedcohort.study.results import Results
-from fedcohort.study.verdict import MethodVerdict, SettingVerdict, Verdict
+from fedcohort.study.verdict import COST_NAMES, MethodVerdict, SettingVerdict, Verdict
 
-MAX_SETTING_COLUMNS = 8  # columns of settings in a table that fits on a page
+MAX_SETTING_COLUMNS, MAX_NAMED_METHODS = 8, 4  # settings in a table that fits on a page; methods named in a cell
 ORACLE_MARK, OTHER_CODE_MARK = "‡", "§"
-MAX_NAMED_METHODS = 4  # methods that are named in a cell
 SCORE_NAMES = {"score": "score", "exploit": "exploitation", "reward": "reward"}
 TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.seconds, "bytes": units.bytes_}
 MEAN_TABLES = {  # by table: the column of the results, its factor and the caption
@@ -169,10 +168,10 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
     for name, method in setting.methods.items():
         diverged_text = f", {method.diverged} diverged" if method.diverged else ""
         code_text = f", {method.other_code}{OTHER_CODE_MARK}" if method.other_code else ""
-        n_early = method.ended_by_rounds
-        rounds_text = f", rounds ended {n_early} of {method.value.n}" if n_early else ""
+        rounds_text = f", rounds ended {method.ended_by_rounds} of {method.value.n}" if method.ended_by_rounds else ""
         has_diverged = method.is_compared and method.diverged
-        cost_ratios = {cost: _format_ratio(method, baseline, cost) for cost in ("virtual_s", "bytes", "client_flops")}
+        cost_ratios = {cost: _format_ratio(method, baseline, cost) for cost in COST_NAMES}
+        joules = method.costs["joules"]  # 0 if it is not measured
         lines.append(
             {
                 "method": f"{label_method(study, name)} {SIGN_MARKS[method.sign]}".strip(),
@@ -185,6 +184,7 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
                 "virtual time": units.seconds(method.costs["virtual_s"]) + cost_ratios["virtual_s"] + rounds_text,
                 "bytes": units.bytes_(method.costs["bytes"]) + cost_ratios["bytes"],
                 "client FLOPs (ratio)": cost_ratios["client_flops"].strip(" ()"),
+                **({"energy": units.joules(joules) + cost_ratios["joules"]} if joules else {}),
                 "to target": format_target(method) if setting_definition.target is not None else "",
             }
         )

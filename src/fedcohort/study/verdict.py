@@ -11,7 +11,7 @@ from fedcohort.results.verdict import sign_of_verdict
 from fedcohort.study.definition import METHOD, ConditionKey
 from fedcohort.study.ranking import Ranks
 
-COST_NAMES = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops")
+COST_NAMES = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "joules")
 TARGET_AXES = ("rounds", "virtual_s", "bytes")
 
 
@@ -47,7 +47,7 @@ class MethodVerdict:
         verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline.
         share_closed: share of the headroom; None if there is none.
         rank: among methods and the baseline; NaN for others.
-        costs: mean costs of a run, by name.
+        costs: mean costs of a run, by name; joules are 0 if they are not measured.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
         reached: number of seeds that met the target.
         ended_by_rounds: number of seeds that completed their rounds before the clock that was to end them.
