@@ -58,7 +58,7 @@ def class_imbalance(counts: Shaped[np.ndarray, "classes"]) -> float:
 
 
 def _imbalance(entropy_nats: Float64[np.ndarray, "clients"], n_categories: int) -> Float64[np.ndarray, "clients"]:
-    """Return the imbalance 1 - entropy / ln(n_categories) of each client, [K]; 0 for a single category."""
+    """Return the imbalance 1 - `entropy_nats` / ln(n_categories) of each client, [K]; 0 for a single category."""
     return 1 - entropy_nats / math.log(n_categories) if n_categories > 1 else 0.0 * entropy_nats
 
 

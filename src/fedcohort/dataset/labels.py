@@ -146,7 +146,7 @@ def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[
 
 
 def _read_label_column(frame: Frame, name: str) -> np.ndarray:
-    """Return the labels in the column `name` of a table, int64 [rows], or as texts [rows] if the column holds texts.
+    """Return the labels in a table's column `name`, int64 [rows], or as texts [rows] if the column holds texts.
 
     Raises `DataError` if half or more of the texts are whole numbers, but not all.
     """
@@ -162,7 +162,7 @@ def _read_label_column(frame: Frame, name: str) -> np.ndarray:
 
 
 def _parse_whole_numbers(values: np.ndarray) -> np.ndarray:
-    """Return texts [n] that are all whole numbers as int64 [n]; other labels are returned unchanged."""
+    """Return `values`, labels [n], as int64 if they are texts that are all whole numbers, else unchanged."""
     are_whole = values.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, text) for text in np.unique(values))
     return values.astype(np.int64) if are_whole else values
 

@@ -109,7 +109,7 @@ def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
 
 
 def describe_counts(sweep_status: SweepStatus) -> str:
-    """Return the numbers of jobs of a sweep by state, such as `3 done, 2 running, 13 left`."""
+    """Return the numbers of jobs in `sweep_status` by state, such as `3 done, 2 running, 13 left`."""
     return render("sweep_counts.txt.j2", status=sweep_status).strip()
 
 

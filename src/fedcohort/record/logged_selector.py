@@ -86,7 +86,15 @@ class LoggedSelector:
     def select(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, DrawLog]:
-        """Return the queries, the selection and its draws; arguments and errors are those of `replay_round`."""
+        """Return the selector's queries in a logged round, its selection and the draws of the selection.
+
+        Args:
+            round: the round of the log.
+            logged_probes: queries of the run's selector in this round; None if this selector is the run's.
+
+        Raises:
+            IncompatibleConfig: the selector makes another query.
+        """
         run_log = self.log
         generator = Draws(run_log.info.seed, run_log.n_clients, round.t).generator("selector")
         rng = LoggedGenerator(generator, np.arange(run_log.n_clients), np.inf)

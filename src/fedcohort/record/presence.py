@@ -29,7 +29,7 @@ def encode_available(available_ids: Ids, n_clients: int) -> str:
 
 
 def decode_available(available_text: str) -> Bool[np.ndarray, "clients"]:
-    """Return whether each client was available, bool [n_clients], from a text of `encode_available`."""
+    """Return whether each client was available, bool [n_clients]; `available_text` is from `encode_available`."""
     count_text, _, packed_bits = available_text.partition(":")
     if not packed_bits:
         return np.ones(int(count_text), dtype=bool)

@@ -158,7 +158,7 @@ def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str
 
 
 def select_facts(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return the values of step 0 that clients report once at registration, by signal; counts become integers."""
+    """Return those of `signals`, values by signal, that clients report once at registration; counts as integers."""
     registered_facts = {}
     for signal, values in signals.items():
         if not np.isnan(values).all():

@@ -73,7 +73,7 @@ class Measured:
     passes: float = 1.0
 
     def measure(self, access: "SignalAccess", clients: Ids, options: Mapping[str, float]) -> Values:
-        """Return the mean over each client's samples, float64 [len(clients)], for the values `options` of a query."""
+        """Return the mean over each client's samples, float64 [len(clients)], for a query with `options`."""
 
         def per_sample(logp: "Tensor", labels: "Tensor") -> "Tensor":
             sample_values = self.per_sample(logp, labels, options)

@@ -133,7 +133,7 @@ def describe_run(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
 
 
 def _find_recorded(client: "MlflowClient", tracked_run: TrackedRun) -> "Run | None":
-    """Return the MLflow run whose id `tracked_run` has; None if the run was deleted."""
+    """Return the MLflow run whose id `tracked_run` has, read by `client`; None if the run was deleted."""
     from mlflow.exceptions import MlflowException
 
     if tracked_run.run_id is None:

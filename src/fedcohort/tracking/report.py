@@ -73,12 +73,12 @@ def publish_report(
 
 
 def _list_reports(client: "MlflowClient", experiment_id: str) -> "list[Run]":
-    """Return the runs of the experiment `experiment_id` that are reports, the newest first."""
+    """Return the runs of the experiment `experiment_id` that are reports, the newest first, read by `client`."""
     return list(server.search_runs(client, experiment_id, f"tags.`{REPORT_TAG}` LIKE '%'"))
 
 
 def _list_runs_of_sweep(client: "MlflowClient", experiment_id: str, sweep: str) -> "list[Run]":
-    """Return the runs of the sweep `sweep` in the experiment `experiment_id`; none if `sweep` is no valid id."""
+    """Return the runs of a sweep in the experiment `experiment_id`, read by `client`; none if `sweep` is no valid id."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
     runs = server.search_runs(client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep}%'")

@@ -80,7 +80,7 @@ def resolve_sweep(client: "MlflowClient", query: RunQuery) -> RunQuery:
 
 
 def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
-    """Return the runs that satisfy `query`, oldest first. Raises `TrackingError` if there are none."""
+    """Return the runs that satisfy `query`, oldest first, read by `client`. Raises `TrackingError` for none."""
     from mlflow.exceptions import MlflowException
 
     experiment_id = find_experiment(client, query)
@@ -106,7 +106,7 @@ def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
 
 
 def find_experiment(client: "MlflowClient", query: RunQuery) -> str:
-    """Return the id of the experiment that `query` names. Raises `OptionError` if MLflow has none of this name."""
+    """Return the id of the experiment that `query` names, read by `client`. Raises `OptionError` if there is none."""
     experiment = client.get_experiment_by_name(query.experiment)
     if experiment is None:
         experiment_names = sorted(experiment.name for experiment in client.search_experiments())

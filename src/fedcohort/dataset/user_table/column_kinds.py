@@ -56,7 +56,7 @@ def describe_type(frame: Frame, name: str) -> str:
 
 
 def count_levels(frame: Frame, name: str) -> int:
-    """Return the number of different values in the column `name` of a table; empty cells don't count."""
+    """Return the number of different values in the column `name` of the table `frame`; empty cells don't count."""
     column = frame.column(name)
     if not arrow_columns.is_text(column.type):
         return int(pc.count_distinct(column).as_py())

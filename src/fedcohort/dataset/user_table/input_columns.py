@@ -177,7 +177,7 @@ def encode(
 
 
 def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
-    """Return the column `name` of a table as texts without spaces around them; null for empty cells.
+    """Return the column `name` of the table `frame` as texts without spaces around them; null for empty cells.
 
     Raises `DataError` if the column holds neither texts nor numbers.
     """

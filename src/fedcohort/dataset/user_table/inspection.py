@@ -209,7 +209,7 @@ class Inspection:
 
 
 def _split_column_name(column_name: str) -> list[str]:
-    """Return the lower-case parts of a column's name: `userId`, `user_id` and `User ID` are user and id."""
+    """Return the lower-case parts of `column_name`: `userId`, `user_id` and `User ID` are user and id."""
     return re.sub(r"(?<=[a-z])(?=[A-Z])", " ", column_name).casefold().replace("_", " ").split()
 
 
