@@ -78,7 +78,7 @@ def _list_reports(client: "MlflowClient", experiment_id: str) -> "list[Run]":
 
 
 def _list_runs_of_sweep(client: "MlflowClient", experiment_id: str, sweep: str) -> "list[Run]":
-    """Return the runs of a sweep in the experiment `experiment_id`, read by `client`; none if `sweep` is no valid id."""
+    """Return a sweep's runs in the experiment `experiment_id`, read by `client`; none if `sweep` is no valid id."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
     runs = server.search_runs(client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep}%'")
