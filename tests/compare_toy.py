@@ -5,7 +5,7 @@ from typing import Any
 
 import pandas as pd
 
-from fedcohort.results.matching.match import Matched, match
+from fedcohort.results.matching.match import Matching, match
 from fedcohort.results.matching.question import Answer, Question, answer_question
 from fedcohort.results.matching.run import Run
 
@@ -49,6 +49,6 @@ def compare_runs(runs: Sequence[Run], *, steps: Sequence[int] = (1, 2, 3), **que
     return answer_question(comparison, matched, pd.DataFrame(rows))
 
 
-def notes_with(matched: Matched, words: str) -> list[str]:
+def notes_with(matched: Matching, words: str) -> list[str]:
     """Return the notes that contain `words`."""
     return [line for line in matched.notes if words in line]

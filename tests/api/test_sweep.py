@@ -60,7 +60,7 @@ def test_a_sweep_is_compared_by_what_it_varies(swept: fedcohort.SweepResult, tmp
     [
         ({"baselin": "random"}, "there is no option 'baselin'; .* did you mean baseline"),
         ({"baseline": "flash"}, r"baseline must be a value of selector \(oort, random\), got 'flash'"),
-        ({"sweep": "last"}, "sweep chooses runs in MLflow, but other runs were passed: leave out"),
+        ({"sweep": "last"}, "sweep chooses runs in MLflow, but runs were passed, too: leave out"),
         ({"horizon": 0}, r"horizon must be a number in \[1, inf\), got 0"),
     ],
 )

@@ -138,7 +138,7 @@ def test_a_target_adds_tables(logs: Logs) -> None:
         make_options(logs, sweep="s", baseline="a", target="best_of:a", axis="bytes", curves="false")
     )
     assert "## Cost until test/acc is 20 to 21 %" in text
-    with pytest.raises(OptionError, match="axis=client_flops is not known of run"):
+    with pytest.raises(OptionError, match="axis=client_flops has no value for run"):
         compare_runs(make_options(logs, sweep="s", target="0.3", axis="client_flops"))
 
 

@@ -156,7 +156,7 @@ def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
 def test_large_images_are_rejected_before_they_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is needed for 40 decoded images of 64 bytes, and for the piece of the file that they come from."""
     monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 5119.0)
+    monkeypatch.setattr(memory, "read_available_bytes", lambda: 5119.0)
     table(tmp_path, N, image=IMAGES)
     with pytest.raises(
         OptionError, match=r"40 images of 1 x 8 x 8 needs at least 0.0 GB of memory, .* size=64 reduces them"

@@ -19,9 +19,9 @@ def test_a_text_column_beyond_memory_is_rejected_before_it_is_read(
     pq.write_table(pa.table({"line": texts, "role": range(1000)}), tmp_path / "train.parquet", row_group_size=100)
     table = StoredTable(tmp_path / "train.parquet")
     monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 500_000.0)
+    monkeypatch.setattr(memory, "read_available_bytes", lambda: 500_000.0)
     with pytest.raises(OptionError, match=r"column 'line' of .*train\.parquet needs at least 0\.0 GB of memory"):
         table.column("line")
     assert table.column("role").to_pylist() == list(range(1000))
-    monkeypatch.setattr(memory, "available_bytes", lambda: 2_000_000.0)
+    monkeypatch.setattr(memory, "read_available_bytes", lambda: 2_000_000.0)
     assert table.column("line").to_pylist() == texts

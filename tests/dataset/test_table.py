@@ -279,8 +279,8 @@ def test_a_csv_that_cannot_fit_is_rejected_before_it_is_read(tmp_path: Path, mon
     """A quarter of 4,000 bytes is the least that it takes."""
     (tmp_path / "train.csv").write_text("a\n" + "x" * 3998)
     monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
-    monkeypatch.setattr(memory, "available_bytes", lambda: 999.0)
+    monkeypatch.setattr(memory, "read_available_bytes", lambda: 999.0)
     with pytest.raises(OptionError, match=r"train.csv \(0.0 GB\) needs at least 0.0 GB .*: write it as Parquet"):
         local(str(tmp_path))
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1000.0)
+    monkeypatch.setattr(memory, "read_available_bytes", lambda: 1000.0)
     assert read_table(tmp_path / "train.csv").table.num_rows == 1

@@ -55,19 +55,19 @@ def test_existing_objects_are_frozen_before_forking(monkeypatch: pytest.MonkeyPa
 def test_freed_memory_is_returned_to_the_system() -> None:
     """2,000 blocks of 50 kB below one that stays: the C library keeps them, as they are not at its heap's end."""
     blocks = [b"x" * 50_000 for _ in range(2_000)]
-    held_bytes = memory.resident_bytes()
+    held_bytes = memory.read_resident_bytes()
     last = blocks[-1]
     blocks.clear()
     memory.return_free_memory()
-    assert held_bytes - memory.resident_bytes() > 80_000_000
+    assert held_bytes - memory.read_resident_bytes() > 80_000_000
     assert len(last) == 50_000
 
 
 def test_the_system_reports_the_memory_in_use(monkeypatch: pytest.MonkeyPatch) -> None:
     (line,) = (line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS:"))
-    assert memory.resident_bytes() == pytest.approx(int(line.split()[1]) * 1024, rel=0.05)
+    assert memory.read_resident_bytes() == pytest.approx(int(line.split()[1]) * 1024, rel=0.05)
     monkeypatch.setattr(Path, "read_text", lambda path: Path("/no/such/file").read_bytes())
-    assert memory.resident_bytes() == math.inf
+    assert memory.read_resident_bytes() == math.inf
 
 
 @pytest.mark.parametrize(("megabytes", "passes"), [(1, 0), (100, 1)])
@@ -77,16 +77,16 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     """A reference cycle that holds data is freed explicitly; automatic collections follow the number of objects."""
     gc.collect()
     memory.return_free_memory()
-    monkeypatch.setitem(memory._RESIDENT_BYTES, "after collection", memory.resident_bytes())
+    monkeypatch.setitem(memory._RESIDENT_BYTES, "after collection", memory.read_resident_bytes())
     collected, collect = list[int](), gc.collect
     monkeypatch.setattr(gc, "collect", lambda: collected.append(collect()))
     cycle: list[Any] = [bytes([1]) * (megabytes * 10**6)]
     cycle.append(cycle)
     del cycle
-    held_bytes = memory.resident_bytes()
+    held_bytes = memory.read_resident_bytes()
     memory.collect_after_run()
     assert len(collected) == passes
-    assert held_bytes - memory.resident_bytes() >= 0.9 * megabytes * 10**6 * passes - 50_000, (
+    assert held_bytes - memory.read_resident_bytes() >= 0.9 * megabytes * 10**6 * passes - 50_000, (
         "other objects take some pages"
     )
 
@@ -144,5 +144,5 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
 
 
 def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "available_bytes", lambda: 0.0)
+    monkeypatch.setattr(memory, "read_available_bytes", lambda: 0.0)
     memory.require_memory(memory.MIN_CHECKED_BYTES, "a table", "use fewer rows")

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from fedcohort.errors import OptionError
-from fedcohort.host.processes import check_processes, list_untried, make_repeatable
+from fedcohort.host.processes import check_processes, list_untested, make_repeatable
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ from fedcohort.host.processes import check_processes, list_untried, make_repeata
     ],
 )
 def test_untested_hardware_gives_a_notice(accelerator: str, devices: int, num_nodes: int, named: list[str]) -> None:
-    lines = list_untried(accelerator, devices, num_nodes)
+    lines = list_untested(accelerator, devices, num_nodes)
     assert len(lines) == bool(named)
     assert all(word in lines[0] for word in named)
 

@@ -51,7 +51,7 @@ def test_the_job_is_identified_by_its_environment(
     environment: Callable[..., None], values: tuple[str, ...], job: str | None, restarted: str | None
 ) -> None:
     environment(*values)
-    assert (slurm.current_job_id(), slurm.find_restarted_job()) == (job, restarted)
+    assert (slurm.read_job_id(), slurm.find_restarted_job()) == (job, restarted)
 
 
 def test_a_restarted_job_resumes(tmp_path: Path, environment: Callable[..., None]) -> None:

@@ -13,7 +13,7 @@ from torch import nn
 from fedcohort.errors import OptionError
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
-from fedcohort.training.memory_layout import check_channels_last, wants_channels_last
+from fedcohort.training.memory_layout import check_channels_last, uses_channels_last
 from killing import in_a_child
 from laws.test_model_laws import inputs, shape_for
 from remedies import remedy
@@ -60,7 +60,7 @@ def compare(word: str) -> dict[str, float]:
             check_channels_last(layout, network, "cpu")
         except OptionError:
             continue
-        step, _ = take_step(model, wants_channels_last(layout, network))
+        step, _ = take_step(model, uses_channels_last(layout, network))
         distances[layout] = float((step - plain).norm() / plain.norm())
     return distances
 

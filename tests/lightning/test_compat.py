@@ -52,7 +52,7 @@ def test_a_step_is_counted(trainer: pl.Trainer) -> None:
 
 def test_a_checkpoint_can_be_dumped(trainer: pl.Trainer) -> None:
     """The content of the checkpoint is tested in `test_checkpoint_resume.py`."""
-    assert callable(compat._private_part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints"))
+    assert callable(compat._read_private(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints"))
 
 
 def test_a_forking_strategy_has_our_launcher(strategy: CohortStrategy) -> None:
@@ -61,7 +61,7 @@ def test_a_forking_strategy_has_our_launcher(strategy: CohortStrategy) -> None:
         f"lightning {version('lightning')}: `_launcher` is not what is used"
     )
     assert strategy._launcher._strategy is strategy
-    assert compat.process_timeout(strategy).total_seconds() > 0
+    assert compat.read_process_timeout(strategy).total_seconds() > 0
 
 
 def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
@@ -76,7 +76,7 @@ def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
     [
         (compat.make_checkpoint, r"SimpleNamespace\._checkpoint_connector\.dump_checkpoint"),
         (compat.count_a_step, r"SimpleNamespace\.fit_loop\.epoch_loop\.manual_optimization\.optim_step_progress"),
-        (compat.process_timeout, r"SimpleNamespace\._timeout"),
+        (compat.read_process_timeout, r"SimpleNamespace\._timeout"),
         (lambda nothing: compat.make_fork_launcher(nothing, CohortLauncher), r"SimpleNamespace\._start_method"),
     ],
 )
@@ -86,15 +86,13 @@ def test_a_part_that_is_gone_is_named_with_the_version(call: Callable[[object], 
 
 
 def test_lightnings_callbacks_are_known_by_their_package() -> None:
-    assert compat.raised_by_a_callback(EarlyStopping.__module__), (
-        f"lightning {version('lightning')} keeps them elsewhere"
-    )
-    assert not compat.raised_by_a_callback("torch.nn")
+    assert compat.is_callback_module(EarlyStopping.__module__), f"lightning {version('lightning')} keeps them elsewhere"
+    assert not compat.is_callback_module("torch.nn")
 
 
 @pytest.mark.parametrize("error", [OptionError("lr must be positive"), MisconfigurationException("no such monitor")])
 def test_a_ranks_error_is_found_in_torchs_text(error: Exception) -> None:
     text = "".join(traceback.format_exception(error))
-    message = compat.find_message(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
+    message = compat.find_rank_message(str(ProcessRaisedException(f"\n\n-- Process 1 terminated:\n{text}", 1, 7)))
     assert message == str(error), f"torch {version('torch')} says it otherwise: {text}"
-    assert compat.find_message("Traceback\nValueError: x") is None
+    assert compat.find_rank_message("Traceback\nValueError: x") is None

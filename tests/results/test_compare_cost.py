@@ -86,7 +86,7 @@ def test_a_run_that_never_meets_the_target_is_a_bound() -> None:
 
 def test_an_unknown_axis_is_rejected() -> None:
     frames = rising({"a": [1.0]})
-    with pytest.raises(OptionError, match="axis=client_flops is not known of run a/0: it was not logged"):
+    with pytest.raises(OptionError, match="axis=client_flops has no value for run a/0: it was not logged"):
         compare_cost(frames, Options(ACC, "a"), FIRST, "client_flops")
     frames.runs["virtual_s"] = 0.0
     with pytest.raises(OptionError, match="virtual time does not pass with device=instant"):

@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from fedcohort.results.overall import over_families, over_seeds, worst_decile
+from fedcohort.results.overall import average_over_families, average_over_seeds, find_worst_decile
 from results.known_cases import case, near
 
 
@@ -12,23 +12,23 @@ def test_the_overall_result_of_a_case_by_hand() -> None:
     inputs, expected = case(10)
     differences = {str(i): dict(enumerate(values)) for i, values in enumerate(inputs["X"])}
     family_of = {str(i): family for i, family in enumerate(inputs["families"])}
-    overall = over_seeds(differences, family_of)
+    overall = average_over_seeds(differences, family_of)
     assert {name: getattr(overall, name) for name in expected} == near(expected)
-    assert over_seeds(dict(reversed(differences.items())), family_of) == overall
-    assert over_families(differences, family_of) is None
-    pair = over_families(differences, family_of, min_families=2)
+    assert average_over_seeds(dict(reversed(differences.items())), family_of) == overall
+    assert average_over_families(differences, family_of) is None
+    pair = average_over_families(differences, family_of, min_families=2)
     assert pair is not None
     assert pair.n == 2
     assert pair.mean == pytest.approx((1.4 - 0.4) / 2)
 
 
 def test_only_common_seeds_count() -> None:
-    overall = over_seeds({"a": {0: 1.0, 1: 3.0, 2: 9.0}, "b": {0: 2.0, 1: 4.0}}, {"a": "x", "b": "y"})
+    overall = average_over_seeds({"a": {0: 1.0, 1: 3.0, 2: 9.0}, "b": {0: 2.0, 1: 4.0}}, {"a": "x", "b": "y"})
     assert (overall.mean, overall.n) == (2.5, 2)
-    assert over_seeds({}, {}).n == 0
+    assert average_over_seeds({}, {}).n == 0
 
 
 def test_the_worst_decile_by_hand() -> None:
-    assert worst_decile({"a": 1.0, "b": -2.0, "c": math.nan}) == (-2.0, "b")
-    assert worst_decile({str(i): float(i) for i in range(20)}) == (0.5, "0")
-    assert math.isnan(worst_decile({})[0])
+    assert find_worst_decile({"a": 1.0, "b": -2.0, "c": math.nan}) == (-2.0, "b")
+    assert find_worst_decile({str(i): float(i) for i in range(20)}) == (0.5, "0")
+    assert math.isnan(find_worst_decile({})[0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.results.difference import t_test
-from fedcohort.results.power import count_seeds, least_difference
+from fedcohort.results.power import count_seeds, find_detectable_difference
 from results.known_cases import case
 
 
@@ -19,8 +19,8 @@ def test_the_number_of_seeds_of_a_case_by_hand() -> None:
 
 
 def test_the_smallest_detectable_difference_is_the_inverse() -> None:
-    assert count_seeds(2.7, least_difference(2.7, 12)) == 12
-    assert math.isnan(least_difference(2.7, 1))
+    assert count_seeds(2.7, find_detectable_difference(2.7, 12)) == 12
+    assert math.isnan(find_detectable_difference(2.7, 1))
 
 
 def test_the_computed_number_of_seeds_has_the_power() -> None:

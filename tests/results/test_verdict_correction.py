@@ -7,16 +7,16 @@ import pytest
 from statsmodels.stats.multitest import multipletests
 
 from fedcohort.results.difference import t_test
-from fedcohort.results.verdict import adjust, adjust_families
+from fedcohort.results.verdict import adjust_families, adjust_holm
 from results.known_cases import case, near
 
 
 def test_the_corrections_of_a_case_by_hand() -> None:
     inputs, expected = case(7)
     expected = [math.nan if value is None else value for value in expected]
-    assert adjust(inputs["p"]) == near(expected)
-    assert adjust([]) == []
-    assert math.isnan(adjust([math.nan])[0])
+    assert adjust_holm(inputs["p"]) == near(expected)
+    assert adjust_holm([]) == []
+    assert math.isnan(adjust_holm([math.nan])[0])
 
 
 def test_a_corrected_p_value_names_its_family() -> None:
@@ -32,11 +32,11 @@ def test_without_a_difference_a_setting_rarely_has_a_winner(n: int) -> None:
     """2,000 settings of 25 equal methods: Holm rejects where the smallest p does."""
     _, ps = t_test(np.random.default_rng(n).normal(size=(2000, 25, n)))
     assert (ps.min(axis=1) * 25 < 0.05).mean() <= 0.06
-    assert min(adjust(ps[0])) == pytest.approx(min(1.0, 25 * ps[0].min()))
+    assert min(adjust_holm(ps[0])) == pytest.approx(min(1.0, 25 * ps[0].min()))
 
 
 def test_holm_gives_what_statsmodels_gives() -> None:
     draws = np.random.default_rng(0)
     for m in (1, 2, 9, 40):
         ps = draws.choice([1e-9, 0.01, 0.02, 0.4, 1.0, *draws.random(3)], m)
-        assert adjust(ps.tolist()) == multipletests(ps, method="holm")[1].tolist()
+        assert adjust_holm(ps.tolist()) == multipletests(ps, method="holm")[1].tolist()

@@ -140,7 +140,7 @@ def test_short_mini_batches_cost_their_samples(
         original(collector, update)
 
     monkeypatch.setattr(Collector, "add_update", add)
-    monkeypatch.setattr("fedcohort.round.setup.forward_flops", lambda network, federation: 1.0)
+    monkeypatch.setattr("fedcohort.round.setup.count_forward_flops", lambda network, federation: 1.0)
     ran = go(tmp_path, *words, "device.lam=0")
     assert len({size for batch_sizes in sizes for size in batch_sizes.tolist()}) > 1
     assert seconds == pytest.approx([float(batch_sizes.sum()) for batch_sizes in sizes])

@@ -14,7 +14,7 @@ from run_harness import go
 
 def test_a_network_is_measured_without_storage(monkeypatch: pytest.MonkeyPatch) -> None:
     """64 x 10^6 + 10^6 weights and biases, then 10^6 x 10 + 10: 75,000,010 of 24 bytes."""
-    monkeypatch.setattr(memory, "available_bytes", lambda: 1e9)
+    monkeypatch.setattr(memory, "read_available_bytes", lambda: 1e9)
     with pytest.raises(OptionError, match=r"model=mlp with 75,000,010 parameters for 10 classes needs at least 1.8 GB"):
         build.check_network_memory(Mlp([1_000_000]), "mlp", (64,), 10)
 

@@ -22,7 +22,7 @@ from yaml_words import CONFIGS, ROOT
         ({"metric": "test/loss"}, "metric must be a metric whose larger values are better, got 'test/loss'"),
         (
             {"metric": "clients/jain"},
-            "metric=clients/jain is measured in no round, as eval.clients_every=0 in studies: add ",
+            "metric=clients/jain is measured in no round, as studies have eval.clients_every=0: add ",
         ),
         ({"crossing": "mean"}, "crossing must be one of window, first, got 'mean'"),
         ({"result": "mean"}, "result must be one of late, last, best, got 'mean'"),
@@ -62,7 +62,7 @@ from yaml_words import CONFIGS, ROOT
         ({"cells": {"a": {"words": [], "word": []}}}, "cells.a has no option 'word'; its options are "),
         (
             {"cells": {"a": {"words": ["+selector=powd"]}}},
-            "cells.a.words: +selector=powd has no effect on any method: leave it out",
+            "cells.a.words: +selector=powd has no effect: all methods set this option. Leave it out",
         ),
         ({"cells": {"a": {"words": ["seed=1"]}}}, "cells.a.words: seed is set by the study itself: leave seed=1 out"),
         (

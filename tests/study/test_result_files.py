@@ -84,7 +84,7 @@ def test_a_column_must_have_its_type_and_no_empty_cell(tmp_path: Path, name: str
             lambda table: table.set_column(
                 table.column_names.index("status"), "status", pa.array(["dnoe"] * table.num_rows)
             ),
-            "its column status has the value 'dnoe'",
+            "its column status has the unknown value 'dnoe'",
         ),
     ],
 )

@@ -233,7 +233,9 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
     again()
     assert not played
     monkeypatch.setattr(provenance, "current_commit", lambda: ("new", True))
-    with pytest.raises(OptionError, match="again=true compares commits, but this code has uncommitted changes"):
+    with pytest.raises(
+        OptionError, match="again=true repeats runs of other commits, but this code has uncommitted changes"
+    ):
         again()
 
 

@@ -125,7 +125,7 @@ def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        ({"same_cost": {"powd": BYTES}}, "same_cost: powd is listed twice"),
+        ({"same_cost": {"powd": BYTES}}, "same_cost: powd is already the name of a method"),
         (
             {"same_cost": {"x": {**BYTES, "of": "random"}}},
             "same_cost.x.of must be one of powd, round_robin, got 'random'",
@@ -133,7 +133,7 @@ def test_a_reference_has_the_cohort_the_seeds_and_the_settings_of_its_method(tmp
         ({"same_cost": {"x": {**BYTES, "equal": "time"}}}, "equal must be one of bytes, client_flops, got 'time'"),
         ({"same_cost": {"x": {"of": "powd"}}}, "same_cost.x.equal is missing"),
         ({"same_cost": {"x": {**BYTES, "word": []}}}, "same_cost.x"),
-        ({"horizon": 2}, "horizon=2 ignores rounds that runs of same_cost may have: leave out horizon"),
+        ({"horizon": 2}, "horizon=2 contradicts same_cost, whose runs may have more rounds: leave out"),
         (
             {"cells": {"equal": {**CELLS["equal"], "rows": ["round_robin", "same_bytes"]}}},
             "cells.equal.rows: same_bytes needs the runs of powd: add powd",

@@ -42,7 +42,7 @@ def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str
     [
         (
             {"selector.discount": {"low": 0.8, "high": 1.0}},
-            "tune.space.ucb_cs.selector.discount must hold the default, 0.7",
+            "tune.space.ucb_cs.selector.discount must include the default 0.7",
         ),
         (
             {"selector.colour": [1, 2]},

@@ -12,7 +12,7 @@ from fedcohort.record import history, metadata
 from fedcohort.study import runner
 from fedcohort.study.definition import list_conditions
 from fedcohort.study.session import lock_study
-from fedcohort.study.tasks import Task, check_conditions, earlier_seconds
+from fedcohort.study.tasks import Task, check_conditions, measure_earlier_seconds
 from study.tiny import run_task, write_study
 from yaml_words import CONFIGS
 
@@ -35,7 +35,7 @@ def test_a_failed_run_names_file_line_and_log(tmp_path: Path) -> None:
 
 
 def test_a_study_is_locked_against_a_second_process(tmp_path: Path) -> None:
-    taken = pytest.raises(CheckpointError, match="another process runs this study")
+    taken = pytest.raises(CheckpointError, match="another process runs the study")
     with lock_study(tmp_path / "s", print), taken, lock_study(tmp_path / "s", print):
         pass
 
@@ -93,5 +93,5 @@ def test_wall_time_counts_all_processes_of_a_run(tmp_path: Path) -> None:
     again = run_task(task).result_columns["wall_s"]
     assert again >= trained
     now_ms = time.time_ns() // 1_000_000
-    assert earlier_seconds(folder, now_ms) == trained
-    assert earlier_seconds(folder, metadata.read_start_times(folder)[0]) == 0.0
+    assert measure_earlier_seconds(folder, now_ms) == trained
+    assert measure_earlier_seconds(folder, metadata.read_start_times(folder)[0]) == 0.0

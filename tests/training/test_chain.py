@@ -12,7 +12,8 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
 from fedcohort.training import chain
-from fedcohort.training.chain import ChainPass, find_chain
+from fedcohort.training.chain import find_chain
+from fedcohort.training.chain_pass import ChainPass
 from fedcohort.training.step import PlainSgdStep, StepwisePass
 from yaml_words import make
 
@@ -95,5 +96,5 @@ def test_a_linear_model_has_no_front_and_one_layer() -> None:
 def test_rows_of_many_classes_are_those_of_the_identity(n_classes: int) -> None:
     """Without the identity itself, which is 40 GB for 100,000 classes."""
     labels = torch.tensor([[0, n_classes - 1], [2, 1]])
-    rows = chain.one_hot(labels, n_classes, torch.float32)
+    rows = chain.make_one_hot(labels, n_classes, torch.float32)
     assert torch.equal(rows, torch.eye(n_classes)[labels])

@@ -6,19 +6,19 @@ import torch
 from torch import nn
 
 from fedcohort.data.federation import Rows
-from fedcohort.training.client_metrics import average_extremes, jain_index, worst_group_accuracy
+from fedcohort.training.client_metrics import average_extremes, compute_jain_index, worst_group_accuracy
 
 
 def test_jains_index() -> None:
     # (1 + 2 + 3)^2 / (3 * 14) = 36 / 42 (UCB-CS Eq. 3)
-    assert jain_index(np.array([1.0, 2.0, 3.0])) == pytest.approx(0.8571428571, abs=1e-10)
-    assert jain_index(np.array([2.0, 2.0])) == 1.0
-    assert jain_index(np.zeros(3)) == 1.0
+    assert compute_jain_index(np.array([1.0, 2.0, 3.0])) == pytest.approx(0.8571428571, abs=1e-10)
+    assert compute_jain_index(np.array([2.0, 2.0])) == 1.0
+    assert compute_jain_index(np.zeros(3)) == 1.0
 
 
 @pytest.mark.parametrize("lost", [np.nan, np.inf])
 def test_a_diverged_model_is_not_fair(lost: float) -> None:
-    assert np.isnan(jain_index(np.array([1.0, lost])))
+    assert np.isnan(compute_jain_index(np.array([1.0, lost])))
 
 
 def test_tails_are_five_percent_rounded_up() -> None:

@@ -10,8 +10,8 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from cases import for_all
 from cost_toy import make_federation
-from fedcohort.training.flops import forward_flops
-from fedcohort.training.recurrent import unfused
+from fedcohort.training.flops import count_forward_flops
+from fedcohort.training.recurrent import disable_fused_kernels
 from known import known
 from laws.test_model_laws import inputs, shape_for
 from own_networks import NETWORKS
@@ -61,7 +61,7 @@ class Pairs(nn.Module):
 
 def count(network: nn.Module, x: Tensor) -> float:
     federation: Any = SimpleNamespace(server_test=SimpleNamespace(x=x))
-    return forward_flops(network, federation)
+    return count_forward_flops(network, federation)
 
 
 @pytest.mark.parametrize("training", [True, False])
@@ -69,7 +69,7 @@ def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
     """5 inputs to 4, to 3: 2 (5 * 4 + 4 * 3) FLOPs of one sample. The network is left as it was."""
     norm = nn.BatchNorm1d(4)
     network = nn.Sequential(nn.Linear(5, 4), norm, nn.Linear(4, 3)).train(training)
-    assert forward_flops(network, make_federation()) == 2 * (5 * 4 + 4 * 3)
+    assert count_forward_flops(network, make_federation()) == 2 * (5 * 4 + 4 * 3)
     assert network.training == training
     assert int(known(norm.num_batches_tracked)) == 0
 
@@ -100,7 +100,7 @@ def test_closed_forms(network: nn.Module, shape: tuple[int, ...], flops: int) ->
 def test_the_setting_of_torchs_fused_attention_is_restored(was_enabled: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     backend = torch.backends.mha
     monkeypatch.setattr(backend, "_is_fastpath_enabled", was_enabled)
-    forward_flops(nn.Linear(5, 4), make_federation())
+    count_forward_flops(nn.Linear(5, 4), make_federation())
     assert backend.get_fastpath_enabled() == was_enabled
 
 
@@ -117,6 +117,6 @@ def test_all_networks_have_the_counts_of_torchs_counter() -> None:
     for name, model in models.items():
         shape = (1, 8, 8) if name in NETWORKS else shape_for(model)
         network, x = model.build(shape, 5).eval(), inputs(model, 1, shape)
-        with unfused(network), FlopCounterMode(display=False) as counter, torch.no_grad():
+        with disable_fused_kernels(network), FlopCounterMode(display=False) as counter, torch.no_grad():
             network(torch.zeros_like(x))
         assert count(network, x) == counter.get_total_flops() > 0, name

@@ -11,7 +11,7 @@ from engine_toy import SEED
 from fedcohort.data.federation import Rows
 from fedcohort.errors import OptionError
 from fedcohort.flat import FlatModel
-from fedcohort.training.memory_layout import check_channels_last, gather_rows, to_channels_last, wants_channels_last
+from fedcohort.training.memory_layout import check_channels_last, gather_rows, to_channels_last, uses_channels_last
 from run_harness import go
 
 
@@ -72,9 +72,9 @@ def test_runs_agree(tmp_path: Path, kind: str) -> None:
 
 
 def test_auto_is_for_convolutions() -> None:
-    assert wants_channels_last("auto", conv())
-    assert not wants_channels_last("auto", nn.Linear(2, 2))
-    assert wants_channels_last("yes", nn.Linear(2, 2))
+    assert uses_channels_last("auto", conv())
+    assert not uses_channels_last("auto", nn.Linear(2, 2))
+    assert uses_channels_last("yes", nn.Linear(2, 2))
 
 
 def test_a_resumed_cnn_ends_with_the_same_bits(tmp_path: Path) -> None:
@@ -91,10 +91,10 @@ def strided(channels: int, kernel: int = 1, groups: int = 1) -> nn.Module:
 def test_a_thin_strided_1x1_convolution_is_not_trained_channels_last() -> None:
     """In torch 2.13 it writes out of bounds; `tests/laws/test_layout_laws.py` trains every model's thinnest form."""
     for channels in (1, 3, 7):
-        assert not wants_channels_last("auto", strided(channels))
-    assert not wants_channels_last("auto", nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 2, 1, stride=2)))
+        assert not uses_channels_last("auto", strided(channels))
+    assert not uses_channels_last("auto", nn.Sequential(nn.Conv2d(3, 8, 3), nn.ConvTranspose2d(8, 2, 1, stride=2)))
     for safe in (strided(8), strided(4, kernel=3), strided(4, groups=2)):
-        assert wants_channels_last("auto", safe)
+        assert uses_channels_last("auto", safe)
         check_channels_last("yes", safe, "cpu")
     check_channels_last("yes", strided(4), "gpu")
     check_channels_last("auto", strided(4), "cpu")

@@ -6,7 +6,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from fedcohort.flat import has_recurrence
 from fedcohort.training.chunks import MAX_LAYER_BYTES, MIN_SAMPLES_AT_ONCE, find_batch_size
-from fedcohort.training.recurrent import unfused
+from fedcohort.training.recurrent import disable_fused_kernels
 
 
 class Last(nn.Module):
@@ -23,7 +23,7 @@ class Last(nn.Module):
 def test_flops_of_a_recurrent_layer() -> None:
     """A step multiplies 4 * 5 x 3 and 4 * 5 x 5 weights: 2 * 20 * 8 FLOPs, and there are 7 steps."""
     network, x = Last(), torch.randn(1, 7, 3)
-    with unfused(network), FlopCounterMode(display=False) as counter, torch.no_grad():
+    with disable_fused_kernels(network), FlopCounterMode(display=False) as counter, torch.no_grad():
         spelled = network(x)
     assert counter.get_total_flops() == 7 * 2 * 20 * 8
     torch.testing.assert_close(spelled, network(x).detach())
@@ -31,10 +31,10 @@ def test_flops_of_a_recurrent_layer() -> None:
 
 def test_flags_are_as_they_were() -> None:
     before = torch.backends.mkldnn.enabled
-    with unfused(Last()):
+    with disable_fused_kernels(Last()):
         assert not torch.backends.mkldnn.enabled
     assert torch.backends.mkldnn.enabled == before
-    with unfused(nn.Linear(1, 1)):
+    with disable_fused_kernels(nn.Linear(1, 1)):
         assert torch.backends.mkldnn.enabled == before
 
 

@@ -43,7 +43,7 @@ MIN_WEIGHT_SUM = 1e-12  # a smaller sum of lambda is rounding of the projection
 
 @dataclass(frozen=True)
 class State:
-    """State of AFL that is kept between rounds.
+    """The state of AFL that is kept between rounds.
 
     Attributes:
         mixture: weight lambda_i of each client in the worst mixture, float64 [n_clients]; the weights sum to 1.
@@ -57,9 +57,9 @@ class Afl(Aggregator[State]):
     """AFL, an aggregator that minimises the worst mixture of the clients' losses.
 
     Attributes:
-        gamma: step size of lambda, per nat.
-        loss: signal that clients report as their loss F_i (`agg/losses.py` lists them).
-        unbiased: whether the ascent is multiplied by N / m, to correct for uniform draws of m of N clients.
+        gamma: step by which a client's weight in the mixture grows, per nat of its loss.
+        loss: signal that clients report as their loss (`agg/losses.py` lists them).
+        unbiased: whether this step is multiplied by N / m, to correct for uniform draws of m of N clients.
         loss_cap: largest loss that counts, in multiples of the arrivals' median loss; None for no limit.
     """
 

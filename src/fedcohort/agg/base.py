@@ -24,31 +24,34 @@ S = TypeVar("S")
 
 
 class ServerModels(Protocol):
-    """Networks on the server, for aggregators that work with whole networks and inputs without labels.
+    """The networks on the server, for aggregators that work with whole networks and inputs without labels.
 
     Work done in these networks is counted and charged to the server (`comp/server_flops`).
 
     Attributes:
-        proxy: the server's inputs, [n, ...]; available where the aggregator requires "proxy".
+        proxy: the server's unlabelled inputs, [n, ...]; available where the aggregator requires "proxy".
     """
 
     @property
     def proxy(self) -> Tensor: ...
 
     def model(self, update: Float[Tensor, "p"], buffers: Float[Tensor, "b"] | None) -> nn.Module:
-        """Return a new network with parameters w_t + update; buffers=None takes the mean of the clients' buffers."""
+        """Return a new network with the parameters w_t + `update`, w_t the global model.
+
+        `buffers` are its buffers, such as batch norm's statistics; None takes the mean of the clients' buffers.
+        """
         ...
 
     def update_of(self, network: nn.Module) -> Float[Tensor, "p"]:
-        """Return the network's trained parameters minus w_t, float64 [P]."""
+        """Return the trained parameters of `network` minus the global model w_t, float64 [P]."""
         ...
 
     def accuracy(self, network: nn.Module) -> float:
-        """Return the network's accuracy on the server's validation set, in eval mode, in [0, 1]."""
+        """Return the accuracy of `network` on the server's validation set, in eval mode, in [0, 1]."""
         ...
 
     def rng(self, purpose: str) -> np.random.Generator:
-        """Return the random generator of the run's seed, this purpose and the round."""
+        """Return the random generator of the run's seed, the round and `purpose`, a text that names the use."""
         ...
 
 
@@ -57,20 +60,21 @@ class Arrived(ReadOnly):
     """The updates that arrived in a round, which an aggregator combines; at least one client arrived.
 
     Attributes:
-        outcome: ids, signals and durations of the clients that arrived.
+        outcome: ids, signals and durations of the m clients that arrived.
         mean: weighted mean of the updates, sum_i p_i D_i, in float64 [P].
         totals: sum over clients of each vector that the hooks uploaded, by name, float64 [P]; a weighted mean for the
             vectors that a `Weigher` averages.
-        weights: weight p_i of each of `outcome.clients`. The weights sum to 1, unless a selector's override is
+        weights: weight p_i of each of `outcome.clients`, [m]. The weights sum to 1, unless a selector's override is
             absolute. A client that the override excludes has weight 0, and counts as not arrived.
         updates: update D_i = y_i - w_t of each client, [m, P] in the order of `outcome.clients`, for `stacked`
             aggregators, else None.
-        buffers: the clients' buffers, float64 [m, B], for `stacked` aggregators, else None.
+        buffers: the clients' buffers (batch norm's statistics), float64 [m, B], for `stacked` aggregators, else None.
         server_models: the networks on the server, for this round.
         discounts: factor by which the deadline has lowered the weight of each client for the staleness of its update,
             [m]; None if all updates are of the current model.
         end_s: virtual second at which each update arrived, [m]; None if it is unknown.
-        sent_offset: returns the change from w_t to the model that clients of an earlier round received, float64 [P].
+        sent_offset: function from a round to the difference between the model that its clients received and w_t,
+            float64 [P].
     """
 
     outcome: RoundOutcome
@@ -88,20 +92,24 @@ class Arrived(ReadOnly):
 
     @property
     def required_server_models(self) -> ServerModels:
-        """Return the networks on the server, for an aggregator that requires them."""
+        """Return the networks on the server, for an aggregator that requires them. Raises `ValueError` without them."""
         if self.server_models is None:
-            raise ValueError("no networks on the server: pass `server_models` to an aggregator that requires them")
+            raise ValueError(
+                "Arrived has no server_models, which this aggregator requires: pass server_models to Arrived"
+            )
         return self.server_models
 
     def model_of(self, i: int) -> nn.Module:
-        """Return the network that client i of `outcome.clients` trained, with its own buffers."""
+        """Return the network that the i-th of `outcome.clients` trained, with its own buffers."""
         return self.required_server_models.model(self.matrix[i], None if self.buffers is None else self.buffers[i])
 
     @property
     def matrix(self) -> Float[Tensor, "m p"]:
-        """Return the matrix of the arrived clients' updates, [m, P]; it is kept for aggregators with `stacked` only."""
+        """Return the matrix of the clients' updates, [m, P]. Raises `ValueError` for aggregators without `stacked`."""
         if self.updates is None:
-            raise ValueError("the matrix of updates was not kept: set stacked = True in the class of the aggregator")
+            raise ValueError(
+                "Arrived has no matrix of updates, which this aggregator reads: set stacked = True in its class"
+            )
         return self.updates
 
     @property
@@ -117,6 +125,9 @@ class Arrived(ReadOnly):
         Args:
             displacement: weighted sum of the updates, [P].
             weights: weight of each update in it, [m].
+
+        Raises:
+            ValueError: there are late updates, but no `sent_offset`.
         """
         staleness = self.outcome.staleness
         for n_late_steps in np.unique(staleness[staleness > 0]).tolist():
@@ -148,8 +159,8 @@ class Aggregator(Component, Protocol[S]):
     """The server's step from the clients' updates; a method implements `init`, `weights` and `direction`.
 
     Attributes:
-        needs: names of the client signals that it reads. A ClassVar, or a property where options decide.
-        stacked: whether it needs the matrix of updates, not only their weighted sum.
+        needs: names of the client signals that the method reads. A ClassVar, or a property where options decide.
+        stacked: whether the method needs the matrix of updates, not only their weighted sum.
         hooks: the part of the method that runs in local training.
         own_length: whether the method sets the length of the step; otherwise the step is a mean of updates.
     """
@@ -172,36 +183,49 @@ class Aggregator(Component, Protocol[S]):
 
     @abstractmethod
     def init(self, population: Population, n_params: int) -> S:
-        """Return the aggregator's state before round 0; n_params: number of model parameters P."""
+        """Return the aggregator's state before round 0.
+
+        Args:
+            population: numbers of clients and classes, cohort size, and static signals.
+            n_params: number of model parameters P.
+        """
 
     def broadcast(self, state: S) -> Mapping[str, Tensor]:
-        """Return the vectors sent to clients in addition to the model, by the names that the hooks download."""
+        """Return the vectors sent to clients in addition to the model, by the names that the hooks download.
+
+        `state` is the aggregator's state before the round.
+        """
         return {}
 
     @abstractmethod
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        """Return the weights of clients before normalisation, [len(n_used)].
+        """Return the weights of n clients before normalisation, [n].
 
         The weights are known before training, so that updates can be summed one by one.
 
         Args:
-            n_used: samples that each client's mini-batches are drawn from.
-            n_train: training samples of each client.
+            n_used: samples that each client's mini-batches are drawn from, [n].
+            n_train: training samples of each client, [n].
         """
 
     @abstractmethod
     def direction(self, state: S, arrived: Arrived) -> tuple[Direction, S]:
-        """Return the server update and the next state; the server does not call it in a round without arrivals."""
+        """Return the server update of a round and the next state.
+
+        Args:
+            state: the aggregator's state before the round.
+            arrived: the updates that arrived, at least one; a round without arrivals makes no step.
+        """
 
 
 def sample_weights(weighting: str, n_used: Ids, n_train: Ids) -> Values:
-    """Return weights before normalisation, float64, aligned with the arguments.
+    """Return the weights of n clients before normalisation, float64 [n].
 
     Args:
         weighting: "used" weighs by the samples that mini-batches are drawn from (`ClientUpdate.n_used`), "samples" by
             the training samples, "uniform" equally.
-        n_used: samples used by each client.
-        n_train: training samples of each client.
+        n_used: samples used by each client, [n].
+        n_train: training samples of each client, [n].
     """
     if weighting == "uniform":
         return np.ones(len(n_used))

@@ -28,7 +28,7 @@ from fedcohort.types import Ids, Population, Values
 
 @dataclass(frozen=True)
 class FedAsync(Aggregator[None]):
-    """FedAsync, an aggregator.
+    """FedAsync, an aggregator that moves the global model towards the model of each client that arrives.
 
     Attributes:
         alpha: weight of a client's model if its update is of the current model.
@@ -45,13 +45,17 @@ class FedAsync(Aggregator[None]):
         ranges.number("alpha", self.alpha, "(0, 1]")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the deadline keeps the jobs in flight."""
+        """Return None, whatever `population` and `n_params` are: the deadline keeps the jobs in flight."""
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return np.ones(len(n_used))
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        """Return sum_i c_i (y_i - w_t), with c_i = alpha_i times the product of 1 - alpha_j over all later j."""
+        """Return sum_i c_i (y_i - w_t), with c_i = alpha_i times the product of 1 - alpha_j over all later arrivals j.
+
+        y_i is the model of client i in `arrived`, and alpha_i is `alpha` times the discount for staleness. `state` is
+        None.
+        """
         n_arrived = len(arrived.weights)
         mixing_rates = np.where(arrived.weights > 0, self.alpha * arrived.staleness_factors, 0.0)
         arrival_order = np.arange(n_arrived) if arrived.end_s is None else np.argsort(arrived.end_s, kind="stable")

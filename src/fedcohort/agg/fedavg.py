@@ -23,10 +23,10 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class FedAvg(SampleWeighted[None]):
-    """FedAvg, an aggregator: the weighted mean of the clients' models."""
+    """FedAvg, an aggregator that takes the weighted mean of the clients' models."""
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as FedAvg keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are, as FedAvg keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         return Direction(arrived.mean), None

@@ -52,7 +52,7 @@ MEAN_OBJECTIVE = Requirement(
 
 
 def _has_client_val(facts: Facts) -> bool:
-    """Return whether every client has validation samples."""
+    """Return whether every client of the run that `facts` describe has validation samples."""
     if facts.federation is None:
         return bool(facts.config["split"]["client_val"] > 0)
     return bool((np.diff(facts.federation.val.offsets) > 0).all())
@@ -71,20 +71,24 @@ SAMPLE_GRADIENT_PASSES, GRADIENT_PASSES, HESSIAN_PASSES = 3.0, 3.0, 6.0
 
 @dataclass(frozen=True)
 class State:
-    """State of FedBiO's server that is kept between rounds.
+    """The state of FedBiO's server that is kept between rounds.
 
     Attributes:
-        u: the clients' joint solution of H u = grad f, float64 [P]; [0] with variant=first_order.
+        u: the clients' joint solution of H u = grad f, with the Hessian H of the training loss and the validation loss
+            f, float64 [P]; [0] with variant=first_order.
     """
 
     u: Tensor
 
 
 class _SampleWeigher:
-    """Learns a weight for each training sample of one client during its local training, on its validation set.
+    """The weights of one client's training samples, which are learned in its local training on its validation set.
 
     Attributes:
+        options: the learning rates and bounds.
         x: parameter of each training sample of the client, [n]; a sample has the weight 2 sigmoid(x).
+        u: direction that weighs samples, [P]; None for the gradient of the validation loss.
+        received: `u` as received from the server.
     """
 
     def __init__(self, options: "SampleWeightHook", x: Tensor, u: Tensor | None) -> None:
@@ -104,7 +108,7 @@ class _SampleWeigher:
         return 2 * sigma
 
     def correct(self, g: Vector, y: Vector) -> None:
-        """Leave the gradient unchanged, as FedBiO changes the weights of samples only."""
+        """Leave the gradient `g` at the model `y` unchanged, as FedBiO changes the weights of samples only."""
 
     def finish(self, y: Vector, steps: int, lr: float) -> HookResult:
         if self.u is None or self.received is None:
@@ -120,7 +124,7 @@ class SampleWeightHook:
         second_order: whether u is computed with the Hessian and exchanged with the server; otherwise u is the gradient
             of the validation loss.
         eta_x: learning rate of the samples' weight parameters x.
-        tau: learning rate of u, the solution of H u = grad f.
+        tau: learning rate of u with the Hessian.
         u_max: bound of the norm of u.
         x_max: bound of |x|.
         remembers: names of the vectors that a client keeps between rounds.
@@ -166,10 +170,10 @@ class FedBiO(SampleWeighted[State]):
     """FedBiO on data cleaning, an aggregator: clients learn weights of their samples on their validation sets.
 
     Attributes:
-        variant: "first_order" takes u = gradient of the validation loss; "second_order" solves H u = grad f with the
-            Hessian, and exchanges u.
+        variant: "first_order" takes u = gradient of the validation loss; "second_order" solves H u = this
+            gradient with the Hessian H of the training loss, and exchanges u.
         eta_x: learning rate of the samples' weight parameters x.
-        tau: learning rate of u, the solution of H u = grad f.
+        tau: learning rate of u with the Hessian.
         u_max: bound of the norm of u.
         x_max: bound of |x|.
     """

@@ -28,15 +28,22 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class FedBuff(SampleWeighted[None]):
-    """FedBuff, an aggregator: the mean of the updates times their discounts; its option is that of `SampleWeighted`."""
+    """FedBuff, an aggregator that takes the mean of the buffered updates times their discounts for staleness.
+
+    Its option `weighting` is that of `SampleWeighted`.
+    """
 
     own_length: ClassVar[bool] = True
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({LATE_UPDATES})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the deadline keeps the jobs in flight."""
+        """Return None, whatever `population` and `n_params` are: the deadline keeps the jobs in flight."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        """Return 1/B sum_i u_i s_i U_i = (sum_i p_i U_i) / (sum_i p_i / s_i): p_i is u_i s_i over its sum."""
+        """Return 1/B sum_i u_i s_i U_i over the B buffered updates U_i, with weights u_i and discounts s_i.
+
+        The weight p_i in `arrived` is u_i s_i over its sum, so the result is (sum_i p_i U_i) / (sum_i p_i / s_i).
+        `state` is None.
+        """
         scale = float(arrived.weights.sum() / np.sum(arrived.weights / arrived.staleness_factors))
         return Direction(arrived.mean * scale, arrived.weights * scale), None

@@ -56,11 +56,10 @@ class FedDf(SampleWeighted[None]):
         steps: steps of the distillation in a round.
         batch: samples of the proxy in a step.
         lr: learning rate of Adam at the first step.
-
-        eval_every: steps between evaluations on server_val, None to take the last student.
         tau: temperature of the softmax.
+        eval_every: steps between evaluations on the server's validation set, None to take the last student.
         patience: steps without a better student after which the distillation ends.
-        drop_worst: whether teachers no better than chance on server_val are left out.
+        drop_worst: whether teachers no better than chance on the server's validation set are left out.
     """
 
     steps: int
@@ -92,7 +91,7 @@ class FedDf(SampleWeighted[None]):
         return frozenset({PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, *((RELATIVE_ADVICE, SAME_MODEL) if self.steps else ())})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as FedDF keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are, as FedDF keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         mean_direction = arrived.combine(arrived.weights)
@@ -109,7 +108,10 @@ class FedDf(SampleWeighted[None]):
         return Direction(server_models.update_of(student), mean_direction.weights), None
 
     def _draw_batches(self, server_models: ServerModels) -> tuple[Tensor, list[Tensor]]:
-        """Return the proxy inputs that the distillation uses, and the positions of each step's mini-batch in them."""
+        """Return the proxy inputs that the distillation uses, [n, ...], and each step's positions in them, [batch].
+
+        `server_models` has the proxy and the random generator.
+        """
         n_proxy_inputs = len(server_models.proxy)
         proxy_rows_by_step = list(draw_batches(server_models.rng("distil"), n_proxy_inputs, self.batch, self.steps))
         used_proxy_rows, row_positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
@@ -122,7 +124,10 @@ class FedDf(SampleWeighted[None]):
         return server_models.proxy[torch.from_numpy(used_proxy_rows).to(device)], positions_by_step
 
     def _predict_with_teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
-        """Return the teachers' joint class probabilities for the inputs x, [n, C]; None without a valid teacher."""
+        """Return the teachers' joint class probabilities for the inputs `x`, [n, C]; None without a valid teacher.
+
+        The teachers are the models of the clients in `arrived`.
+        """
         mean_logits, n_teachers = torch.zeros(()), 0
         for i in np.flatnonzero(arrived.weights):
             teacher = arrived.model_of(int(i))
@@ -138,7 +143,7 @@ class FedDf(SampleWeighted[None]):
     def _train_student(
         self, server_models: ServerModels, student: nn.Module, x: Tensor, t: Tensor, positions_by_step: list[Tensor]
     ) -> nn.Module:
-        """Train the student on the teachers' probabilities; return its best state on server_val, or the last.
+        """Train the student on the teachers' probabilities; return its best state by validation accuracy, or the last.
 
         Args:
             server_models: the networks on the server.
@@ -149,16 +154,16 @@ class FedDf(SampleWeighted[None]):
         """
         student.eval()
         optimizer = uncompiled_optimizer(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
-        best_accuracy, best_student, evaluations_without_gain = -math.inf, student, 0
+        best_accuracy, best_student, steps_without_gain = -math.inf, student, 0
         for step, batch_positions in enumerate(positions_by_step):
             optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))
             step_towards_target(optimizer, t[batch_positions], student(x[batch_positions]), self.tau)
-            evaluations_without_gain += 1
+            steps_without_gain += 1
             if self.eval_every is None or ((step + 1) % self.eval_every and step + 1 < self.steps):
                 continue
             accuracy = server_models.accuracy(student)
             if accuracy > best_accuracy:
-                best_accuracy, best_student, evaluations_without_gain = accuracy, copy.deepcopy(student), 0
-            elif evaluations_without_gain >= self.patience:
+                best_accuracy, best_student, steps_without_gain = accuracy, copy.deepcopy(student), 0
+            elif steps_without_gain >= self.patience:
                 break
         return best_student

@@ -48,10 +48,10 @@ MIN_WEIGHT = 1e-300  # smallest weight that a logarithm is taken of
 
 @dataclass(frozen=True)
 class State:
-    """State of FedMABA that is kept between rounds.
+    """The state of FedMABA that is kept between rounds.
 
     Attributes:
-        p: weights of the bandit, float64 [n_clients].
+        p: weights of the clients in the bandit, float64 [n_clients].
     """
 
     p: Values
@@ -65,7 +65,7 @@ class FedMaba(SampleWeighted[State]):
         eta: step size of the bandit, per nat.
         alpha: share of the bandit in the direction.
         rho: largest divergence of the bandit's weights from equal ones, in nats.
-        loss: signal that clients report as their loss F_i (`agg/losses.py` lists them).
+        loss: signal that clients report as their loss (`agg/losses.py` lists them).
         sync: weights that the bandit keeps: "mass" leaves the sum over the arrived clients unchanged, "literal" sets it
             to 1, as printed in the paper.
         loss_cap: largest loss that counts, in multiples of the arrivals' median loss; None for no limit.

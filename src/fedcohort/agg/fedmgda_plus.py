@@ -74,7 +74,7 @@ class FedMgdaPlus(SampleWeighted[None]):
         return frozenset({UNRESTRICTED_UPDATE, RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as FedMGDA+ keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are, as FedMGDA+ keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         D = arrived.matrix.cpu().numpy()

@@ -61,7 +61,7 @@ class FedNova(SampleWeighted[None]):
         ranges.choice("tau_eff", self.tau_eff, "response", "steps")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as FedNova keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are, as FedNova keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[signal]) for signal in ("response_norm", "steps"))

@@ -29,11 +29,11 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class GeometricMedian(SampleWeighted[None]):
-    """RFA, an aggregator that approximates the geometric median.
+    """RFA, an aggregator that approximates the geometric median of the updates.
 
     Attributes:
-        iterations: number of iterations.
-        nu: smallest distance by which a weight is divided.
+        iterations: number of Weiszfeld iterations; 0 is FedAvg.
+        nu: smallest distance by which a weight is divided, in the norm of updates.
     """
 
     iterations: int
@@ -49,7 +49,7 @@ class GeometricMedian(SampleWeighted[None]):
         ranges.number("nu", self.nu, "(0, inf)")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as RFA keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are, as RFA keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         step = arrived.combine(arrived.weights)

@@ -32,7 +32,7 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class Krum(Unweighted):
-    """Krum, an aggregator.
+    """Krum, an aggregator that takes the updates nearest to their neighbours.
 
     Attributes:
         attackers: number f of false updates to tolerate, or None for the largest number that the arrivals allow.
@@ -48,6 +48,10 @@ class Krum(Unweighted):
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, as Krum keeps no state between rounds.
+
+        Args:
+            population: has the cohort size.
+            n_params: number of model parameters P.
 
         Raises:
             OptionError: the cohort is smaller than 2 x attackers + 3.

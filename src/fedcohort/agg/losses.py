@@ -17,11 +17,11 @@ MAX_LOSS = 1e100  # nats; larger reports count as this, so that products stay fi
 
 
 def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> tuple[Ids, Values]:
-    """Return the positions in `outcome.clients` of the clients with a valid loss, and these losses in nats, at least 0.
+    """Return the positions in `outcome.clients` of the clients with a valid loss, [n], and these losses, [n].
 
-    Clients with a loss that is not finite, or with weight 0, are left out. A cross-entropy is not negative, so that
-    reports below 0 count as 0. If fewer than half of these clients lie, the median is at most the largest honest loss,
-    and every capped loss at most `loss_cap` times the largest honest loss.
+    The losses are in nats, at least 0. Clients with a loss that is not finite, or with weight 0, are left out. A
+    cross-entropy is not negative, so that reports below 0 count as 0. If fewer than half of these clients lie, the
+    median is at most the largest honest loss, and every capped loss at most `loss_cap` times the largest honest loss.
 
     Args:
         arrived: the round's updates.
@@ -37,13 +37,13 @@ def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> t
 
 
 def scatter_weights(arrived: Arrived, update_positions: Ids, weights: Values) -> Values:
-    """Return a weight for each arrived client, [m]: `weights` for those at `update_positions`, 0 for the others."""
+    """Return a weight for each client of `arrived`, [m]: `weights` for those at `update_positions`, 0 for others."""
     weight_by_arrival = np.zeros(len(arrived.weights))
     weight_by_arrival[update_positions] = weights
     return weight_by_arrival
 
 
 def normalised_weights(arrived: Arrived, update_positions: Ids) -> Values:
-    """Return the weights of the arrived clients at `update_positions` in the mean, [len(update_positions)]; sum 1."""
+    """Return the weights of the n clients of `arrived` at `update_positions`, [n], scaled to the sum 1."""
     weights: Values = arrived.weights[update_positions] / arrived.weights[update_positions].sum()
     return weights

@@ -25,7 +25,7 @@ from fedcohort.types import Values
 
 @dataclass(frozen=True)
 class Median(Unweighted):
-    """The coordinate-wise median, an aggregator; it has no options."""
+    """The coordinate-wise median, an aggregator that takes the median of the updates in each coordinate."""
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
         return trimmed_mean(updates, (len(updates) - 1) // 2)

@@ -42,7 +42,7 @@ class NormClipping(SampleWeighted[None]):
         ranges.number("norm", self.norm, "(0, inf)", allow_null=True)
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as norm clipping keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are, as norm clipping keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         update_lengths = torch.stack([torch.linalg.vector_norm(update) for update in arrived.matrix]).cpu().numpy()

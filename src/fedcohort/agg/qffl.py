@@ -83,7 +83,7 @@ class QFfl(SampleWeighted[None]):
         return frozenset({RELATIVE_ADVICE, *((SGD_CLIENT,) if self.lipschitz is None else ())})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, as q-FedAvg keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are, as q-FedAvg keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         positions_with_loss, F = losses.read_losses(arrived, "loss", self.loss_cap)

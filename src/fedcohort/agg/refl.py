@@ -32,10 +32,10 @@ from fedcohort.types import Population, Values
 
 @dataclass(frozen=True)
 class Refl(SampleWeighted[None]):
-    """REFL's staleness-aware aggregation, an aggregator.
+    """REFL, an aggregator that gives late updates more weight if they differ more from the fresh ones.
 
     Attributes:
-        b: share of the deviation in the weight of a late update.
+        b: share of the deviation from the fresh updates in the weight of a late update.
     """
 
     b: float
@@ -49,7 +49,7 @@ class Refl(SampleWeighted[None]):
         ranges.number("b", self.b, "[0, 1]")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the deadline keeps the jobs in flight."""
+        """Return None, whatever `population` and `n_params` are: the deadline keeps the jobs in flight."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         staleness = arrived.outcome.staleness
@@ -65,7 +65,12 @@ class Refl(SampleWeighted[None]):
 
     @staticmethod
     def _distances_from_fresh_mean(arrived: Arrived, is_fresh: np.ndarray) -> Values:
-        """Return L_i of each client, [m]: |U_i - m|^2 / ((n + 1)^2 |m|^2); 0 without a mean of fresh updates."""
+        """Return L_i of each client, [m]: |U_i - m|^2 / ((n + 1)^2 |m|^2); 0 without a mean m of fresh updates.
+
+        Args:
+            arrived: the round's updates U_i.
+            is_fresh: which of the updates are fresh, bool [m]; n of them.
+        """
         no_distances, n_fresh = np.zeros(len(is_fresh)), int(is_fresh.sum())
         if not n_fresh:
             return no_distances

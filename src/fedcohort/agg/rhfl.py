@@ -57,7 +57,7 @@ MIN_DIVISOR = 1e-12
 
 @dataclass(frozen=True)
 class State:
-    """State of RHFL that is kept between rounds.
+    """The state of RHFL that is kept between rounds.
 
     Attributes:
         last_losses: loss that each client reported last, in nats, [n_clients]; NaN before its first report.
@@ -139,7 +139,12 @@ class Rhfl(Aggregator[State]):
         return self._align_client_models(arrived, omega), State(previous_losses)
 
     def _align_client_models(self, arrived: Arrived, omega: Values) -> Direction:
-        """Return the direction to the weighted mean of the aligned models."""
+        """Return the server update to the weighted mean of the aligned models.
+
+        Args:
+            arrived: the round's updates.
+            omega: weight of each client's model, [m].
+        """
         weighed_positions = np.flatnonzero(omega)
         client_networks = [arrived.model_of(int(i)) for i in weighed_positions]
         aligned_weights = np.zeros(len(omega))
@@ -155,6 +160,11 @@ class Rhfl(Aggregator[State]):
 
     def _distil_networks(self, server_models: ServerModels, client_networks: list[nn.Module], omega: Values) -> Values:
         """Train each client's model towards the weighted prediction of the others on the proxy's inputs.
+
+        Args:
+            server_models: the networks on the server, with the proxy.
+            client_networks: the models of K clients, which are changed.
+            omega: weight of each model, [K].
 
         Returns:
             1 for each model, 0 if its predictions are not finite, [K].
@@ -208,7 +218,7 @@ def client_confidence(previous_losses: Values, losses: Values, beta: float, p: V
 
 @torch.no_grad()
 def predict_probabilities(networks: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
-    """Return the class probabilities that each of k models predicts for a batch x, in eval mode, [k, b, C]."""
+    """Return the class probabilities that each of k `networks` predicts for the inputs `x`, [b, ...], in eval mode."""
     return torch.stack([F.softmax(network.eval()(x), 1) for network in networks])
 
 

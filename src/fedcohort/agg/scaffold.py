@@ -40,7 +40,7 @@ PLAIN_CLIENT = Requirement(
 
 @dataclass(frozen=True)
 class State:
-    """State of SCAFFOLD's server that is kept between rounds.
+    """The state of SCAFFOLD's server that is kept between rounds.
 
     Attributes:
         c: the server's control variate, float64 [P].

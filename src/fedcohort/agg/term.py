@@ -41,7 +41,7 @@ from fedcohort.types import Population
 
 @dataclass(frozen=True)
 class State:
-    """State of TERM that is kept between rounds: the running mean of the normaliser Z, if the option smoothing is set.
+    """The state of TERM that is kept between rounds: the running mean of the normaliser Z, if `smoothing` is set.
 
     Attributes:
         log_mean: logarithm of the running mean of Z, 0 before the first round.
@@ -58,7 +58,7 @@ class Term(SampleWeighted[State]):
 
     Attributes:
         tilt: factor t of a client's loss in the exponent of its weight, per nat.
-        loss: signal that clients report as their loss F_i (`agg/losses.py` lists them).
+        loss: signal that clients report as their loss (`agg/losses.py` lists them).
         smoothing: share of earlier rounds in the running mean of the normaliser; None normalises in each round.
         loss_cap: largest loss that counts, in multiples of the arrivals' median loss; None for no limit.
     """

@@ -28,7 +28,7 @@ from fedcohort.types import Values
 
 @dataclass(frozen=True)
 class TrimmedMean(Unweighted):
-    """The trimmed mean, an aggregator.
+    """The trimmed mean, an aggregator that takes the mean of each coordinate without its extreme values.
 
     Attributes:
         beta: share of the values that is left out at each end of a coordinate.
@@ -40,7 +40,7 @@ class TrimmedMean(Unweighted):
         ranges.number("beta", self.beta, "[0, 0.5)")
 
     def notices(self, choice: str) -> Sequence[str]:
-        """Return a start-up notice if no value is left out."""
+        """Return a start-up notice if no value is left out; `choice` is the value of the option `agg`."""
         return (f"agg={choice} is the plain mean with agg.beta=0: choose agg.beta above 0",) if self.beta == 0 else ()
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:

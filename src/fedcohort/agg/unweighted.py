@@ -23,7 +23,7 @@ class Unweighted(Aggregator[None]):
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({UNADVISED_WEIGHTS, NO_BATCH_NORM})
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None: the method keeps no state between rounds."""
+        """Return None, whatever `population` and `n_params` are: the method keeps no state between rounds."""
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return sample_weights("uniform", n_used, n_train)
@@ -39,4 +39,4 @@ class Unweighted(Aggregator[None]):
 
     @abstractmethod
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
-        """Return the aggregate of the updates, and the share of each update in it, [n]; the shares sum to 1."""
+        """Return the aggregate of `updates`, and the share of each update in it, [n]; the shares sum to 1."""

@@ -29,7 +29,29 @@ MLFLOW_OPTIONS = ("experiment", "sweep", "filter", "tracking_uri")  # options th
 
 @dataclass(frozen=True)
 class Options:
-    """The options of a comparison as they are typed, which `command/compare.py` explains; None stands for null."""
+    """The options of a comparison as they are typed; None stands for null.
+
+    Attributes:
+        rows: parameter or tag whose values are the rows of the table.
+        cols: parameter or tag whose values are the columns.
+        metric: metrics, separated by commas; verdicts are on the first one.
+        baseline: value of `rows` or `cols` with which the others are compared.
+        better: whether `high` or `low` values are better, or `auto`.
+        result: result of a run: `late`, `last` or `best`.
+        horizon: last round whose evaluations count.
+        experiment: experiment in MLflow.
+        sweep: id of a sweep in MLflow, or `last`.
+        filter: filter of runs in MLflow's syntax.
+        target: value that runs have to reach, `baseline`, or `best_of:` and conditions.
+        level: share of the way to the baseline's result, for the target `baseline`.
+        crossing: what must reach the target: the mean over a `window`, or the `first` evaluation.
+        axis: cost that verdicts on the target compare.
+        tracking_uri: address of MLflow's store.
+        out: folder of the page.
+        curves: whether curves are drawn, true or false.
+        report: whether the page is stored in MLflow, true or false.
+        wait_s: seconds to wait for the server.
+    """
 
     rows: str = "selector"
     cols: str | None = None
@@ -82,7 +104,7 @@ class Options:
 
 
 def split_metrics(text: str) -> list[str]:
-    """Split a list of metrics at its commas. Raises `OptionError` for an empty or repeated name."""
+    """Return the names of metrics in `text`, split at commas. Raises `OptionError` for an empty or repeated name."""
     metric_names = text.split(",")
     if not all(metric_names) or len(set(metric_names)) < len(metric_names):
         raise ranges.range_error("metric", "a metric, or several different ones, as test/acc,clients/acc_worst5", text)
@@ -142,7 +164,9 @@ def compare(
         settings = make_options(option_texts)
         return Comparison(comparison.compare_tracked_runs(settings.query, settings.question, float(settings.wait_s)))
     if unusable_option := next((name for name in options if name in MLFLOW_OPTIONS), None):
-        raise OptionError(f"{unusable_option} chooses runs in MLflow, but other runs were passed: leave out either")
+        raise OptionError(
+            f"{unusable_option} chooses runs in MLflow, but runs were passed, too: leave out one of the two"
+        )
     if isinstance(runs, SweepResult):
         compared_axes, fixed_options = runs.choose_axes()
         settings = make_options({**compared_axes, **option_texts})
@@ -157,7 +181,10 @@ def compare(
 
 
 def make_options(options: Mapping[str, str | None]) -> Options:
-    """Return the options of a comparison by name. Raises `OptionError`."""
+    """Return the options of a comparison from texts by name; None stands for null.
+
+    Raises `OptionError` for an unknown option, or a value outside its range.
+    """
     option_names = [field.name for field in fields(Options)]
     if unknown_option := next((name for name in options if name not in option_names), None):
         raise make_unknown_option_error("", unknown_option, option_names)

@@ -128,7 +128,11 @@ def run(**options: object) -> RunResult:
 
 
 def run_overrides(overrides: Sequence[str]) -> RunResult:
-    """Train the run of `python train.py <overrides>`, with the results and errors of `run`."""
+    """Train the run of `python train.py` with these `overrides`, and return its result, as `run` does.
+
+    Raises `FedcohortError`, with the message that the command prints, and `KeyboardInterrupt` where Ctrl-C came before
+    the first round had ended.
+    """
     configs_folder = find_configs()
     messages.log_to_terminal()
     with plain_errors(overrides, configs_folder), terminal.print_progress_only():
@@ -195,7 +199,15 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tabulate_samples(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]":  # noqa: ANN401 - what a user passes
-    """Return samples and labels as a frame, and the options that describe it. Raises `OptionError`."""
+    """Return samples and labels as a frame, and the options of `dataset=folder` that describe it.
+
+    Args:
+        x: samples, [n, ...].
+        y: labels, [n].
+
+    Raises:
+        OptionError: the shapes do not fit.
+    """
     import pandas as pd
 
     x, y = np.asarray(x), np.asarray(y)

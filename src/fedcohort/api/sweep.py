@@ -76,11 +76,11 @@ class SweepResult:
 
     @cached_property
     def clients(self) -> "pd.DataFrame":
-        """The clients' rows of all runs, with the run as first index."""
+        """The rows of clients of all runs, with the index (run, row); `run` is the name of its folder."""
         return self._concatenate_frames({run_folder.name: RunResult(run_folder).clients for run_folder in self.folders})
 
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
-        """Return rows, columns and baseline of a comparison, and the value of each further option that varies."""
+        """Return rows, columns and baseline of a comparison by name, and the value of each further varied option."""
         finished_jobs = [job for job in self.jobs if job.folder is not None and job.folder in self.folders]
         return choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in finished_jobs])
 
@@ -114,8 +114,8 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
         options: choices of groups and values of options, as in `run`; a list or a range holds several values.
 
     Raises:
-        FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first
-            one starts.
+        FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first one
+            starts.
     """
     overrides, configs = list_overrides(replace_data(options), is_sweep=True), find_configs()
     messages.log_to_terminal()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 class Augmentation(Component, Protocol):
-    """Changes the samples of local training; probes, evaluations and reference predictions use unchanged samples.
+    """A random change of the samples of local training; queries, evaluations and reference predictions see no change.
 
     Attributes:
         identity: whether samples stay unchanged; `change` is not called then.
@@ -25,9 +25,9 @@ class Augmentation(Component, Protocol):
 
     @abstractmethod
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
-        """Return the changed samples of one pass, with the same shape, type and memory layout.
+        """Return the changed samples of one pass, [n, ...], with the same shape, type and memory layout.
 
         Args:
             x: inputs as the network sees them, in the order of the pass; not changed in place.
-            rng: generator of the seed, the round and the client; successive passes draw from it.
+            rng: random generator of the seed, the round and the client; successive passes draw from it.
         """

@@ -34,7 +34,7 @@ IMAGE_INPUTS = Requirement(
 
 @dataclass(frozen=True)
 class CropFlip(Augmentation):
-    """Random crops and mirroring of training images, an augmentation.
+    """An augmentation that crops and mirrors training images at random.
 
     Attributes:
         padding: largest shift of an image in each direction, in pixels.
@@ -60,7 +60,7 @@ class CropFlip(Augmentation):
         return (f"augmentation={choice} has no effect with augmentation.padding=0 and augmentation.flip=0",)
 
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
-        """Return the images [n, channels, height, width], each shifted and possibly mirrored."""
+        """Return the images `x`, [n, channels, height, width], each shifted and possibly mirrored, drawn from `rng`."""
         first_rows, first_columns = rng.integers(-self.padding, self.padding + 1, (2, len(x)))
         return crop_and_flip(x, first_rows, first_columns, rng.random(len(x)) < self.flip)
 

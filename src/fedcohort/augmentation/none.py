@@ -20,5 +20,5 @@ class NoAugmentation(Augmentation):
     identity: ClassVar[bool] = True
 
     def change(self, x: "Float[Tensor, 'n *shape']", rng: np.random.Generator) -> "Float[Tensor, 'n *shape']":
-        """Return the training samples x unchanged."""
+        """Return the training samples `x` unchanged; `rng` is not used."""
         return x

@@ -17,7 +17,7 @@ from fedcohort.console.terminal import print_for_each
 from fedcohort.errors import TrackingError
 from fedcohort.host import messages
 from fedcohort.host.lock import is_locked
-from fedcohort.host.time_limit import time_limit
+from fedcohort.host.time_limit import limit_time
 from fedcohort.record import history, manifest, metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity, server
@@ -45,7 +45,7 @@ def send_missing(
     info = _load_info(folder)
     where = _find_server(folder, tracking_uri, experiment)
     try:
-        with time_limit(wait_s, "sending (wait_s)"):
+        with limit_time(wait_s, "sending (wait_s)"):
             return _send(info, where)
     except server.expected_errors() as error:
         raise TrackingError(

@@ -7,14 +7,14 @@ from pathlib import Path
 
 
 def fedcohort_command(subcommand: str) -> str:
-    """Return the `fedcohort` command with a verb, or `python -m fedcohort` if the script is not installed."""
+    """Return `fedcohort` with a subcommand as typed in a shell, or `python -m fedcohort` if it is not installed."""
     is_installed = Path(sys.executable).with_name("fedcohort").exists()
     program = program_command("fedcohort") if is_installed else f"{program_command('python')} -m fedcohort"
     return f"{program} {subcommand}"
 
 
 def program_command(program_name: str) -> str:
-    """Return a program of this environment for a shell: its name if the shell finds it by that, else its path."""
+    """Return the program `program_name` of this environment as typed in a shell: its name or its path."""
     path = Path(sys.executable).with_name(program_name)
     found_program = shutil.which(program_name)
     if not path.exists() or (found_program is not None and Path(found_program).absolute() == path):

@@ -16,13 +16,13 @@ REFUSAL_CODES = {  # errors that a user can resolve; other errors of a file are 
 
 
 def is_disk_refusal(error: BaseException) -> bool:
-    """Return whether an error means that the disk does not accept data."""
+    """Return whether `error` means that the disk does not accept data."""
     return isinstance(error, OSError) and error.errno in REFUSAL_CODES
 
 
 @contextmanager
 def disk_errors_in_one_line(folder: Path) -> Iterator[None]:
-    """Convert an error of the disk into a `DiskError`; folder: folder that the block writes to."""
+    """Convert an error of the disk in the `with` block into a `DiskError`; the block writes to `folder`."""
     try:
         yield
     except OSError as error:
@@ -36,7 +36,7 @@ def disk_errors_in_one_line(folder: Path) -> Iterator[None]:
 
 @contextmanager
 def replace_atomically(path: Path) -> Iterator[Path]:
-    """Yield the path of a draft, which replaces `path` when the block has ended without an error.
+    """Yield the path of a draft, which replaces `path` when the `with` block has ended without an error.
 
     Only this function uses the draft's name. A draft of a killed process, or a link of this name, is removed first, so
     that nothing outside the folder is written to. If `path` is a link, the link is replaced.
@@ -88,7 +88,9 @@ def is_file(path: Path) -> bool:
         file_mode = path.stat().st_mode
     except FileNotFoundError:
         if path.is_symlink():
-            raise DamagedFile(f"{path} is damaged: it is a link to nothing. Restore the file from a copy") from None
+            raise DamagedFile(
+                f"{path} is damaged: it is a link to a missing file. Restore that file, or remove the link"
+            ) from None
         return False
     except OSError as error:
         raise DamagedFile(f"{path} is damaged: it can't be read ({error.strerror}). Restore it from a copy") from error

@@ -31,7 +31,11 @@ STOPPED_BEFORE_TRAINING = "stopped before a round was trained"
 
 
 class StopSignal(KeyboardInterrupt):
-    """An exception that ends the process at once; code: its exit code."""
+    """An exception that ends the process at once.
+
+    Attributes:
+        code: exit code of the process.
+    """
 
     def __init__(self, exit_code: int) -> None:
         super().__init__(exit_code)
@@ -42,6 +46,7 @@ class StoppedRun(SystemExit):
     """An exception for a run that a signal ended after its rounds were saved.
 
     Attributes:
+        code: exit code of the process.
         folder: folder of the run.
     """
 
@@ -55,7 +60,7 @@ class StoppedRun(SystemExit):
 
 
 class RunPhase(enum.Enum):
-    """The activity of a process when a signal arrives; the value is the message printed if the signal has to wait."""
+    """An activity of a process when a signal arrives; the value is the message printed if the signal has to wait."""
 
     START = ""  # no round has begun: a signal ends the run at once
     FORKED = "stopping; a further signal stops at once"  # training processes, which begin with START, handle signals
@@ -67,7 +72,7 @@ class RunPhase(enum.Enum):
 class InterruptHandler:
     """The signals of this process, and of the training processes that it forks.
 
-    The methods `enter_phase` and `enter_failure` set the process's phase.
+    The methods `enter_phase` and `enter_failure` set the process's phase, which decides what a signal does.
     """
 
     def __init__(self) -> None:
@@ -91,7 +96,7 @@ class InterruptHandler:
         return self._phase is RunPhase.DEAF
 
     def enter_phase(self, phase: RunPhase) -> None:
-        """Set the phase of the process, which decides what a signal does."""
+        """Set the phase of the process, which decides what a signal does, to `phase`."""
         self._phase = phase
 
     def enter_failure(self) -> None:
@@ -100,7 +105,7 @@ class InterruptHandler:
             self._phase = RunPhase.DEAF
 
     def record_exit_code(self, exit_code: int) -> None:
-        """Share the exit code of a signal with all processes, unless there was one before."""
+        """Share the `exit_code` of a signal with all processes, unless there was one before."""
         self._shared_flags[0] = self._shared_flags[0] or exit_code
 
     def install_handlers(self) -> None:
@@ -112,7 +117,7 @@ class InterruptHandler:
                 signal.signal(signal_number, self._limit_to_owner(handler))
         handlers = {signal_number: signal.getsignal(signal_number) for signal_number in STOP_SIGNALS}
         self._previous_handlers = {
-            signal_number: previous for signal_number, previous in handlers.items() if previous is not signal.SIG_IGN
+            signal_number: handler for signal_number, handler in handlers.items() if handler is not signal.SIG_IGN
         }
         self.begin_listening()
 
@@ -123,7 +128,7 @@ class InterruptHandler:
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
-        """Handle signals in the block, unless a caller does already."""
+        """Handle signals in the `with` block, unless a caller does already."""
         if self._previous_handlers is not None or threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -141,7 +146,7 @@ class InterruptHandler:
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
-        """Delay signals in the block until the next call of `raise_if_interrupted`."""
+        """Delay signals in the `with` block until the next call of `raise_if_interrupted`."""
         previous_phase, self._phase = self._phase, RunPhase.DEAF
         try:
             yield
@@ -154,7 +159,10 @@ class InterruptHandler:
             raise StopSignal(self.exit_code)
 
     def note_closed_pipe(self) -> None:
-        """Record that the output's pipe is closed, which ends the run like a signal."""
+        """Record that the output's pipe is closed, which ends the run like a signal.
+
+        Raises `SystemExit` or `StopSignal` if the run can end at once.
+        """
         if self._previous_handlers is None:
             raise SystemExit(CLOSED_PIPE_CODE)
         self.record_exit_code(CLOSED_PIPE_CODE)
@@ -205,13 +213,13 @@ interrupts = InterruptHandler()
 
 
 def run_main(run_program: Callable[[], int], message: str = STOPPED_BEFORE_TRAINING) -> int:
-    """Return the exit code of `run_program`; end the process with the signal's exit code if a signal ended it.
+    """Return the exit code of a program; end the process with the signal's exit code if a signal ended it.
 
     A reader of the output that has gone, such as `head`, counts as SIGPIPE.
 
     Args:
-        run_program: the program.
-        message: printed where a signal ended it.
+        run_program: function that runs the program and returns its exit code.
+        message: text that is printed where a signal ended the program.
     """
     interrupts.install_handlers()
     try:

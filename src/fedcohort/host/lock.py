@@ -10,7 +10,10 @@ from typing import IO
 
 @contextmanager
 def exclusive_lock(path: Path) -> Iterator[None]:
-    """Allow only one process at a time in the block; without effect on a file system without locks."""
+    """Allow one process at a time in the `with` block by a lock on the file `path`.
+
+    A file system without locks lets all processes in.
+    """
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("a") as lock_file:
         with suppress(OSError):  # ENOLCK or ENOSYS on file systems of some clusters
@@ -19,7 +22,7 @@ def exclusive_lock(path: Path) -> Iterator[None]:
 
 
 def try_to_lock(path: Path) -> IO[str] | None:
-    """Return the lock, held until it is closed or the process ends; None if another process holds it."""
+    """Return a lock on the file `path`, held until it is closed or the process ends; None if it is held elsewhere."""
     lock_file = path.open("a")  # an existing file keeps its content
     try:
         fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -30,7 +33,7 @@ def try_to_lock(path: Path) -> IO[str] | None:
 
 
 def is_locked(path: Path) -> bool:
-    """Return whether a process holds the lock now."""
+    """Return whether a process holds the lock on the file `path` now."""
     if not path.exists():
         return False
     file_descriptor = os.open(path, os.O_RDWR)

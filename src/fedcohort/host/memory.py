@@ -60,17 +60,17 @@ def collect_after_run() -> None:
     """Free the memory of a run that has ended, when one process makes many runs.
 
     Lightning's objects refer to each other, so that a run's data stay in memory until the next full garbage collection.
-    That depends on the number of new objects: up to then, data of 200 MB would be in memory twenty times.
+    Python starts it after many new objects: up to then, data of 200 MB would be in memory twenty times.
     """
-    has_grown = resident_bytes() - _RESIDENT_BYTES["after collection"] > MIN_GROWTH_BYTES
+    has_grown = read_resident_bytes() - _RESIDENT_BYTES["after collection"] > MIN_GROWTH_BYTES
     if has_grown:
         gc.collect()
     return_free_memory()
     if has_grown:
-        _RESIDENT_BYTES["after collection"] = resident_bytes()
+        _RESIDENT_BYTES["after collection"] = read_resident_bytes()
 
 
-def resident_bytes() -> float:
+def read_resident_bytes() -> float:
     """Return the bytes of the process that are in memory; infinity if the system does not report it."""
     try:
         return float(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
@@ -78,10 +78,10 @@ def resident_bytes() -> float:
         return math.inf
 
 
-def available_bytes() -> float:
-    """Return the bytes that this process can still allocate; infinity if the system does not report it.
+def read_available_bytes() -> float:
+    """Return the bytes that this process can still allocate; infinity if the system does not report them.
 
-    It is the minimum of the machine's free memory and of the limit of `ulimit -v`.
+    The result is the minimum of the machine's free memory and of the limit of `ulimit -v`.
     """
     byte_limits = [math.inf]
     with suppress(OSError, LookupError, ValueError):
@@ -96,7 +96,7 @@ def available_bytes() -> float:
 
 
 def require_memory(needed_bytes: float, owner_name: str, advice_text: str) -> None:
-    """Raise `OptionError` if `needed_bytes` bytes are more than are available.
+    """Raise `OptionError` if more bytes are needed than are available.
 
     Nothing else depends on the available memory, so that equal configs give equal runs on every machine.
 
@@ -105,6 +105,6 @@ def require_memory(needed_bytes: float, owner_name: str, advice_text: str) -> No
         owner_name: the part of the run that needs them, with which the message begins.
         advice_text: the options that the user can change.
     """
-    if needed_bytes > MIN_CHECKED_BYTES and needed_bytes > (free_bytes := available_bytes()):
+    if needed_bytes > MIN_CHECKED_BYTES and needed_bytes > (free_bytes := read_available_bytes()):
         needs_text = f"{owner_name} needs at least {needed_bytes / 1e9:.1f} GB of memory"
         raise OptionError(f"{needs_text}, {free_bytes / 1e9:.1f} GB are available: {advice_text}")

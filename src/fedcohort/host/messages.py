@@ -46,10 +46,10 @@ def silence_lightning() -> None:
 
 
 class _LogFileHandler(logging.FileHandler):
-    """A log file that omits lines when the disk is full; the terminal shows them."""
+    """A log handler that omits lines when the disk is full; the terminal shows them."""
 
     def handleError(self, record: logging.LogRecord) -> None:
-        """Ignore the error because the logging module would print a traceback for each line."""
+        """Ignore the error of writing `record`, because the logging module would print a traceback for each line."""
 
     def close(self) -> None:
         with suppress(OSError):
@@ -58,7 +58,7 @@ class _LogFileHandler(logging.FileHandler):
 
 @contextmanager
 def log_to_file(path: Path) -> Iterator[None]:
-    """Write messages of the block to the log of the run folder `path`, with the traceback of an error that ends it."""
+    """Write messages of the `with` block to `run.log` in the run folder `path`, with the error that ends it."""
     handler = _LogFileHandler(path / "run.log")
     handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
     log.addHandler(handler)

@@ -10,21 +10,27 @@ from typing import IO, Any
 
 
 def write_table(table: Any, file: Path | IO[bytes], **options: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-    """Write a `pa.Table`; options: those of `pyarrow.parquet.write_table`."""
+    """Write the `pyarrow.Table` `table` to `file` with checksums; `options` are pyarrow's, those of `write_table`."""
     import pyarrow.parquet as pq
 
     pq.write_table(table, file, write_page_checksum=True, **options)
 
 
 def open_writer(file: Path, schema: Any, **options: Any) -> Any:  # noqa: ANN401
-    """Return a `pyarrow.parquet.ParquetWriter` for tables that are written one after the other."""
+    """Return a `pyarrow.parquet.ParquetWriter` for tables with `schema` that are written to `file` one by one.
+
+    `options` are those of the writer.
+    """
     import pyarrow.parquet as pq
 
     return pq.ParquetWriter(file, schema, write_page_checksum=True, **options)
 
 
 def open_file(file: Path | IO[bytes], **options: Any) -> Any:  # noqa: ANN401
-    """Return a `pyarrow.parquet.ParquetFile`, whose pages are read when they are asked for."""
+    """Return a `pyarrow.parquet.ParquetFile`, whose pages are read from `file` when they are requested.
+
+    `options` are those of the class.
+    """
     import pyarrow.parquet as pq
 
     return pq.ParquetFile(file, page_checksum_verification=True, **options)

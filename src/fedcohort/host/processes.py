@@ -12,18 +12,23 @@ CLUSTER_VARIABLES = {"SLURM_JOB_ID", "TORCHELASTIC_RUN_ID", "GROUP_RANK"}
 
 
 def count_training_processes(accelerator: str, devices: int | str) -> int:
-    """Return the number of training processes on this machine; "auto" is one per available core, or per GPU."""
+    """Return the number of training processes on this machine.
+
+    Args:
+        accelerator: "cpu" or "gpu".
+        devices: number of processes, or "auto" for one per available core or GPU.
+    """
     if devices != "auto":
         return int(devices)
     return cores.count_available_cores() if accelerator == "cpu" else max(1, torch.cuda.device_count())
 
 
 def make_repeatable(accelerator: str, precision: str) -> None:
-    """Make a GPU's results repeatable to the bit: deterministic kernels, no benchmarking of kernels.
+    """Make results of the `accelerator` "gpu" repeatable to the bit: deterministic kernels, no benchmarks.
 
-    With `precision` tf32, float32 matrix products and convolutions on the GPU round their inputs to TensorFloat-32,
-    in training and in evaluation. torch warns about an operation without a deterministic kernel; runs may then differ
-    in the last bits.
+    With `precision` tf32, float32 matrix products and convolutions on the GPU round their inputs to TensorFloat-32, in
+    training and in evaluation. torch warns about an operation without a deterministic kernel; runs may then differ in
+    the last bits.
     """
     if accelerator == "cpu":
         return
@@ -35,8 +40,14 @@ def make_repeatable(accelerator: str, precision: str) -> None:
     torch.backends.cudnn.allow_tf32 = torch.backends.cuda.matmul.allow_tf32 = precision == "tf32"
 
 
-def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:
-    """Return a notice about hardware on which fedcohort has not been run; [] for other hardware."""
+def list_untested(accelerator: str, devices: int, num_nodes: int) -> list[str]:
+    """Return a notice about hardware on which fedcohort has not been run; [] for other hardware.
+
+    Args:
+        accelerator: "cpu" or "gpu".
+        devices: processes on each machine.
+        num_nodes: number of machines.
+    """
     hardware = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
     hardware += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
     advice_text = "compare a short run with trainer=cpu before you rely on a long one"
@@ -44,7 +55,13 @@ def list_untried(accelerator: str, devices: int, num_nodes: int) -> list[str]:
 
 
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:
-    """Raise `OptionError` if there are too few GPUs, or if no launcher starts the right number of processes."""
+    """Raise `OptionError` if there are too few GPUs, or if no launcher starts the right number of processes.
+
+    Args:
+        accelerator: "cpu" or "gpu".
+        devices: processes on each machine.
+        num_nodes: number of machines.
+    """
     if num_nodes > 1 and not CLUSTER_VARIABLES & set(os.environ):
         raise range_error("trainer.num_nodes", "1 where neither SLURM nor torchrun starts the processes", num_nodes)
     launcher_name, n_launches = task.count_repeated_launches()

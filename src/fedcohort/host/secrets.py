@@ -21,7 +21,7 @@ PASSWORD_INSTRUCTIONS = (
 def has_password(address: str) -> bool:
     """Return whether `address` contains a user of a server, a user's password, or a secret in its query.
 
-    It need not be well formed: a password may contain an unquoted slash.
+    The address need not be well formed: a password may contain an unquoted slash.
     """
     scheme, _, host_part = address.partition("://")
     host_part, _, query_text = host_part.partition("?")
@@ -32,13 +32,18 @@ def has_password(address: str) -> bool:
 
 
 def make_password_error(option: str, address: str) -> OptionError:
-    """Return the error for an option whose value is an address with a password."""
+    """Return the error for `option`, whose value `address` has a password, which the message masks."""
     masked_address = re.sub(r"\?.*", "?...", re.sub(r"//.*@", "//...@", address))
     return OptionError(f"{option} must be an address without a password, got {masked_address}: {PASSWORD_INSTRUCTIONS}")
 
 
 def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:
-    """Search options and config files; raise `OptionError` for the first address with a password."""
+    """Raise `OptionError` for the first address with a password.
+
+    Args:
+        arguments: options as typed, `name=value`.
+        files: config files that are searched as well.
+    """
     named_texts = [(argument.partition("=")[0], argument) for argument in arguments]
     for source, searched_text in [*named_texts, *((str(path), path.read_text(errors="replace")) for path in files)]:
         for address in ADDRESS_PATTERN.findall(searched_text):

@@ -17,7 +17,7 @@ ACTIVE_STATES = ("RUNNING", "SIGNALING")
 QUERY_INTERVAL_S, KILL_TIMEOUT_S = 1.0, 60.0  # between two queries for jobs, and until killed jobs must have ended
 
 
-def current_job_id() -> str | None:
+def read_job_id() -> str | None:
     """Return the id of this job, such as `12`, or `12_3` for a task of an array; None outside of SLURM."""
     array_job_id, task_id = os.environ.get("SLURM_ARRAY_JOB_ID"), os.environ.get("SLURM_ARRAY_TASK_ID")
     return f"{array_job_id}_{task_id}" if array_job_id and task_id else os.environ.get("SLURM_JOB_ID") or None
@@ -26,7 +26,7 @@ def current_job_id() -> str | None:
 def find_restarted_job() -> str | None:
     """Return the id of this job if SLURM has started it before, None at its first start."""
     restart_count = os.environ.get("SLURM_RESTART_COUNT", "")
-    return current_job_id() if restart_count.isdecimal() and int(restart_count) > 0 else None
+    return read_job_id() if restart_count.isdecimal() and int(restart_count) > 0 else None
 
 
 def requeue_if_preempted() -> None:
@@ -35,7 +35,7 @@ def requeue_if_preempted() -> None:
     SLURM only requeues jobs that it has to kill; a job that saves its state and ends within the grace period counts as
     completed. A cancelled job is not in a state of `ACTIVE_STATES`, and stays cancelled.
     """
-    job_id = current_job_id()
+    job_id = read_job_id()
     if os.environ.get("SLURM_PROCID", "0") != "0":  # only the job's first task requeues it
         return
     if job_id is None or shutil.which("scontrol") is None:
@@ -48,19 +48,19 @@ def requeue_if_preempted() -> None:
 
 
 def list_tasks() -> set[str] | None:
-    """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None if SLURM does not answer."""
+    """Return the ids of SLURM's jobs, such as `12`, or `12_3` for a task of an array; None without an answer."""
     table_header, *task_ids = _read_output("squeue", "--array", "--format=%i").split() or [""]
     return set(task_ids) if table_header else None
 
 
 def list_queued_jobs(job_ids: Sequence[str]) -> list[str]:
-    """Return the ids of `job_ids`, without array tasks, that SLURM runs or has in its queue."""
+    """Return those of `job_ids`, which are without array tasks, that SLURM runs or has in its queue."""
     listed_ids = {line.partition("_")[0] for line in _read_output("squeue", "--noheader", "--format=%i").split()}
     return [job_id for job_id in job_ids if job_id in listed_ids]
 
 
 def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
-    """End `job_ids`, and return those that did not end within `wait_s` seconds and were killed.
+    """End the jobs `job_ids`, and return those that did not end within `wait_s` seconds and were killed.
 
     Jobs in the queue are removed first. SIGTERM is sent to the training processes of the others, but not to their batch
     script, because SLURM kills the processes of a batch script that ends.
@@ -74,7 +74,7 @@ def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
 
 
 def _wait_for_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
-    """Wait for at most `wait_s` until the jobs have left SLURM's queue; return the jobs that are still in it."""
+    """Wait at most `wait_s` seconds until the jobs `job_ids` have left SLURM's queue; return those still in it."""
     deadline_s = time.monotonic() + wait_s
     while (remaining_jobs := list_queued_jobs(job_ids)) and time.monotonic() < deadline_s:
         time.sleep(QUERY_INTERVAL_S)
@@ -82,7 +82,7 @@ def _wait_for_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
 
 
 def _read_output(*command: str) -> str:
-    """Return the output of a SLURM command; "" if it fails, as when the controller is unavailable."""
+    """Return the output of a SLURM command, given as words; "" if it fails, as without a controller."""
     try:
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):

@@ -8,7 +8,11 @@ STAGE_NAMES = ("select", "probe", "train", "aggregate", "evaluate", "log", "chec
 
 
 class Stopwatch:
-    """Measures seconds by stage; the time of an inner stage does not count for the outer one."""
+    """A stopwatch that measures seconds by stage; the time of an inner stage does not count for the outer one.
+
+    Attributes:
+        seconds_by_stage: seconds of each of `STAGE_NAMES` since the last lap.
+    """
 
     def __init__(self) -> None:
         self.seconds_by_stage = dict.fromkeys(STAGE_NAMES, 0.0)

@@ -7,7 +7,10 @@ COUNT_VARIABLES = ("SLURM_NTASKS", "WORLD_SIZE")
 
 
 def is_following_task(num_nodes: int) -> bool:
-    """Return whether this process is a task of a cluster other than the first, which writes the run's folder."""
+    """Return whether this process is a task of a cluster other than the first, which writes the run's folder.
+
+    `num_nodes` is the run's number of machines; with one machine the result is False.
+    """
     return num_nodes > 1 and int(_read_variable(RANK_VARIABLES) or 0) > 0
 
 
@@ -18,7 +21,7 @@ def count_cluster_processes() -> int | None:
 
 
 def count_repeated_launches() -> tuple[str, int]:
-    """Return the launcher and the number of processes that it started with the same command; ("", 1) without one.
+    """Return the launcher, "srun" or "torchrun", and how often it started this command; ("", 1) without one.
 
     SLURM_NTASKS is not used, as a SLURM batch script has it, too, although it starts the command once.
     """

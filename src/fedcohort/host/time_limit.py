@@ -10,17 +10,17 @@ ALARM_INTERVAL_S = 1.0  # seconds between alarms, as a library may treat the fir
 
 
 class _TimeLimitReached(BaseException):
-    """Raised by the alarm; a library's `except Exception` does not catch it."""
+    """An exception of the alarm, which a library's `except Exception` does not catch."""
 
 
 @contextmanager
-def time_limit(limit_s: float, task_name: str) -> Iterator[None]:
-    """Raise `TimeoutError` if the block takes longer than `limit_s`.
+def limit_time(limit_s: float, task_name: str) -> Iterator[None]:
+    """Raise `TimeoutError` if the `with` block takes too long.
 
     Signals reach only the main thread: in another thread there is no limit.
 
     Args:
-        limit_s: wall time, above 0.
+        limit_s: limit of the wall time in seconds, above 0.
         task_name: name of the block, for the message.
     """
     if threading.current_thread() is not threading.main_thread():

@@ -31,7 +31,7 @@ from fedcohort.types import Ids
 
 @dataclass(frozen=True)
 class Asymmetric(LabelNoise):
-    """Class-conditional label noise: a wrong label becomes the partner class of the true one.
+    """A class-conditional label noise: a wrong label becomes the partner class of the true one.
 
     Attributes:
         base: label noise that draws the clients' rates.
@@ -50,11 +50,21 @@ class Asymmetric(LabelNoise):
             raise ranges.range_error("base", allowed_text, self.base)
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw each client's probability that a label is wrong, [n_clients]."""
+        """Draw each client's probability that a label is wrong, [n_clients], from `draws`, the run's random numbers."""
         return self.base.rates(draws)
 
     def flip(self, labels: Ids, noise_rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
-        """Return the labels that a client sees; raise `OptionError` if `partners` does not fit the classes."""
+        """Return the labels that a client sees, int64 [n].
+
+        Args:
+            labels: true labels of the client, int64 [n].
+            noise_rate: probability that a label is wrong.
+            n_classes: number of classes.
+            rng: random generator of this client.
+
+        Raises:
+            OptionError: `partners` does not fit the classes.
+        """
         partner_of_class = np.array(self.partners or np.roll(np.arange(n_classes), -1))
         if len(partner_of_class) != n_classes or partner_of_class.max() >= n_classes:
             allowed_text = f"a list with one of the {n_classes} classes for each of them, or []"

@@ -12,14 +12,17 @@ from fedcohort.types import Ids
 
 
 class LabelNoise(Component, Protocol):
-    """Label noise: it draws each client's rate of wrong labels, and changes labels at this rate."""
+    """A label noise, which draws each client's rate of wrong labels, and changes labels at this rate."""
 
     @abstractmethod
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw each client's probability that a label is wrong, [n_clients], once per run."""
+        """Draw each client's probability that a label is wrong, [n_clients], once per run.
+
+        `draws` are the run's random numbers.
+        """
 
     def flip(self, labels: Ids, noise_rate: float, n_classes: int, rng: np.random.Generator) -> Ids:
-        """Return the labels that a client sees: each is wrong with probability `noise_rate`.
+        """Return the labels that a client sees, int64 [n]: each is wrong with probability `noise_rate`.
 
         By default a wrong label is uniform over the other classes. Every label noise first draws one uniform number per
         label, and the label is wrong if this number is below the rate. The same labels are therefore wrong under each.
@@ -28,7 +31,7 @@ class LabelNoise(Component, Protocol):
             labels: true labels of the client, int64 [n].
             noise_rate: probability that a label is wrong.
             n_classes: number of classes.
-            rng: generator of this client.
+            rng: random generator of this client.
         """
         is_wrong = rng.random(len(labels)) < noise_rate
         class_shift = rng.integers(1, max(n_classes, 2), len(labels))

@@ -29,7 +29,7 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Beta(LabelNoise):
-    """Label noise whose rates are drawn from a Beta distribution, one rate for each client.
+    """A label noise whose rates are drawn from a Beta distribution, one rate for each client.
 
     Attributes:
         a: mean rate in per cent.
@@ -46,7 +46,7 @@ class Beta(LabelNoise):
         ranges.number("concentration", self.concentration, "(0, inf)")
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw each client's probability that a label is wrong, [n_clients]."""
+        """Draw each client's probability that a label is wrong, [n_clients], from `draws`, the run's random numbers."""
         concentration_factor = self.concentration / 100
         return (
             draws.draws_of_run()

@@ -24,7 +24,7 @@ from fedcohort.rng import Draws
 
 @dataclass(frozen=True)
 class Bimodal(LabelNoise):
-    """Label noise with two rates of wrong labels: some clients have a high rate, all others a low one.
+    """A label noise with two rates of wrong labels: some clients have a high rate, all others a low one.
 
     Attributes:
         share: fraction of the clients that have the rate `rate`.
@@ -44,7 +44,7 @@ class Bimodal(LabelNoise):
         ranges.number("other", self.other, "[0, 1]")
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Draw each client's probability that a label is wrong, [n_clients]."""
+        """Draw each client's probability that a label is wrong, [n_clients], from `draws`, the run's random numbers."""
         client_order = draws.draws_of_run().generator("label_noise").permutation(draws.n_clients)
         noise_rates = np.full(draws.n_clients, float(self.other))
         noise_rates[client_order[: round(self.share * draws.n_clients)]] = self.rate

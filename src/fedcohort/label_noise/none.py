@@ -17,5 +17,5 @@ from fedcohort.rng import Draws
 @dataclass(frozen=True)
 class NoNoise(LabelNoise):
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
-        """Return the rate 0 of wrong labels for every client, [n_clients]."""
+        """Return the rate 0 of wrong labels for every client, [n_clients]; `draws` has their number."""
         return np.zeros(draws.n_clients)

@@ -40,7 +40,7 @@ log = logging.getLogger("fedcohort")
 
 
 class RoundCheckpoint(Checkpoint):
-    """Saves `<folder>/last.ckpt`; as a subclass of `Checkpoint`, Lightning calls it after all other callbacks."""
+    """A Lightning callback that saves `<folder>/last.ckpt` after rounds, and after all other callbacks."""
 
     def __init__(
         self,
@@ -51,14 +51,14 @@ class RoundCheckpoint(Checkpoint):
         on_saved: Callable[[], None],
         run_origin: Mapping[str, Any],
     ) -> None:
-        """Set the folder, the interval in rounds and the content of checkpoints.
+        """Set the folder of the run, the interval and the content of checkpoints.
 
         Args:
             folder: the run's folder.
             every_rounds: rounds between two checkpoints.
             every_s: smallest number of seconds between two checkpoints.
             stopwatch: measures the time of saving.
-            on_saved: called when a checkpoint is on disk.
+            on_saved: function that is called when a checkpoint is on disk.
             run_origin: versions and commit of this process (`record.provenance`), plain data.
         """
         self.path, self.previous_path = folder / "last.ckpt", folder / "previous.ckpt"
@@ -81,7 +81,10 @@ class RoundCheckpoint(Checkpoint):
             self.last_saved_s = time.monotonic()
 
     def save(self, trainer: pl.Trainer) -> None:
-        """Write a new file, sync it and rename it, so that the newest checkpoint is always complete."""
+        """Write the state of `trainer` to a new file, sync and rename it, so that the newest checkpoint is complete.
+
+        Raises `CheckpointError` if the file can't be written.
+        """
         checkpoint = make_checkpoint(trainer)
         checkpoint[CHECKPOINT_ENTRY] = {"format": CHECKPOINT_FORMAT, **self.run_origin}
         if not trainer.is_global_zero:
@@ -103,7 +106,7 @@ class RoundCheckpoint(Checkpoint):
 
 
 class FinalWeightsWriter(pl.Callback):
-    """Writes `<folder>/weights.pt` at the end of a run: the network's state_dict, tensors by name.
+    """A Lightning callback that writes `<folder>/weights.pt` at the end of a run: the network's state_dict.
 
     With an average of the model (`eval.average`), `weights_average.pt` has its values.
     """
@@ -134,7 +137,13 @@ class FinalWeightsWriter(pl.Callback):
 
 
 class _DigestingFile(io.RawIOBase):
-    """A file with a digest of the data written to it, and with the error of a write, which torch would hide."""
+    """A file with a digest of the data written to it, and with the error of a write, which torch would hide.
+
+    Attributes:
+        file: the underlying file, open for writing.
+        digest: blake2b digest of 32 bytes of the data so far.
+        error: the first error of a write; None without one.
+    """
 
     def __init__(self, file: IO[bytes]) -> None:
         self.file, self.digest = file, hashlib.blake2b(digest_size=32)
@@ -154,7 +163,10 @@ class _DigestingFile(io.RawIOBase):
 
 
 def write_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
-    """Write the whole file, and sync it to disk; raise `OSError` if the disk is full."""
+    """Write `checkpoint`, tensors and plain data, with its digest to `path`, and sync the file to disk.
+
+    Raises `OSError` if the disk is full.
+    """
     with path.open("wb", buffering=0) as file:
         digesting_file = _DigestingFile(file)
         _save_with_digest(checkpoint, digesting_file)
@@ -172,16 +184,16 @@ def _save_with_digest(content: object, digesting_file: _DigestingFile) -> None:
 
 
 def rename_checkpoint(partial_path: Path, path: Path) -> None:
-    """Give a complete file its final name, which makes it the newest checkpoint."""
+    """Rename the complete file `partial_path` to `path`, which makes it the newest checkpoint."""
     os.replace(partial_path, path)
 
 
 def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
-    """Return the content of a checkpoint after checking its digest and format.
+    """Return the content of the checkpoint `path` after checking its digest, format and config.
 
     Raises:
         DamagedCheckpoint: the file differs from what was written; `find_resume_point` adds the cure to the message.
-        CheckpointError: it has another format, or is of another config.
+        CheckpointError: the file has another format, or is of a config with another hash than `config_hash`.
     """
     checkpoint = _read_checkpoint(path)
     metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
@@ -189,12 +201,17 @@ def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
         raise CheckpointError(_describe_other_format(path, metadata))
     saved_hash = next((s["config_hash"] for s in checkpoint["callbacks"].values() if "config_hash" in s), None)
     if saved_hash != config_hash:
-        raise CheckpointError(f"{path} is of a run with other options than {config_hash}: use those, or resume=false")
+        raise CheckpointError(
+            f"{path} is of a run with other options (hash {saved_hash}, not {config_hash}): use these, or resume=false"
+        )
     return checkpoint
 
 
 def _read_checkpoint(path: Path) -> dict[str, Any]:
-    """Return the content of `path`, tensors and plain data only, as other objects could run code when loaded."""
+    """Return the content of `path`, tensors and plain data only, as other objects could run code when loaded.
+
+    Raises `DamagedCheckpoint` if the file differs from what was written.
+    """
     try:
         is_complete = is_undamaged(path)
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
@@ -202,18 +219,18 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
     metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
     if not is_complete and metadata.get("format") != 1:  # format 1 had no digest
-        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed (its digest differs)")
+        raise DamagedCheckpoint(f"{path} is damaged and can't be resumed: its content differs from what was written")
     return checkpoint
 
 
 def is_undamaged(path: Path) -> bool:
-    """Return whether the digest at the end of the file is that of the content before it."""
+    """Return whether the digest at the end of the file `path` is that of the content before it."""
     digest = hashlib.blake2b(digest_size=32)
     remaining_bytes = path.stat().st_size - TRAILER_BYTES
     with path.open("rb") as file:
-        while remaining_bytes > 0 and (chunk := file.read(min(remaining_bytes, 1 << 20))):
-            digest.update(chunk)
-            remaining_bytes -= len(chunk)
+        while remaining_bytes > 0 and (data := file.read(min(remaining_bytes, 1 << 20))):
+            digest.update(data)
+            remaining_bytes -= len(data)
         return file.read() == TRAILER_TEMPLATE % digest.hexdigest().encode()
 
 
@@ -227,5 +244,5 @@ def _describe_other_format(path: Path, metadata: Mapping[str, Any]) -> str:
 
 
 def rounds_in(checkpoint: dict[str, Any]) -> int:
-    """Return the number of rounds in a checkpoint, which has the number of its last round, from 0."""
+    """Return the number of rounds in the content of a checkpoint, which has the number of its last round, from 0."""
     return int(checkpoint["epoch"]) + 1

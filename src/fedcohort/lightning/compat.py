@@ -34,64 +34,67 @@ class MultiProcessingLauncher(_MultiProcessingLauncher):
 
 
 def make_checkpoint(trainer: pl.Trainer) -> dict[str, Any]:
-    """Return the whole state of training, as Lightning would write it.
+    """Return the whole state of training of `trainer`, as Lightning would write it.
 
     `Trainer.save_checkpoint` is not used because it writes the file in place. Depends on
     `Trainer._checkpoint_connector.dump_checkpoint(weights_only)` (Lightning 2.6.6).
     """
-    dump_checkpoint = _private_part(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints")
+    dump_checkpoint = _read_private(trainer, "_checkpoint_connector.dump_checkpoint", "makes checkpoints")
     state: dict[str, Any] = dump_checkpoint(weights_only=False)
     return state
 
 
 def count_a_step(trainer: pl.Trainer) -> None:
-    """Advance Lightning's count of steps, `Trainer.global_step`, by one.
+    """Advance Lightning's count of steps, `trainer.global_step`, by one.
 
     It does not advance in manual optimization without an optimizer of Lightning, and a monitored ModelCheckpoint then
     saves nothing. Depends on `Trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress` (Lightning 2.6.6).
     """
     path = "fit_loop.epoch_loop.manual_optimization.optim_step_progress"
-    progress = _private_part(trainer, path, "counts rounds as steps")
+    progress = _read_private(trainer, path, "counts rounds as steps")
     progress.increment_ready()
     progress.increment_completed()
 
 
-def process_timeout(strategy: DDPStrategy) -> timedelta:
-    """Return how long processes wait for each other. Depends on `DDPStrategy._timeout` (Lightning 2.6.6)."""
-    timeout: timedelta = _private_part(strategy, "_timeout", "bounds how long processes wait for each other")
+def read_process_timeout(strategy: DDPStrategy) -> timedelta:
+    """Return how long the processes of `strategy` wait for each other.
+
+    Depends on `DDPStrategy._timeout` (Lightning 2.6.6).
+    """
+    timeout: timedelta = _read_private(strategy, "_timeout", "bounds how long processes wait for each other")
     return timeout
 
 
 def make_fork_launcher(strategy: DDPStrategy, launcher: Callable[..., MultiProcessingLauncher]) -> None:
-    """Let `launcher` start the processes of a strategy that forks them; called in its `_configure_launcher`.
+    """Make `launcher` start the processes of `strategy` if it forks them; called in its `_configure_launcher`.
 
     Depends on `DDPStrategy._start_method`, the way in which processes start, on `_launcher`, which starts them, and on
     `_configure_launcher`, which sets the latter (Lightning 2.6.6).
     """
-    if _private_part(strategy, "_start_method", "says whether processes are forked") == "fork":
-        _private_part(strategy, "_launcher", "forks training processes")
+    if _read_private(strategy, "_start_method", "says whether processes are forked") == "fork":
+        _read_private(strategy, "_launcher", "forks training processes")
         strategy._launcher = launcher(strategy, start_method="fork")
 
 
-def raised_by_a_callback(module: str) -> bool:
-    """Return whether `module`, which raised an error, belongs to Lightning's callbacks, which raise RuntimeErrors.
+def is_callback_module(module: str) -> bool:
+    """Return whether `module`, the name of a module that raised an error, belongs to Lightning's callbacks.
 
     Depends on the package `lightning.pytorch.callbacks` (Lightning 2.6.6).
     """
     return module.startswith("lightning.pytorch.callbacks")
 
 
-def find_message(error_text: str) -> str | None:
+def find_rank_message(error_text: str) -> str | None:
     """Return the message of an error of fedcohort or Lightning in a process started by torch; None for other errors.
 
-    Depends on the text of `torch.multiprocessing.spawn.ProcessRaisedException`: a traceback, whose last line has the
+    `error_text` is that of `torch.multiprocessing.spawn.ProcessRaisedException`: a traceback, whose last line has the
     error's class and message (torch 2.13.0).
     """
     match = re.match(RAISED_IN_A_RANK, error_text.strip().splitlines()[-1].strip())
     return match[1] if match else None
 
 
-def _private_part(owner_object: object, attribute_path: str, purpose: str) -> Any:  # noqa: ANN401  attributes of any type
+def _read_private(owner_object: object, attribute_path: str, purpose: str) -> Any:  # noqa: ANN401  attributes of any type
     try:
         return reduce(getattr, attribute_path.split("."), owner_object)
     except AttributeError as error:

@@ -14,10 +14,10 @@ EVAL_BATCH = 1000
 
 
 class CohortSlices:
-    """The slices of a round, whose number is constant, as Lightning sets an epoch's length before the cohort is known.
+    """The parts of a cohort, each a training batch of Lightning; their number is constant.
 
-    `distribute` fills them with groups in the order of the tasks, so that results do not depend on the number of
-    slices.
+    Lightning sets an epoch's length before the cohort is known. `distribute` fills the slices with groups in the order
+    of the tasks, so that results do not depend on the number of slices.
     """
 
     def __init__(self, n_slices: int) -> None:
@@ -25,7 +25,7 @@ class CohortSlices:
         self._slices: list[list[ClientTask]] = [[] for _ in range(n_slices)]
 
     def distribute(self, task_groups: Sequence[Sequence[ClientTask]]) -> None:
-        """Distribute the groups of tasks, each of which an engine trains at once, over the slices."""
+        """Distribute `task_groups`, each of which an engine trains at once, over the slices."""
         slice_bounds = [len(task_groups) * i // self.n_slices for i in range(self.n_slices + 1)]
         self._slices = [
             list(itertools.chain(*task_groups[start:stop])) for start, stop in itertools.pairwise(slice_bounds)
@@ -40,7 +40,7 @@ class CohortSlices:
 
 
 class ServerEvaluationData:
-    """All data on which the server evaluates the model, as one batch.
+    """The data on which the server evaluates the model, as one batch.
 
     Lightning's work between two batches takes longer than a small model's forward pass, and a DataLoader would copy the
     samples one by one.
@@ -53,14 +53,17 @@ class ServerEvaluationData:
         return 1
 
     def __iter__(self) -> Iterator[list[Iterator[tuple[Tensor, Tensor]]]]:
-        yield [batches_of_rank(sample_positions) for sample_positions in self.sample_sets]
+        yield [yield_rank_batches(sample_positions) for sample_positions in self.sample_sets]
 
 
-def batches_of_rank(samples: Rows, batch: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield this rank's samples in parts of at most `batch`; they may be empty."""
-    n_samples, samples_per_rank = len(samples.y), max(1, -(-len(samples.y) // (batch * count_processes())))
+def yield_rank_batches(samples: Rows, size: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
+    """Yield inputs [n, ...] and labels [n] of this process's (rank's) share of `samples`, in parts.
+
+    A part has at most `size` samples and may be empty; all processes have the same number of parts.
+    """
+    n_samples, samples_per_rank = len(samples.y), max(1, -(-len(samples.y) // (size * count_processes())))
     parts = samples_per_rank * count_processes()
-    bounds = [min(i * batch, n_samples) if count_processes() == 1 else n_samples * i // parts for i in range(parts + 1)]
+    bounds = [min(i * size, n_samples) if count_processes() == 1 else n_samples * i // parts for i in range(parts + 1)]
     for start, stop in itertools.pairwise(
         bounds[rank_of_process() * samples_per_rank : (rank_of_process() + 1) * samples_per_rank + 1]
     ):

@@ -21,7 +21,7 @@ from typing import Any
 
 
 class _ModuleStandIn(ModuleType):
-    """A module with a few given names. Any other name is read from the module itself, which is then imported.
+    """A stand-in for a module with a few given names. Any other name makes it import the module itself.
 
     Other modules may keep a stand-in. Once the stand-in is removed, it reads all names from the module itself.
     """
@@ -44,7 +44,7 @@ class _ModuleStandIn(ModuleType):
         return getattr(self.replace(), name)
 
     def replace(self) -> ModuleType:
-        """Remove all stand-ins of the package, and import the module itself."""
+        """Remove the stand-ins of this module's top-level package, then import and return the module itself."""
         package = self.__name__.partition(".")[0]
         for module in list(sys.modules.values()):
             if isinstance(module, _ModuleStandIn) and module.__name__.partition(".")[0] == package:
@@ -61,13 +61,16 @@ class _ModuleStandIn(ModuleType):
 
 
 class _SubmoduleFinder:
-    """Finder of submodules of stand-ins, for example `torch._dynamo.utils`, which torchvision imports.
+    """A finder of submodules of stand-ins, for example `torch._dynamo.utils`, which torchvision imports.
 
     It imports the package itself in place of the stand-in, and then lets the other finders find the submodule.
     """
 
     def find_spec(self, name: str, path: object, target: object = None) -> ModuleSpec | None:
-        """Return a spec of the submodule if the import of its package has loaded it, else None."""
+        """Return a spec of the submodule `name` if the import of its package has loaded it, else None.
+
+        `path` and `target` are those of Python's finders, and have no effect.
+        """
         parent = sys.modules.get(name.rpartition(".")[0])
         if not isinstance(parent, _ModuleStandIn):
             return None
@@ -77,7 +80,7 @@ class _SubmoduleFinder:
 
 
 class _LoadedModuleLoader(Loader):
-    """Loader of a module that is loaded already, and is not run again.
+    """A loader of a module that is loaded already, and is not run again.
 
     The import system would prefer the module's own spec, which runs it again; so the module has none meanwhile.
     """
@@ -87,11 +90,11 @@ class _LoadedModuleLoader(Loader):
         module.__spec__ = None
 
     def create_module(self, spec: ModuleSpec) -> ModuleType:
-        """Return the loaded module instead of creating one."""
+        """Return the loaded module instead of creating one from `spec`."""
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Give the module the spec again that it had before; its code has run already."""
+        """Give `module` the spec again that it had before; its code has run already."""
         module.__spec__ = self.module_spec
 
 
@@ -102,7 +105,7 @@ def _find_compiler() -> ModuleType | None:
 
 
 class _CompiledModule(type):
-    """Metaclass of a stand-in for `torch._dynamo.OptimizedModule`, for `isinstance`."""
+    """A metaclass of a stand-in for `torch._dynamo.OptimizedModule`, for `isinstance`."""
 
     def __instancecheck__(cls, value: object) -> bool:
         """Return whether `value` is a compiled module."""
@@ -110,11 +113,11 @@ class _CompiledModule(type):
 
 
 class _OptimizedModule(metaclass=_CompiledModule):
-    """Stand-in for the class of compiled modules."""
+    """A stand-in for torch's class of compiled modules."""
 
 
 def _disable_compilation(function: Callable[..., Any], recursive: bool = True, **options: Any) -> Callable[..., Any]:  # noqa: ANN401
-    """Stand in for `torch._dynamo.disable`, which excludes a function from compilation."""
+    """Return `function`, excluded from compilation; a stand-in for `torch._dynamo.disable`, with its arguments."""
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
@@ -129,7 +132,10 @@ def _disable_compilation(function: Callable[..., Any], recursive: bool = True, *
 
 @contextmanager
 def _plain_style(*options: Any) -> Iterator[None]:  # noqa: ANN401
-    """Stand in for `matplotlib.pyplot.style.context`, with which functions that plot are decorated."""
+    """Use a style of Matplotlib in the `with` block; a stand-in for `matplotlib.pyplot.style.context`.
+
+    `options` are its arguments. Functions that plot are decorated with it.
+    """
     with import_module("matplotlib.style").context(*options):
         yield
 
@@ -145,7 +151,7 @@ STAND_INS: dict[str, dict[str, Any]] = {  # the names that are read while Lightn
 
 @contextmanager
 def defer_slow_imports() -> Iterator[None]:
-    """Keep the modules of `STAND_INS` from being imported in the block, unless they were imported before."""
+    """Keep the modules of `STAND_INS` from being imported in the `with` block, unless they were imported before."""
     stand_ins = [_ModuleStandIn(name, names) for name, names in STAND_INS.items() if name not in sys.modules]
     finder = _SubmoduleFinder()
     sys.meta_path.insert(0, finder)  # after the stand-ins, which look for their modules

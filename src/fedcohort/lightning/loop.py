@@ -15,7 +15,7 @@ from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import count_a_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
-from fedcohort.lightning.stop import finish_observers, report_end, status_of
+from fedcohort.lightning.stop import find_end_status, finish_observers, report_end
 from fedcohort.ranks import reduce_max
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import BudgetHistory
@@ -28,11 +28,15 @@ from fedcohort.types import Values
 
 
 class FederatedLoop(pl.Callback):
-    """Calls the steps of `round/round.py` once per epoch; its state_dict is the whole state of the server.
+    """A Lightning callback that makes an epoch a communication round; its state_dict is the whole state of the server.
 
     A signal (`host.interrupt`) stops the run at the end of the current round.
 
     Attributes:
+        components: the run's components, such as selector and aggregator.
+        settings: the run's options that belong to no component.
+        federation: the data of clients and server.
+        observers: receivers of the reports, such as the journal.
         make_run_info: function from the expected seconds of each client's job to the facts that observers get at the
             start.
         engine_reason: description of the engine and why it was chosen.
@@ -66,7 +70,10 @@ class FederatedLoop(pl.Callback):
 
     # --- start -------------------------------------------------------------------------------------------------
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Make the objects of the rounds, now that the network is on its device and has its restored weights."""
+        """Make the objects of the rounds, now that the network is on its device and has its restored weights.
+
+        `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
+        """
         keep_freed_memory()
         module = self._client_module(pl_module)
         self.federation = self.federation.to(module.device)
@@ -88,12 +95,15 @@ class FederatedLoop(pl.Callback):
                 observer.start(info)
 
     def choose_memory_layout(self, network: nn.Module) -> None:
-        """Choose the memory layout of images before training processes are forked, so that they share it."""
+        """Choose the memory layout of images for `network` before training processes are forked, which share it."""
         choose_memory_layout(self.settings, network, self.federation)
 
     # --- a round -----------------------------------------------------------------------------------------------
     def on_train_epoch_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Dispatch and finish the round's virtual time, and distribute this process's tasks over its slices."""
+        """Start the round's virtual time, and distribute this process's tasks over its slices.
+
+        `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
+        """
         module = self._client_module(pl_module)
         module.server_metrics = {}
         tasks, module.collector = self.round_runner.begin_round(trainer.current_epoch)
@@ -103,7 +113,10 @@ class FederatedLoop(pl.Callback):
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
     ) -> None:
-        """Aggregate after the last slice, because the model is validated before `on_train_epoch_end`."""
+        """Aggregate after the last slice, because the model is validated before `on_train_epoch_end`.
+
+        `batch_idx` is the number of the slice, from 0; the other arguments are Lightning's.
+        """
         if batch_idx + 1 == self.settings.slices:
             self.round_runner.end_round(self._client_module(pl_module).collector)
             count_a_step(trainer)
@@ -112,12 +125,15 @@ class FederatedLoop(pl.Callback):
         self._report_round(trainer, self._client_module(pl_module), trainer.current_epoch + 1)
 
     def on_validation_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        """Report step 0, because the sanity check validates w_0."""
+        """Report step 0, the untrained model, which Lightning's sanity check validates.
+
+        `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
+        """
         if trainer.sanity_checking:
             self._report_round(trainer, self._client_module(pl_module), 0)
 
     def decide_end(self, trainer: pl.Trainer) -> None:
-        """Decide whether the run ends with this round; `should_stop` is set if a callback has ended it."""
+        """Decide whether the run ends with this round, and set `trainer.should_stop`, which a callback may have set."""
         is_done = bool(self.settings.budget.list_reached_options(self.spending.now))
         exit_code, is_final, is_halted = reduce_max(
             torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
@@ -143,7 +159,7 @@ class FederatedLoop(pl.Callback):
         )
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        self._finish_observers(status_of(exception, has_no_rounds=self.new_folder and self.last_reported == 0))
+        self._finish_observers(find_end_status(exception, has_no_rounds=self.new_folder and self.last_reported == 0))
 
     def _finish_observers(self, status: str) -> None:
         if self.has_started:
@@ -175,12 +191,14 @@ class FederatedLoop(pl.Callback):
     @staticmethod
     def _client_module(pl_module: pl.LightningModule) -> ClientModule:
         if not isinstance(pl_module, ClientModule):
-            raise TypeError(f"FederatedLoop drives a ClientModule, not a {type(pl_module).__name__}")
+            raise TypeError(
+                f"FederatedLoop trains a ClientModule, got a {type(pl_module).__name__}: pass one to Trainer.fit"
+            )
         return pl_module
 
     @staticmethod
     def _data_module(trainer: pl.Trainer) -> CohortDataModule:
         data = getattr(trainer, "datamodule", None)
         if not isinstance(data, CohortDataModule):
-            raise TypeError("FederatedLoop needs a CohortDataModule")
+            raise TypeError("FederatedLoop needs a CohortDataModule: pass one to Trainer.fit as datamodule")
         return data

@@ -25,7 +25,7 @@ UNAVERAGED = "_unaveraged"  # ending of the metrics of the model that clients re
 
 
 class ClientModule(pl.LightningModule):
-    """Trains a slice of the cohort in each training batch; the registered parameters are the global model.
+    """A LightningModule that trains a slice of the cohort in each training batch; its parameters are the global model.
 
     Attributes:
         network: the global network, from inputs [B, ...] to logits (`data.targets`).
@@ -72,13 +72,18 @@ class ClientModule(pl.LightningModule):
             collection.reset()
 
     def validation_step(self, batch: Sequence[Iterable[tuple[Tensor, Tensor]]], batch_idx: int) -> None:
-        """Evaluate the model on this rank's share of the server's data, which may be empty; its average first."""
+        """Evaluate the global model on this process's (rank's) share of the server's data, which may be empty.
+
+        With an average of the model (`eval.average`), the average is evaluated first. `batch` has the batches of each
+        sample
+        set, and `batch_idx` is always 0.
+        """
         parts_by_loader = [list(loader_batches) for loader_batches in batch]
         for ending, collections in self._evaluated_metrics.items():
             model = nullcontext() if ending == UNAVERAGED else self.average.load_average()
             with self.stopwatch.measure_stage("evaluate"), model:
                 for metrics, parts in zip(collections, parts_by_loader, strict=True):
-                    part_results = [accuracy_and_loss(self.targets, self.network(x), y) for x, y in parts if len(y)]
+                    part_results = [measure_samples(self.targets, self.network(x), y) for x, y in parts if len(y)]
                     for name, values in zip(("acc", "loss"), zip(*part_results, strict=True), strict=False):
                         metrics[name].update(torch.cat(values))
 
@@ -109,16 +114,22 @@ class ClientModule(pl.LightningModule):
             self.log(name, self.server_metrics[name], batch_size=1)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
-        """Copy the network's tensors, which are views into the flat vector, before they are saved."""
+        """Copy the network's tensors in `checkpoint`, which are views into the flat vector, before they are saved."""
         checkpoint["state_dict"] = {name: tensor.clone() for name, tensor in checkpoint["state_dict"].items()}
 
     def transfer_batch_to_device(self, batch: object, device: torch.device, dataloader_idx: int) -> object:
-        """Return the batch unchanged: all data are on the device, and a search for tensors in tasks takes time."""
+        """Return `batch` unchanged: all data are on the device, and a search for tensors in tasks takes time."""
         return batch
 
 
-def accuracy_and_loss(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the accuracy on each sample's targets and its cross-entropy in nats, both float64 [n]."""
+def measure_samples(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the accuracy on each sample's targets and its cross-entropy in nats, both float64 [n].
+
+    Args:
+        targets: the kind of labels.
+        logits: logits of n samples, [n, C] or [n, positions, C].
+        y: labels, [n] or [n, positions].
+    """
     return targets.per_sample(targets.hits)(logits, y).double(), targets.losses(logits, y).double()
 
 
@@ -129,7 +140,7 @@ def make_metrics() -> MetricCollection:
 
 
 def sum_metrics_over_ranks(metrics: Sequence[Metric]) -> None:
-    """Sum the metrics' states over ranks in one exchange, where torchmetrics needs two for each state."""
+    """Sum the states of `metrics` over ranks in one exchange, where torchmetrics needs two for each state."""
     if count_processes() == 1:
         return
     metric_states = [

@@ -17,7 +17,7 @@ log = logging.getLogger("fedcohort")
 
 
 class GracefulStop(pl.Callback):
-    """Tells `interrupts` the phase of the run, and replaces Lightning's signal handlers; it is the first callback.
+    """A Lightning callback, the first one, that replaces Lightning's signal handlers and tells `interrupts` the phase.
 
     Lightning's SIGTERM handler would drop the round, and its handler of Ctrl-C leaves the signal ignored.
     """
@@ -39,7 +39,7 @@ class GracefulStop(pl.Callback):
         interrupts.enter_phase(RunPhase.FILES)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
-        """Note that the run ends, so that further signals do not interrupt the callbacks that follow."""
+        """Note that the run ends by `exception`, so that further signals do not interrupt the callbacks that follow."""
         interrupts.enter_failure()
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -48,9 +48,10 @@ class GracefulStop(pl.Callback):
 
 
 class EndOfRound(Checkpoint):
-    """Calls `decide_end` after all callbacks that may end the run, and before the checkpoint, which saves the decision.
+    """A Lightning callback that calls `decide_end` after all callbacks that may end the run.
 
-    Lightning calls EarlyStopping after all other callbacks, and subclasses of `Checkpoint` after that.
+    It is called before the checkpoint, which saves the decision: Lightning calls EarlyStopping after all other
+    callbacks, and subclasses of `Checkpoint` after that.
     """
 
     def __init__(self, decide_end: Callable[[pl.Trainer], None]) -> None:
@@ -60,8 +61,11 @@ class EndOfRound(Checkpoint):
         self.decide_end(trainer)
 
 
-def status_of(exception: BaseException, *, has_no_rounds: bool) -> str:
-    """Return the status of a run that raised an exception, which may result from a signal during C++ code."""
+def find_end_status(exception: BaseException, *, has_no_rounds: bool) -> str:
+    """Return the status of a run that raised `exception`: "dropped", "interrupted" or "failed".
+
+    has_no_rounds: whether no round was trained. A signal during C++ code may raise any exception.
+    """
     is_stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
     if has_no_rounds and (is_stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
@@ -69,7 +73,7 @@ def status_of(exception: BaseException, *, has_no_rounds: bool) -> str:
 
 
 def find_stopper(trainer: pl.Trainer) -> str:
-    """Return which callback ended a run before its last round, and why if it has a message, like EarlyStopping."""
+    """Return which callback ended the run of `trainer` early, and why if it has a message, like EarlyStopping."""
     callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
     reasons = [(type(callback).__name__, getattr(callback, "stopping_reason_message", None)) for callback in callbacks]
     reasons_text = "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
@@ -77,7 +81,14 @@ def find_stopper(trainer: pl.Trainer) -> str:
 
 
 def report_end(trainer: pl.Trainer, budget: Budget, amounts: BudgetUse, asked_to_stop: bool) -> str:
-    """Return the status at the end of `fit`: finished by its budget or a callback, or interrupted by a signal."""
+    """Log why a run ended at the end of `fit`, and return its status, "finished" or "interrupted".
+
+    Args:
+        trainer: Lightning's trainer.
+        budget: the limits of the run.
+        amounts: the amounts that the run has reached.
+        asked_to_stop: whether a signal ended the run.
+    """
     is_done = bool(budget.list_reached_options(amounts))
     reason = budget.describe_reached_limits(amounts) or (
         find_stopper(trainer) if not is_done and not asked_to_stop else ""
@@ -88,7 +99,12 @@ def report_end(trainer: pl.Trainer, budget: Budget, amounts: BudgetUse, asked_to
 
 
 def finish_observers(observers: Sequence[Observer], status: str) -> None:
-    """Call `finish` of all observers, even if one fails or a signal cancels its files; raise the first failure."""
+    """Call `finish` of all observers, even if one fails or a signal cancels its files; raise the first failure.
+
+    Args:
+        observers: the receivers of the run's reports.
+        status: how the run ended, as "finished"; observers after a failure get "failed".
+    """
     observer_errors: list[Exception] = []
     for observer in observers:
         try:

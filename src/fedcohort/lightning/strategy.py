@@ -14,14 +14,17 @@ from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Stra
 
 from fedcohort.host.memory import share_with_children
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.lightning.compat import MultiProcessingLauncher, make_fork_launcher, process_timeout
+from fedcohort.lightning.compat import MultiProcessingLauncher, make_fork_launcher, read_process_timeout
 from fedcohort.round.guard import find_faulty_component
 
 LOOPBACK_NAMES = ("lo", "lo0")  # names of the loopback interface on Linux and BSD
 
 
 class CohortLauncher(MultiProcessingLauncher):
-    """Forks the training processes, and calls the callbacks' `on_exception` in each, which Lightning does not do."""
+    """A launcher that forks the training processes, and calls the callbacks' `on_exception` in each process.
+
+    Lightning calls `on_exception` in the first process only.
+    """
 
     _strategy: "CohortStrategy"
 
@@ -74,7 +77,7 @@ class CohortStrategy(DDPStrategy):
             n_processes = self.num_processes
             store = dist.FileStore(str(self.meeting_file), n_processes)  # type: ignore[attr-defined]
             dist.init_process_group(
-                "gloo", store=store, world_size=n_processes, rank=self.local_rank, timeout=process_timeout(self)
+                "gloo", store=store, world_size=n_processes, rank=self.local_rank, timeout=read_process_timeout(self)
             )
         super().setup_distributed()  # it uses the existing process group
         if self.global_rank > 0:
@@ -93,7 +96,13 @@ class CohortStrategy(DDPStrategy):
 
 
 def make_strategy(accelerator: str, devices: int, num_nodes: int) -> Strategy | str:
-    """Return the strategy: a single process without communication, or several with gloo on CPUs, NCCL on GPUs."""
+    """Return Lightning's strategy: a single process without communication, or several with gloo (CPUs) or NCCL (GPUs).
+
+    Args:
+        accelerator: "cpu" or "gpu".
+        devices: processes on each machine.
+        num_nodes: number of machines.
+    """
     if devices * num_nodes == 1:
         device = torch.device("cpu") if accelerator == "cpu" else torch.device("cuda", 0)
         return SingleDeviceStrategy(device=device)

@@ -19,7 +19,12 @@ T = TypeVar("T")
 
 
 class ProgramTasks:
-    """The processes of this run; there is only one if the run has one machine."""
+    """The processes of a run, one on each device of all machines; there is only one if the run has one machine.
+
+    Attributes:
+        has_several_nodes: whether the run has several machines.
+        is_following: whether this process is not the first one.
+    """
 
     def __init__(self, num_nodes: int) -> None:
         self.has_several_nodes = num_nodes > 1
@@ -28,7 +33,7 @@ class ProgramTasks:
 
     @contextmanager
     def run_together(self) -> Iterator[None]:
-        """Connect the processes at the start; at the end, release those that still wait for the first one."""
+        """Connect the processes in the `with` block; at its end, release those that still wait for the first one."""
         if self.has_several_nodes and not dist.is_initialized():
             self._connect_tasks()
         try:
@@ -38,7 +43,7 @@ class ProgramTasks:
                 self._broadcast_value(None)
 
     def _connect_tasks(self) -> None:
-        """Make the process group, which Lightning would make later."""
+        """Create torch's group of the processes, which Lightning would create later."""
         cluster = cluster_environment()
         dist.init_process_group(
             "gloo",
@@ -65,5 +70,5 @@ class ProgramTasks:
 
 
 def cluster_environment() -> ClusterEnvironment:
-    """Return the launcher's environment, without Lightning's requeueing of jobs, which would drop the round."""
+    """Return Lightning's description of SLURM or torchrun, without requeueing of jobs, which would drop the round."""
     return TorchElasticEnvironment() if TorchElasticEnvironment.detect() else SLURMEnvironment(auto_requeue=False)

@@ -13,7 +13,7 @@ from torch.multiprocessing.spawn import ProcessExitedException, ProcessRaisedExc
 
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.lightning.checkpoint import FinalWeightsWriter, RoundCheckpoint
-from fedcohort.lightning.compat import find_message, raised_by_a_callback
+from fedcohort.lightning.compat import find_rank_message, is_callback_module
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
 from fedcohort.lightning.module import ClientModule
@@ -24,7 +24,7 @@ from fedcohort.lightning.tasks import cluster_environment
 
 @dataclass(frozen=True)
 class TrainingRun:
-    """A call of `Trainer.fit`.
+    """A call of Lightning's `Trainer.fit` for one run.
 
     Attributes:
         config: the composed config.
@@ -43,7 +43,10 @@ class TrainingRun:
     origin: Mapping[str, Any]
 
     def fit(self, trainer: pl.Trainer, network: nn.Module, checkpoint: Path | None) -> None:
-        """Train up to the last round; checkpoint: path of the checkpoint to resume from, None for a new run."""
+        """Train `network` up to the last round with `trainer`.
+
+        checkpoint: path of the checkpoint to resume from, None for a new run.
+        """
         trainer.fit(
             ClientModule(network, watched=bool(self.callbacks)),
             datamodule=CohortDataModule(self.loop.federation, self.config["engine"]["slices"]),
@@ -52,7 +55,14 @@ class TrainingRun:
         )
 
     def make_trainer(self, *, is_new_run: bool) -> pl.Trainer:
-        """Return the `Trainer`; is_new_run: if no round is done. Raise `IncompatibleConfig` if callbacks conflict."""
+        """Return Lightning's `Trainer` of the run.
+
+        Args:
+            is_new_run: whether no round is done, so that the untrained model is evaluated.
+
+        Raises:
+            IncompatibleConfig: two callbacks conflict.
+        """
         checkpoint_intervals = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
         checkpoint_callback = RoundCheckpoint(
             self.path, *checkpoint_intervals, self.loop.stopwatch, self.loop.note_checkpoint, self.origin
@@ -82,12 +92,12 @@ class TrainingRun:
 
 
 def is_process_death(error: BaseException) -> bool:
-    """Return whether an error means that a training process has died, or raised an exception."""
+    """Return whether `error` means that a training process has died, or raised an exception."""
     return isinstance(error, ProcessExitedException | ProcessRaisedException)
 
 
 def find_rejection(error: BaseException) -> FedcohortError | None:
-    """Return the error that explains an exception of Lightning's callbacks; None for other exceptions."""
+    """Return the error that explains `error`, an exception of Lightning's callbacks; None for other exceptions."""
     return (
         _explain_rejection(error)
         if isinstance(error, MisconfigurationException) or _was_raised_by_callback(error)
@@ -96,21 +106,23 @@ def find_rejection(error: BaseException) -> FedcohortError | None:
 
 
 def _explain_rejection(error: BaseException) -> IncompatibleConfig:
-    return IncompatibleConfig(f"Lightning does not accept these callbacks: {str(error).splitlines()[0]}")
+    return IncompatibleConfig(
+        f"Lightning rejects the callbacks ({str(error).splitlines()[0]}): change or remove one of them"
+    )
 
 
 def _was_raised_by_callback(error: BaseException) -> bool:
-    """Return whether a callback of Lightning raised the error, for example if its monitored metric is not logged."""
+    """Return whether a callback of Lightning raised `error`, for example if its monitored metric is not logged."""
     innermost_trace = error.__traceback__
     while innermost_trace is not None and innermost_trace.tb_next is not None:
         innermost_trace = innermost_trace.tb_next
     module_name = innermost_trace.tb_frame.f_globals.get("__name__", "") if innermost_trace is not None else ""
-    return isinstance(error, RuntimeError) and raised_by_a_callback(module_name)
+    return isinstance(error, RuntimeError) and is_callback_module(module_name)
 
 
 def describe_rank_death(error: Any) -> str:  # noqa: ANN401  one of torch's two that `is_process_death` knows
-    """Return one line about a training process that died, or raised an exception, from torch's error."""
-    if message := find_message(str(error)):
+    """Return one line about a training process that died, or raised an exception, from torch's `error`."""
+    if message := find_rank_message(str(error)):
         return message
     last_line = str(error).strip().splitlines()[-1].strip()
     return f"training process {error.error_index} ended ({last_line}); resume from the last checkpoint with resume=true"

@@ -56,7 +56,7 @@ class RunStatus(Observer):
             "spent": self.spending.pack(),
             "callbacks": self.callbacks,
             **{name: getattr(info, name) for name in ("config_hash", "seed", "choices", "commit", "dirty", "versions")},
-            "slurm_job": slurm.current_job_id(),
+            "slurm_job": slurm.read_job_id(),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         }
         write_atomically(info.folder / "status.json", digest.append_digest(json.dumps(status_record, indent=1)) + "\n")

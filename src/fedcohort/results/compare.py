@@ -79,9 +79,10 @@ class SettingFacts:
     """Facts that hold for all conditions of a setting.
 
     Attributes:
-        family: number of tests that the correction covers.
-        power: power of its tests.
-        slope: slope of the baseline's evaluations over the window of its result, per round; NaN if not known.
+        family: number of tests in the setting, over which Holm corrects.
+        power: power of these tests.
+        slope: slope of the baseline's evaluations over the last sixth of the run, in metric units per round; NaN if not
+            known.
     """
 
     family: int
@@ -94,6 +95,7 @@ class Comparison:
     """Conditions compared with a baseline.
 
     Attributes:
+        options: options of the comparison.
         entries: results by setting and condition.
         settings: facts of each setting, in order.
         window: first and last round whose evaluations a result averages, of the run with the latest evaluation.
@@ -105,7 +107,7 @@ class Comparison:
     window: tuple[int, int]
 
     def list_results(self, setting: str) -> dict[str, CellResult]:
-        """Return the entries of a setting by condition: the best mean first, diverged conditions last."""
+        """Return the results of `setting` by condition: the best mean first, diverged conditions last."""
         entries = [(condition, entry) for (name, condition), entry in self.entries.items() if name == setting]
         means = {condition: self.options.sign * entry.mean.mean for condition, entry in entries}
         return dict(sorted(entries, key=lambda item: -means[item[0]] if math.isfinite(means[item[0]]) else math.inf))
@@ -116,8 +118,9 @@ def compare_conditions(frames: RunFrames, options: Options, unpaired_cells: Coll
 
     Args:
         frames: finished runs, one for each setting, condition and seed, and their evaluations.
-        options: what is compared.
-        unpaired_cells: cells in which a seed gives other data than in the baseline's cell, so that runs form no pairs.
+        options: metric, baseline and rules of the comparison.
+        unpaired_cells: cells (setting, condition) in which a seed gives other data than in the baseline's cell, so that
+            runs form no pairs.
     """
     runs = group_runs_by_cell(frames, options)
     cell_results = compare_results(measure_results(runs, options), list_oracles(frames), options, unpaired_cells)
@@ -138,14 +141,14 @@ def compare_results(
     options: Options,
     unpaired_cells: Collection[Cell] = (),
 ) -> dict[Cell, CellResult]:
-    """Compare results with the baseline's: the difference, its p-value after Holm in the setting, and the verdict.
+    """Compare results with the baseline's: difference, p-value after Holm in the setting, and verdict, by cell.
 
-    `fedcohort compare` and the reports of studies both call it.
+    A cell is (setting, condition). `fedcohort compare` and the reports of studies both call it.
 
     Args:
         results: result of each run, by cell and seed.
         untested_cells: cells, such as those of oracles, whose p-values Holm's correction ignores.
-        options: options of the comparison.
+        options: metric, baseline and rules of the comparison.
         unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
     rules = options.rules
@@ -167,7 +170,14 @@ def compare_results(
 
 
 def group_runs_by_cell(frames: RunFrames, options: Options) -> dict[Cell, dict[int, Evaluations]]:
-    """Return the evaluations of each run up to the horizon, by cell and seed; a run without a curve has none."""
+    """Return the evaluations of each run up to the horizon, by cell (setting, condition) and seed.
+
+    The evaluations of a run without a curve are empty.
+
+    Args:
+        frames: finished runs and their evaluations.
+        options: metric and horizon of the comparison.
+    """
     curves = frames.curves[frames.curves[options.metric].notna()].sort_values("round")
     cost_columns, curve_by_run = [name for name in COST_COLUMNS if name in curves], dict(iter(curves.groupby("run")))
     runs_by_seed: dict[Cell, dict[int, Evaluations]] = {}
@@ -179,7 +189,12 @@ def group_runs_by_cell(frames: RunFrames, options: Options) -> dict[Cell, dict[i
 
 
 def measure_results(runs: RunsByCell, options: Options) -> dict[Cell, dict[int, float]]:
-    """Return the result of each run, by cell and seed; NaN where its metric was never evaluated after training."""
+    """Return the result of each run, by cell and seed; NaN where its metric was never evaluated after training.
+
+    Args:
+        runs: evaluations of each run, by cell (setting, condition) and seed.
+        options: definition of a result, with horizon and sign.
+    """
     return {
         cell: {seed: measure_run(run, options.result, options.horizon, options.sign) for seed, run in by_seed.items()}
         for cell, by_seed in runs.items()
@@ -187,13 +202,20 @@ def measure_results(runs: RunsByCell, options: Options) -> dict[Cell, dict[int, 
 
 
 def list_oracles(frames: RunFrames) -> set[Cell]:
-    """Return the cells with a run that reads what no server can know."""
+    """Return the cells (setting, condition) of `frames` with a run that reads what no server can know."""
     runs = frames.runs[frames.runs["oracle"]]
     return set(zip(runs["setting"], runs["condition"], strict=True))
 
 
 def baseline_value(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
-    """Return the value of the baseline in the cell's setting; None for the baseline itself and unpaired cells."""
+    """Return the baseline's value in the setting of a cell; None for the baseline itself and unpaired cells.
+
+    Args:
+        values: values by cell (setting, condition).
+        cell: the cell that is compared.
+        baseline: name of the baseline; None without one.
+        unpaired: cells that form no pairs with the baseline.
+    """
     if baseline is None or cell[1] == baseline or cell in unpaired:
         return None
     return values.get((cell[0], baseline))
@@ -205,7 +227,7 @@ def correct_within_settings(
     """Return the p-value of each test, corrected by Holm's method over the methods of its setting.
 
     Args:
-        tests: differences or speed-ups, by cell.
+        tests: differences or speed-ups, by cell (setting, condition).
         untested: cells, such as those of oracles, whose p-value is not corrected.
         rules: `rules.seeds` is the number of seeds below which a p-value is not corrected.
     """
@@ -214,7 +236,12 @@ def correct_within_settings(
 
 
 def _find_window(runs: RunsByCell, options: Options) -> tuple[int, int]:
-    """Return the first and last round that a result averages, of the run with the latest evaluation; (0, 0) if none."""
+    """Return the first and last round that a result averages, of the run with the latest evaluation; (0, 0) if none.
+
+    Args:
+        runs: evaluations of each run, by cell (setting, condition) and seed.
+        options: metric and horizon of the comparison.
+    """
     step_lists = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
     latest_steps = max(step_lists, key=lambda steps: steps[-1], default=np.empty(0))
     averaged_rounds = latest_steps[late_window(latest_steps, options.horizon)]

@@ -48,13 +48,13 @@ COST_AXES = (*COSTS, ROUNDS_AXIS)
 
 @dataclass(frozen=True)
 class CostResult:
-    """The cost to the target of one condition in one setting, along one axis.
+    """The cost to the target of one condition in one setting, in one unit: rounds, seconds, bytes or FLOPs.
 
     Attributes:
         costs: cost of each run, by seed.
         median: median cost over seeds.
         speed_up: speed-up over the baseline; None for the baseline itself, and for an unpaired condition.
-        p: p-value after the correction.
+        p: p-value of the speed-up after Holm's correction over the methods of the setting; NaN without a test.
         verdict: verdict on the speed-up; "" without one.
     """
 
@@ -67,11 +67,11 @@ class CostResult:
 
 @dataclass(frozen=True)
 class CostComparison:
-    """Costs to a target.
+    """The costs of runs until they met a target, compared with the baseline's.
 
     Attributes:
         axis: the cost that the main verdicts compare: rounds, virtual_s, bytes or client_flops.
-        targets: target by setting and seed.
+        targets: target by setting and seed, in the metric's unit.
         entries: costs by axis, and by setting and condition; an axis that some run did not log is left out.
     """
 
@@ -82,10 +82,10 @@ class CostComparison:
 
 @dataclass(frozen=True)
 class TotalCost:
-    """The total cost of the runs of a condition in a setting.
+    """The total cost of the runs of a condition in a setting: seconds, bytes, FLOPs or joules.
 
     Attributes:
-        mean: mean over seeds, in seconds, bytes or FLOPs.
+        mean: mean over seeds.
         times: sum over the common seeds, divided by the baseline's sum; NaN without a baseline.
     """
 
@@ -98,7 +98,15 @@ def compare_cost(
 ) -> CostComparison:
     """Compare the cost to the target with the baseline's, along every axis that all runs logged.
 
-    Raises `OptionError` for an `axis` that a run did not log, and for a target that no condition sets.
+    Args:
+        frames: finished runs and their evaluations.
+        options: metric, baseline and rules of the comparison.
+        target: the value that runs have to reach.
+        axis: the cost that the main verdicts compare: rounds, virtual_s, bytes or client_flops.
+        unpaired_cells: cells (setting, condition) in which a seed gives other data than in the baseline's cell.
+
+    Raises:
+        OptionError: an `axis` that a run did not log, or a target that no condition sets.
     """
     ranges.choice("axis", axis, *COST_AXES)
     runs, cell_runs = frames.runs, group_runs_by_cell(frames, options)
@@ -108,7 +116,7 @@ def compare_cost(
         runs_without_cost = runs[~(runs[axis] > 0)] if axis in runs else runs
         name = PurePath(str(runs_without_cost["folder"].iloc[0])).name or runs_without_cost["run"].iloc[0]
         reason = "virtual time does not pass with device=instant" if axis == "virtual_s" else "it was not logged"
-        raise OptionError(f"axis={axis} is not known of run {name}: {reason}. Set axis to one of {', '.join(axes)}")
+        raise OptionError(f"axis={axis} has no value for run {name}: {reason}. Set axis to one of {', '.join(axes)}")
     costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {cell: {} for cell in cell_runs} for name in axes}
     for cell, run_by_seed in cell_runs.items():
         for seed, run in run_by_seed.items():
@@ -122,7 +130,11 @@ def compare_cost(
 
 
 def measure_costs(run: Evaluations, goal_value: float, options: Options, target: Target) -> dict[str, Cost]:
-    """Return the costs of a run until it met the value `goal_value`, by axis; none without evaluations."""
+    """Return the costs of `run` until it met `goal_value`, by axis: rounds, seconds, bytes, FLOPs. {} without values.
+
+    `options` has the sign and the horizon. `target.crossing` says whether a mean over evaluations or a single one
+    counts.
+    """
     if not len(run.steps):
         return {}
     window = count_averaged(run, options.horizon) if target.crossing == "window" else 1
@@ -138,9 +150,9 @@ def compare_axis_costs(
     """Compare the costs to a target with the baseline's, along one axis: rounds, seconds, bytes or FLOPs.
 
     Args:
-        costs: cost of each run until the target, by cell and seed.
+        costs: cost of each run until the target, by cell (setting, condition) and seed.
         untested_cells: cells, such as those of oracles, whose p-values Holm's correction ignores.
-        options: options of the comparison.
+        options: baseline and rules of the comparison.
         unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
     speed_ups = {
@@ -159,7 +171,11 @@ def compare_axis_costs(
 
 
 def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[str, dict[int, float]]:
-    """Return the target of each setting and seed; a seed that has none is left out."""
+    """Return the target of each setting and seed, in the metric's unit; a seed that has none is left out.
+
+    `runs` are evaluations by cell (setting, condition) and seed. Raises `OptionError` for a `target` that names an
+    unknown condition, or needs a baseline where there is none.
+    """
     results = measure_results(runs, options)
     conditions = list(dict.fromkeys(condition for _, condition in results))
     if missing_conditions := [name for name in target.best_of if name not in conditions]:
@@ -169,10 +185,10 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
         raise ranges.range_error("target", "a number, or best_of: and conditions, as there is no baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
-        values_of_best = [results.get((setting, name), {}) for name in target.best_of or conditions]
-        seeds, best = sorted({seed for values in values_of_best for seed in values}), max if options.sign > 0 else min
+        results_of = [results.get((setting, name), {}) for name in target.best_of or conditions]
+        seeds, best = (sorted({seed for values in results_of for seed in values}), max if options.sign > 0 else min)
         if target.best_of:
-            values_by_seed = {seed: [values.get(seed, math.nan) for values in values_of_best] for seed in seeds}
+            values_by_seed = {seed: [values.get(seed, math.nan) for values in results_of] for seed in seeds}
             targets[setting] = {seed: best(row) for seed, row in values_by_seed.items() if all(map(math.isfinite, row))}
         else:
             setting_target = find_target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
@@ -183,10 +199,7 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
 def find_target_value(baseline_runs: Collection[Evaluations], options: Options, target: Target) -> float:
     """Return the target of a setting: a value, or a share of the way to the baseline's mean result; NaN if not known.
 
-    Args:
-        baseline_runs: the evaluations of the baseline in the setting.
-        options: options of the comparison.
-        target: a value or a level; not `best_of`.
+    `baseline_runs` are the baseline's evaluations there, `options` defines a result, and `target` is no `best_of`.
     """
     if target.value is not None:
         return target.value
@@ -199,10 +212,12 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
 def sum_costs(
     frames: RunFrames, baseline: str | None, unpaired_cells: Collection[Cell] = ()
 ) -> dict[str, dict[Cell, TotalCost]]:
-    """Return the total cost of each setting and condition, by the name of the cost, without costs that no run logged.
+    """Return the total cost by the name of the cost and cell (setting, condition).
+
+    Costs that no run logged are left out.
 
     Args:
-        frames: the runs.
+        frames: finished runs with their costs.
         baseline: condition with which the others are compared, None without one.
         unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
@@ -215,12 +230,17 @@ def sum_costs(
         costs[cost] = {}
         for cell, by_seed in cost_by_cell.items():
             baselines = baseline_value(cost_by_cell, cell, baseline, unpaired_cells) or {}
-            costs[cost][cell] = TotalCost(float(np.mean(list(by_seed.values()))), relative_cost(by_seed, baselines))
+            costs[cost][cell] = TotalCost(
+                float(np.mean(list(by_seed.values()))), compute_relative_cost(by_seed, baselines)
+            )
     return costs
 
 
-def relative_cost(cost_by_seed: Mapping[int, float], baseline_costs: Mapping[int, float]) -> float:
-    """Return the sum of costs over common seeds, divided by the baseline's sum; NaN if the baseline's sum is 0."""
+def compute_relative_cost(cost_by_seed: Mapping[int, float], baseline_costs: Mapping[int, float]) -> float:
+    """Return the sum of costs over common seeds, divided by the baseline's sum; NaN if the baseline's sum is 0.
+
+    `cost_by_seed` and `baseline_costs` have one unit.
+    """
     common_seeds = sorted(set(baseline_costs) & set(cost_by_seed))
     baseline_total = sum(baseline_costs[seed] for seed in common_seeds)
     return sum(cost_by_seed[seed] for seed in common_seeds) / baseline_total if baseline_total > 0 else math.nan

@@ -33,11 +33,11 @@ MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN, MIN_CLASS_COVER = 0.2, 1.25, 0.5
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """One probe of `signal=class_loss`.
+    """The answers to one query of the signal `class_loss`.
 
     Attributes:
         round: number of completed rounds, as in the journal.
-        clients: sorted ids of the clients that answered.
+        clients: sorted ids of the clients that answered, [n].
         losses: losses and numbers of samples by class that these clients reported.
         noise: estimate of the clients' label noise.
     """
@@ -50,13 +50,13 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class ClassSkew:
-    """Classes and sizes of the clients.
+    """Classes and sizes of the clients. The effective number of classes is that of `diagnosis.class_balance`.
 
     Attributes:
         counts: reported samples by client and class, [K, C].
-        per_client: effective classes of each client with samples.
-        of_cohorts: mean effective classes of random cohorts of the run's size.
-        of_all: effective classes of all clients together.
+        per_client: effective number of classes of each client with samples, [n].
+        of_cohorts: mean effective number of classes of random cohorts of the run's size.
+        of_all: effective number of classes of all clients together.
     """
 
     counts: Float64[np.ndarray, "_k _c"]
@@ -71,7 +71,7 @@ class ClassSkew:
 
     @property
     def size_variation(self) -> float:
-        """Coefficient of variation of the clients' sizes."""
+        """Coefficient of variation of the clients' numbers of samples."""
         sizes = self.counts.sum(1)
         return float(sizes.std() / max(sizes.mean(), 1e-300))
 
@@ -89,14 +89,14 @@ class Diagnosis:
     Attributes:
         info: metadata of the run.
         rounds: number of completed rounds.
-        probe_results: probes of `signal=class_loss`, in their order.
-        skew: classes and sizes.
-        speeds: persistence of speeds.
+        probe_results: queries of the signal `class_loss`, in their order.
+        skew: classes and sizes of the clients.
+        speeds: persistence of the clients' speeds.
         speed_gain: predicted factor by which rounds become shorter without the slowest clients; 1 for no clients to
             leave out.
         availability: share of rounds in which each client was available, [K].
-        probe_bytes: bytes of all probes of the run.
-        passes: number of forward passes over all of a client's samples that these probes required.
+        probe_bytes: bytes of all queries of the run.
+        passes: number of forward passes over all of a client's samples that the queries of `class_loss` required.
     """
 
     info: RunInfo
@@ -111,12 +111,12 @@ class Diagnosis:
 
     @property
     def valid_probes(self) -> Sequence[ProbeResult]:
-        """The probes at which the model told right labels from wrong ones."""
+        """The queries at which the model had a lower loss on right labels than on wrong ones."""
         return [probe_result for probe_result in self.probe_results if probe_result.noise.is_valid]
 
     @property
     def noise_case(self) -> str:
-        """Name of what the probes show about label noise, which the page's template turns into a sentence."""
+        """Name of what the queries show about label noise, from which the page's template makes a sentence."""
         watch = NoiseWatch()
         for probe_result in self.probe_results:
             noise = probe_result.noise
@@ -133,13 +133,13 @@ class Diagnosis:
 
     @property
     def rate_of_noisier(self) -> float:
-        """Mean excess rate of the clients with more wrong labels at the last valid probe; NaN without such clients."""
+        """Mean excess rate of wrong labels of the noisier clients at the last valid query; NaN without any."""
         noise = self.valid_probes[-1].noise if self.valid_probes else None
         return float(noise.fit.rate[noise.is_noisier].mean()) if noise and noise.is_noisier.any() else math.nan
 
     @property
     def advice(self) -> str:
-        """The first rule of `selector=auto` that applies: noise, classes, speed or random; unknown without a probe."""
+        """The first rule of `selector=auto` that applies: noise, classes, speed or random; unknown without a query."""
         if self.noise_case in ("not_measured", "too_early", "one_look"):
             return "unknown"
         if self.noise_case == "persists":
@@ -150,7 +150,7 @@ class Diagnosis:
 
 
 def diagnose_run(folder: Path) -> Diagnosis:
-    """Return what the run in `folder` shows. Raises `CheckpointError` if it is not the folder of a run."""
+    """Return what the log of the run in `folder` shows. Raises `CheckpointError` if the folder holds no run."""
     run_history, info = history.read_history(folder), metadata.load_info(folder)
     client_table = run_history.clients()
     probe_results = [_read_probe(rows, round) for round, rows in _list_probe_rows(client_table, "class_loss")]
@@ -178,7 +178,7 @@ def diagnose_run(folder: Path) -> Diagnosis:
 
 
 def _list_probe_rows(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, pd.DataFrame]]":
-    """Return the round of each probe of a signal, and the signal's columns in the rows of the clients that answered."""
+    """Return each round that queried `signal`, with its columns in the rows of `table` of clients that answered."""
     prefix = f"signal_{signal}."
     columns = sorted((c for c in table.columns if c.startswith(prefix)), key=lambda c: int(c.removeprefix(prefix)))
     if not columns:
@@ -195,9 +195,9 @@ def _read_probe(rows: "pd.DataFrame", round: int) -> ProbeResult:
 def _read_class_counts(
     client_table: "pd.DataFrame", probe_results: Sequence[ProbeResult], n_clients: int
 ) -> Float64[np.ndarray, "_k _c"] | None:
-    """Return the samples that clients reported, by client and class, [K, C]; 0 for a client without a report.
+    """Return the samples that clients reported in `client_table` and `probe_results`, by client and class, [K, C].
 
-    The result is None if no client reported.
+    A client without a report has 0. The result is None if none of the `n_clients` clients reported.
     """
     reports = [(probe_result.clients, probe_result.losses.counts) for probe_result in probe_results]
     reports += [
@@ -219,7 +219,10 @@ def _measure_skew(counts: Float64[np.ndarray, "_k _c"], cohort_size: int) -> Cla
 
 
 def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> Durations:
-    """Return the durations of the jobs that arrived, by client; those of a run without virtual time are left out."""
+    """Return the durations in seconds of arrived jobs in `client_table`, of `n_clients` clients.
+
+    A run without virtual time has none.
+    """
     durations = Durations(np.zeros(n_clients, np.int64), np.zeros(n_clients), np.zeros(n_clients))
     if "finish_s" not in client_table:
         return durations
@@ -230,7 +233,10 @@ def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> Durations:
 
 
 def _read_availability(run_history: History, client_table: "pd.DataFrame", n_clients: int) -> Values | None:
-    """Return the share of rounds in which each client was available, [K]; None before the first round."""
+    """Return the share of rounds in which each of `n_clients` clients was available, [n_clients].
+
+    It is read from the journal `run_history`, or else from `client_table`. None before the first round.
+    """
     rounds = [round for round in run_history.steps if round]
     if not rounds:
         return None

@@ -32,6 +32,7 @@ class Mean:
     """The mean of n values with its 95 % interval.
 
     Attributes:
+        mean: the mean, in the unit of the values.
         std: standard deviation with ddof 1; NaN for fewer than two values.
         n: number of values.
         half: half the width of the 95 % interval; NaN without an interval.
@@ -89,9 +90,10 @@ NO_DIFFERENCE = Difference(math.nan, math.nan, 0, math.nan, reason="no common se
 
 
 def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndarray]:
-    """Return, for each mean over the last axis, half the width of its 95 % interval, and its p-value against zero.
+    """Return half the width of the 95 % interval of each mean over the last axis, and its p against zero, [*tests].
 
-    The values equal those of `scipy.stats.ttest_1samp`, which takes 2 ms for one test and 1 s to import.
+    The results equal those of `scipy.stats.ttest_1samp`, which takes 2 ms for one test and 1 s to import. `values` are
+    finite, two or more in each test.
     """
     from scipy.special import stdtr, stdtrit
 
@@ -101,7 +103,7 @@ def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndar
 
 
 def estimate_mean(values: Sequence[float]) -> Mean:
-    """Return the mean of `values` with its 95 % interval; NaN or infinite if a value is not finite."""
+    """Return the mean of `values` with its 95 % interval; the mean is NaN or infinite if a value is not finite."""
     x = np.asarray(values, dtype=float)
     if len(x) < 2 or not np.isfinite(x).all():
         return Mean(float(x.mean()) if len(x) else math.nan, math.nan, len(x), math.nan)
@@ -125,7 +127,7 @@ def paired_difference(values: Mapping[int, float], baseline_values: Mapping[int,
 
 
 def summarise_differences(difference_by_seed: Mapping[int, float], largest_value: float | None = None) -> Difference:
-    """Return the mean of differences with its interval and test.
+    """Return the mean of paired differences with its interval and test.
 
     Args:
         difference_by_seed: the differences, by seed or by another unit.
@@ -149,7 +151,11 @@ def summarise_differences(difference_by_seed: Mapping[int, float], largest_value
 
 
 def residual_skewness(differences: Iterable[Difference]) -> float:
-    """Return the skew of a method's residuals over its settings; NaN below ten settings of ten seeds each."""
+    """Return the skewness of a method's residuals over its settings; NaN below ten settings of ten seeds each.
+
+    `differences` are those of the method to the baseline, one for each setting. A residual is the difference on a seed
+    minus the setting's mean, divided by the setting's standard deviation.
+    """
     from scipy.stats import skew
 
     testable_differences = [setting for setting in differences if setting.n >= MIN_SEEDS and not setting.reason]
@@ -158,5 +164,8 @@ def residual_skewness(differences: Iterable[Difference]) -> float:
 
 
 def is_collapsing(differences: Iterable[Difference]) -> bool:
-    """Return whether a method collapses on some seeds, so that verdicts in single settings are not reliable."""
+    """Return whether the residuals of a method are so skewed that it collapses on some seeds.
+
+    Verdicts in single settings are then not reliable. `differences` are those to the baseline, one for each setting.
+    """
     return residual_skewness(differences) < MAX_SKEW

@@ -60,7 +60,7 @@ class RunFrames:
 
 
 def read_curves(folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFrame":
-    """Return the frame of curves of the runs in `folders`, with these metrics.
+    """Return the frame of curves of the runs in `folders`, with the rounds that measured one of `metrics`.
 
     Raises `CheckpointError` for a folder that holds no run.
     """
@@ -71,7 +71,13 @@ def read_curves(folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFram
 
 
 def read_curve(journal: history.History, run_id: str, metrics: Sequence[str]) -> "pd.DataFrame":
-    """Return the rows of one run in the frame of curves: the rounds that measured one of the metrics."""
+    """Return the rows of one run in the frame of curves: the rounds that measured one of the metrics.
+
+    Args:
+        journal: history of the run.
+        run_id: value of the column `run`.
+        metrics: names of the metrics.
+    """
     import pandas as pd
 
     measured_metrics = [name for name in metrics if name in journal.measured]
@@ -88,6 +94,6 @@ def read_curve(journal: history.History, run_id: str, metrics: Sequence[str]) ->
 
 
 def read_clock_limit(budget: str | None) -> float:
-    """Return the virtual seconds at which a run with a budget, given as text, ends; NaN without a time limit."""
+    """Return the virtual seconds at which a run ends, as 60 for the `budget` "rounds=9 virtual_s=60", or NaN."""
     limit_match = CLOCK_LIMIT_PATTERN.search(budget or "")
     return float(limit_match[1]) if limit_match else math.nan

@@ -29,28 +29,38 @@ MIN_SEEDS = 5  # seeds
 
 @dataclass(frozen=True)
 class ShareClosed:
-    """The share of the headroom that a method closes, above 1 if it is better than the oracle."""
+    """The share of the headroom that a method closes, above 1 if it is better than the oracle.
+
+    Attributes:
+        share: the share, mean difference of the method divided by that of the oracle.
+        low: lower end of its 95 % interval.
+        high: upper end of its 95 % interval.
+    """
 
     share: float
     low: float
     high: float
 
 
-def share_closed(
-    method: Float64[np.ndarray, "seeds"], oracle: Float64[np.ndarray, "seeds"], bound: float = 0.0
+def estimate_share_closed(
+    method_differences: Float64[np.ndarray, "seeds"],
+    oracle_differences: Float64[np.ndarray, "seeds"],
+    min_headroom: float = 0.0,
 ) -> ShareClosed | None:
-    """Return the share of the headroom; None if the headroom's interval contains 0 or its mean is not above `bound`.
+    """Return the share of the headroom that a method closes; None without a clear headroom.
+
+    A headroom is clear if its 95 % interval excludes 0 and its mean is above `min_headroom`.
 
     Args:
-        method: differences of the method to the baseline, on the seeds that method, oracle and baseline share.
-        oracle: differences of the oracle to the baseline, over the same seeds.
-        bound: minimum headroom.
+        method_differences: differences of the method to the baseline, by seed, on the seeds that all three share.
+        oracle_differences: differences of the oracle to the baseline, on the same seeds.
+        min_headroom: minimum headroom, in the metric's unit.
     """
     from scipy.stats import t
 
-    a, b = np.asarray(method, dtype=float), np.asarray(oracle, dtype=float)
+    a, b = np.asarray(method_differences, dtype=float), np.asarray(oracle_differences, dtype=float)
     n = len(a)
-    if n < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()) or b.mean() <= bound:
+    if n < 2 or not (np.isfinite(a).all() and np.isfinite(b).all()) or b.mean() <= min_headroom:
         return None
     t_factor = float(t.ppf((1 + CONFIDENCE_LEVEL) / 2, n - 1)) ** 2 / n
     # the ends of the interval are the roots of quadratic rho^2 - 2 linear rho + constant
@@ -71,8 +81,8 @@ class Winner:
 
     Attributes:
         best_row: row of the method that is best on all seeds.
-        left_out: difference to the baseline on each seed, of the method that is best on the other seeds; None for
-            fewer than five seeds.
+        left_out: difference to the baseline on each seed, of the method that is best on the other seeds; None for fewer
+            than five seeds.
         picked: share of the folds that chose the method `best_row`; NaN below five seeds.
     """
 
@@ -82,7 +92,10 @@ class Winner:
 
 
 def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:
-    """Return the best method; differences: finite differences to the baseline over common seeds."""
+    """Return the best of several methods by mean difference, with its cross-fitted value.
+
+    `differences` are finite differences to the baseline, larger is better, over common seeds.
+    """
     x = np.asarray(differences, dtype=float)
     n = x.shape[1]
     best_row = int(x.mean(axis=1).argmax())

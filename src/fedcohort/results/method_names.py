@@ -24,7 +24,7 @@ METHOD_NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: na
 
 @cache
 def describe_method(method: str) -> tuple[str, str]:
-    """Return the published name of a method, and its group.
+    """Return the published name of `method`, an option or a method of a study, and its group, one of `GROUPS`.
 
     `flash_whitened_tuned` is "FLASH, whitened, tuned": without a name, an option after a known one is a variant.
     """
@@ -42,5 +42,5 @@ def describe_method(method: str) -> tuple[str, str]:
 
 
 def name_method(method: str) -> str:
-    """Return the published name of a method, such as "pow-d, plain mean" of `powd_mean`."""
+    """Return the published name of `method`, such as "pow-d, plain mean" of `powd_mean`."""
     return describe_method(method)[0]

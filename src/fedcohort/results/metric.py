@@ -13,7 +13,7 @@ LOWER_IS_BETTER_ENDINGS = (  # endings of metrics whose smaller values are bette
     *("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step", "class_imbalance"),
     *("waited_s", "closed_s", "announced_s"),
 )
-COSTS = (
+COST_PREFIXES = (
     "time/",
     "comm/",
     "comp/",
@@ -22,13 +22,18 @@ COSTS = (
     "attack/",
 )  # prefixes of others: the weight of attackers is a cost, too
 BETTER_CHOICES = ("auto", "high", "low")
-NAMES = yaml.safe_load(Path(__file__).with_name("metrics.yaml").read_text())
+METRIC_NAMES = yaml.safe_load(Path(__file__).with_name("metrics.yaml").read_text())
 NO_EFFECT_RULES = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
 
 
 @dataclass(frozen=True)
 class MetricUnit:
-    """The unit in which the values of a metric are shown: value * factor, followed by `name`."""
+    """The unit in which the values of a metric are shown.
+
+    Attributes:
+        factor: factor by which values are multiplied.
+        name: symbol behind the number, as "%"; "" without a unit.
+    """
 
     factor: float
     name: str
@@ -40,7 +45,7 @@ class MetricUnit:
 
 
 def find_metric_unit(metric: str, largest_value: float = 0.0) -> MetricUnit:
-    """Return the unit of a metric; `largest_value`, the largest shown, sets the prefix of bytes, FLOPs and joules."""
+    """Return the unit of `metric`; `largest_value`, the largest shown, sets the prefix of bytes, FLOPs and joules."""
     metric_name = metric.rpartition("/")[2]
     if is_share(metric):
         return MetricUnit(100.0, "%")
@@ -58,26 +63,33 @@ def find_metric_unit(metric: str, largest_value: float = 0.0) -> MetricUnit:
 
 
 def label_metric(metric: str) -> str:
-    """Return the label of a metric in figures, such as "test accuracy" of `test/acc`."""
-    return str(NAMES["figures"].get(metric, metric))
+    """Return the label of `metric` in figures, such as "test accuracy" of `test/acc`."""
+    return str(METRIC_NAMES["figures"].get(metric, metric))
 
 
 def is_share(metric: str) -> bool:
-    """Return whether the metric is an accuracy in [0, 1], shown in per cent."""
+    """Return whether `metric` is an accuracy in [0, 1], shown in per cent."""
     metric_name = metric.rpartition("/")[2]
     return metric_name.startswith("acc") and metric_name != "acc_var"
 
 
 def lower_is_better(metric: str) -> bool:
-    return metric.startswith(COSTS) or metric.endswith(LOWER_IS_BETTER_ENDINGS) or "loss" in metric.rpartition("/")[2]
+    return (
+        metric.startswith(COST_PREFIXES)
+        or metric.endswith(LOWER_IS_BETTER_ENDINGS)
+        or "loss" in metric.rpartition("/")[2]
+    )
 
 
 def sign_of_metric(metric: str, better: str = "auto") -> int:
-    """Return -1 if smaller values are better, else 1; better: `high`, `low`, or `auto` by the metric's name."""
+    """Return -1 if smaller values of `metric` are better, else 1.
+
+    `better` is `high`, `low`, or `auto`, by the metric's name. Raises `OptionError` for other values.
+    """
     ranges.choice("better", better, *BETTER_CHOICES)
     return -1 if better == "low" or (better == "auto" and lower_is_better(metric)) else 1
 
 
 def default_rules(metric: str) -> Rules:
-    """Return the default rules of a verdict: minimum effects in points for an accuracy, none for other metrics."""
+    """Return the default rules of a verdict on `metric`: minimum effects in points for an accuracy, none for others."""
     return Rules() if is_share(metric) else NO_EFFECT_RULES

@@ -27,20 +27,25 @@ from fedcohort.rng import new_generator
 MIN_FAMILIES = 6  # least number for a claim over settings like these
 WORST_SHARE = 0.1
 DifferencesBySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
-DRAWS = 2000
+N_DRAWS = 2000
 INTERVAL_PERCENTILES = (2.5, 97.5)  # percent
 
 
 def group_families(settings: Mapping[str, str]) -> dict[str, list[str]]:
-    """Return the settings of each family; settings: family of each setting."""
+    """Return the settings of each family; `settings` has the family of each setting."""
     families: dict[str, list[str]] = {}
     for setting, family in settings.items():
         families.setdefault(family, []).append(setting)
     return families
 
 
-def over_seeds(differences: DifferencesBySetting, family_by_setting: Mapping[str, str]) -> Difference:
-    """Return the mean difference over the given settings; its interval treats seeds as units and uses common seeds."""
+def average_over_seeds(differences: DifferencesBySetting, family_by_setting: Mapping[str, str]) -> Difference:
+    """Return the mean difference over the given settings; its interval treats seeds as units and uses common seeds.
+
+    Args:
+        differences: differences to the baseline by setting and seed.
+        family_by_setting: family of each setting; families have equal weight.
+    """
     if not differences:
         return NO_DIFFERENCE
     families = group_families({setting: family_by_setting[setting] for setting in differences})
@@ -54,12 +59,15 @@ def over_seeds(differences: DifferencesBySetting, family_by_setting: Mapping[str
     return summarise_differences(seed_means)
 
 
-def over_families(
+def average_over_families(
     differences: DifferencesBySetting, family_of: Mapping[str, str], min_families: int = MIN_FAMILIES
 ) -> Difference | None:
     """Return the mean difference over settings like the given ones, with families as units of the interval.
 
-    The result is None for fewer than `min_families` families.
+    Args:
+        differences: differences to the baseline by setting and seed.
+        family_of: family of each setting.
+        min_families: smallest number of families; the result is None for fewer.
     """
     families = group_families({setting: family_of[setting] for setting, by_seed in differences.items() if by_seed})
     if len(families) < min_families:
@@ -68,8 +76,11 @@ def over_families(
     return summarise_differences(dict(enumerate(map(float, means))))
 
 
-def worst_decile(mean_by_setting: Mapping[str, float]) -> tuple[float, str]:
-    """Return the mean of the lowest tenth (at least one) of the settings' mean differences, and the worst setting."""
+def find_worst_decile(mean_by_setting: Mapping[str, float]) -> tuple[float, str]:
+    """Return the mean of the lowest tenth (at least one) of the settings' mean differences, and the worst setting.
+
+    `mean_by_setting` holds the mean differences to the baseline. NaN and "" if none is finite.
+    """
     finite_means = sorted((mean, setting) for setting, mean in mean_by_setting.items() if math.isfinite(mean))
     if not finite_means:
         return math.nan, ""
@@ -83,8 +94,8 @@ class SettingResults:
 
     Attributes:
         values: the metric, larger is better, by method and seed.
-        seeds: seed of each column.
-        family: family of the setting.
+        seeds: seed of each column of `values`.
+        family: family of the setting, a group of settings that differ in cohort size or level only.
         study: study of the setting; the settings of a study share their seeds.
     """
 
@@ -112,7 +123,7 @@ class MeanRank:
 
 
 def rank_values(values: Float64[np.ndarray, "*rows methods"]) -> Float64[np.ndarray, "*rows methods"]:
-    """Return the rank of each value in its row, 1 for the largest; ties share their mean rank, NaN is last."""
+    """Return the rank of each of `values` in its row, 1 for the largest; ties share their mean rank, NaN is last."""
     from scipy.stats import rankdata
 
     ranks: Float64[np.ndarray, "*rows methods"] = rankdata(-np.where(np.isfinite(values), values, -np.inf), axis=-1)
@@ -120,14 +131,14 @@ def rank_values(values: Float64[np.ndarray, "*rows methods"]) -> Float64[np.ndar
 
 
 def rank_methods(
-    methods: Sequence[str], settings: Mapping[str, SettingResults], name: str
+    methods: Sequence[str], settings: Mapping[str, SettingResults], study: str
 ) -> tuple[dict[str, MeanRank], dict[str, dict[str, float]]]:
-    """Return the mean ranks of the methods, the best first, and their ranks in each setting.
+    """Return the mean ranks of the methods, the best first, and their ranks in each setting, by setting and method.
 
     Args:
         methods: name of the method in each row of the results.
         settings: results of these methods by setting.
-        name: name of the study, which seeds the bootstrap.
+        study: name of the study, which seeds the bootstrap.
     """
     families = group_families({setting: results.family for setting, results in settings.items()})
     by_setting = {setting: rank_values(results.values.mean(axis=1)) for setting, results in settings.items()}
@@ -135,7 +146,7 @@ def rank_methods(
     method_means = by_family.mean(axis=0)
     lower_bounds = upper_bounds = first_shares = np.full(len(method_means), np.nan)
     if len(families) >= MIN_FAMILIES:
-        bootstrap_ranks = _bootstrap_ranks(settings, families, name)
+        bootstrap_ranks = _bootstrap_ranks(settings, families, study)
         lower_bounds, upper_bounds = np.percentile(bootstrap_ranks, INTERVAL_PERCENTILES, axis=0)
         is_first = bootstrap_ranks == bootstrap_ranks.min(axis=1, keepdims=True)
         first_shares = (is_first / is_first.sum(axis=1, keepdims=True)).mean(axis=0)
@@ -148,11 +159,19 @@ def rank_methods(
 def _bootstrap_ranks(
     settings: Mapping[str, SettingResults], families: Mapping[str, Sequence[str]], name: str
 ) -> Float64[np.ndarray, "draws methods"]:
-    """Return the mean ranks in each draw of seeds and families."""
+    """Return the mean ranks in each bootstrap draw of seeds and families.
+
+    Args:
+        settings: results of the methods by setting.
+        families: settings of each family.
+        name: name of the study, which seeds the bootstrap.
+    """
     weights: dict[str, dict[int, np.ndarray]] = {}  # how often a draw has a seed, by study and seed
     for study in dict.fromkeys(results.study for results in settings.values()):
         seeds = sorted({seed for results in settings.values() if results.study == study for seed in results.seeds})
-        counts = new_generator(0, f"ranks/{name}/{study}").multinomial(len(seeds), [1 / len(seeds)] * len(seeds), DRAWS)
+        counts = new_generator(0, f"ranks/{name}/{study}").multinomial(
+            len(seeds), [1 / len(seeds)] * len(seeds), N_DRAWS
+        )
         weights[study] = dict(zip(seeds, counts.T, strict=True))
     mean_draws = {}
     for setting, results in settings.items():
@@ -161,7 +180,9 @@ def _bootstrap_ranks(
         mean_draws[setting] = rank_values(_average_draws(results.values, counts))
     of_family = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
     equal_shares = [1 / len(families)] * len(families)
-    shares = new_generator(0, f"ranks/{name}/families").multinomial(len(families), equal_shares, DRAWS) / len(families)
+    shares = new_generator(0, f"ranks/{name}/families").multinomial(len(families), equal_shares, N_DRAWS) / len(
+        families
+    )
     mean_ranks: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", shares, of_family)
     return np.round(mean_ranks, 9)  # equal means stay equal
 
@@ -169,7 +190,12 @@ def _bootstrap_ranks(
 def _average_draws(
     values: Float64[np.ndarray, "methods seeds"], seed_counts: Float64[np.ndarray, "seeds draws"]
 ) -> Float64[np.ndarray, "draws methods"]:
-    """Return the weighted means; NaN if a draw contains a seed on which the method diverged."""
+    """Return each method's mean over the seeds of each draw; NaN if the draw has a seed on which the method diverged.
+
+    Args:
+        values: results of the methods by seed.
+        seed_counts: how often each draw has each seed.
+    """
     is_missing = ~np.isfinite(values)
     weighted_means = np.where(is_missing, 0.0, values) @ seed_counts / seed_counts.sum(axis=0)
     weighted_means[(is_missing.astype(float) @ seed_counts) > 0] = np.nan

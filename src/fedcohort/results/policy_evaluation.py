@@ -69,10 +69,10 @@ class PolicyEvaluation:
 
     Attributes:
         n_rounds: number of rounds that count.
-        effective_size: effective sample size of their ratios.
+        effective_size: effective sample size of their probability ratios, in rounds.
         uncovered_share: mean share of the other selector's cohorts that the run's selector cannot draw.
         logged: mean gain of the runs' own cohorts.
-        estimates: mean gain with its 95 % interval by estimator; empty if they are refused.
+        estimates: mean gain with its 95 % interval, by the name of the estimator; empty if there is a `reason`.
         reason: why there are no estimates; "" if there are.
         excluded: number of excluded rounds by reason.
     """
@@ -89,14 +89,14 @@ class PolicyEvaluation:
 def compare_round(
     log: RunLog, round: LoggedRound, laws: tuple[CohortLaw, CohortLaw], history: "RunHistory", rng: np.random.Generator
 ) -> ComparedRound:
-    """Return the round with the probabilities of its cohort.
+    """Return the round with the probabilities of its cohort under two selectors.
 
     Args:
         log: log of the run.
-        round: the round.
+        round: the logged round.
         laws: distribution of the cohort by the run's selector, and by the other one.
         history: the rounds before this one, with the gains of the run.
-        rng: generator of further cohorts of both selectors.
+        rng: random generator that draws further cohorts of both selectors.
     """
     run_law, other_law = laws
     cohorts = other_law.draw_cohorts(N_COHORTS, rng)
@@ -121,18 +121,21 @@ class RunHistory:
 
     Attributes:
         run: number of the run, from 0.
-        gains: gain of each round, NaN if it was not measured.
-        levels: value of the metric before each round.
+        gains: change of the metric in each round, positive if it improves; NaN if it was not measured, [rounds].
+        levels: value of the metric before each round, [rounds].
     """
 
     def __init__(self, run: int, run_log: RunLog, levels: Values, sign: int) -> None:
-        """Start before the first round; levels: the metric by step, NaN if it was not measured, [rounds + 1]."""
+        """Start before the first round of the run with the number `run` and the log `run_log`.
+
+        `levels` has the metric by step, [rounds + 1], NaN if it was not measured; `sign` is -1 if smaller is better.
+        """
         self.run, self.levels, self.gains = run, levels[:-1], sign * np.diff(levels)
         self._last_loss = np.full(run_log.n_clients, np.nan)
         self._last_round = np.full(run_log.n_clients, -1)
 
     def add_round(self, round: LoggedRound) -> None:
-        """Add the outcome of a round."""
+        """Add the outcome of `round`: the reported training losses and the clients that arrived."""
         losses = round.signals["train_loss"]
         is_known = np.isfinite(losses)
         self._last_loss[is_known] = losses[is_known]
@@ -141,7 +144,7 @@ class RunHistory:
     def summarise_cohorts(
         self, run_log: RunLog, t: int, cohorts: Int64[np.ndarray, "n cohort"]
     ) -> Float64[np.ndarray, "n d"]:
-        """Return the summary of each cohort of round t, the input of the reward model.
+        """Return the summary of each of `cohorts`, client ids in round `t` of `run_log`: the input of the regression.
 
         The summary has the metric before the round, log(1 + t), and the cohort's means of the clients' training
         samples, last reported losses, rounds since they trained and expected seconds. The last number is the distance
@@ -163,10 +166,10 @@ class RunHistory:
 
 
 def predict_gains(rounds: Sequence[ComparedRound]) -> Float64[np.ndarray, "3 T"]:
-    """Return the reward model's gain of each round's cohort, and its mean over the cohorts of the two selectors.
+    """Return the predicted gain of each cohort in `rounds`, and its mean over the cohorts of the two selectors.
 
-    The model is linear, so that the mean of its predictions is its prediction of the mean summary. The prediction of a
-    run comes from a model that was fitted on the other runs. NaN with one run, and for a summary that is unknown.
+    A ridge regression of the gain on the summary predicts them, fitted on the other runs. It is linear, so that the
+    mean prediction is the prediction of the mean summary. NaN with one run, and for a summary that is not known.
     """
     from sklearn.linear_model import RidgeCV
     from sklearn.pipeline import make_pipeline
@@ -195,22 +198,22 @@ def estimate_gain(rounds: Sequence[ComparedRound], excluded_rounds: Mapping[str,
     ratios = np.exp([r.log_ratio for r in rounds])
     uncovered = float(np.mean([r.uncovered_share for r in rounds])) if rounds else math.nan
     size = float(ratios.sum() ** 2 / (ratios**2).sum()) if ratios.any() else 0.0
-    common = PolicyEvaluation(len(rounds), size, uncovered, estimate_mean(gains.tolist()), excluded=excluded_rounds)
-    if reason := find_refusal(common):
-        return replace(common, reason=reason)
-    return replace(common, estimates=dict(zip(ESTIMATORS, estimate(ratios, gains, predict_gains(rounds)), strict=True)))
+    base = PolicyEvaluation(len(rounds), size, uncovered, estimate_mean(gains.tolist()), excluded=excluded_rounds)
+    if reason := find_refusal(base):
+        return replace(base, reason=reason)
+    return replace(base, estimates=dict(zip(ESTIMATORS, estimate(ratios, gains, predict_gains(rounds)), strict=True)))
 
 
 def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 T"]) -> tuple[Mean, ...]:
     """Return the estimates of a mean gain with their intervals, in the order of `ESTIMATORS`.
 
-    The width of an interval is that of the mean of n terms. Terms of different rounds differ in expectation, too, which
+    The width of an interval is that of the mean of T terms. Terms of different rounds differ in expectation, too, which
     makes the intervals wider than needed.
 
     Args:
-        ratios: rho_t, [T].
-        gains: g_t, [T].
-        predictions: q_t of the run's cohort, and its mean over the cohorts of the two selectors (`predict_gains`).
+        ratios: rho_t, ratio of the cohort's probabilities under the other and the run's selector, [T].
+        gains: g_t, change of the metric in each round, positive if it improves, [T].
+        predictions: gains that `predict_gains` returns.
     """
     predicted_gains, run_gains, other_gains = predictions
     weighted_gains, residuals = ratios * gains, ratios * (gains - predicted_gains)
@@ -226,7 +229,7 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
 
 
 def find_refusal(evaluation: PolicyEvaluation) -> str:
-    """Return why the rounds allow no estimate; "" if they do."""
+    """Return why the rounds of `evaluation` allow no estimate; "" if they do."""
     if evaluation.n_rounds < 2:
         reasons = "; ".join(f"{n} rounds: {reason}" for reason, n in evaluation.excluded.items())
         return f"no overlap: in fewer than two rounds do both selectors draw with known probabilities ({reasons})"

@@ -20,7 +20,7 @@ class Power:
     Attributes:
         seeds_needed: number of seeds that detect a difference of `rules.worth`; None if no deviation is known.
         n: median number of seeds.
-        detectable: difference that these seeds detect, in the metric's own unit; NaN if not known.
+        detectable: difference that `n` seeds detect with a power of 0.8, in the metric's own unit; NaN if not known.
     """
 
     seeds_needed: int | None
@@ -29,32 +29,37 @@ class Power:
 
 
 def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
-    """Return the power of the tests of several methods; differences without a test are ignored."""
+    """Return the power of the tests of several methods.
+
+    Args:
+        differences: differences of the methods to the baseline; those without a test are ignored.
+        rules: level of the tests, and the difference that is worth detecting.
+    """
     tested_differences = [difference for difference in differences if not difference.reason]
     median_std = median(difference.std for difference in tested_differences) if tested_differences else math.nan
     n = int(median(difference.n for difference in tested_differences)) if tested_differences else 0
     needed, detectable = (
         count_seeds(median_std, rules.worth, rules.alpha),
-        least_difference(median_std, n, rules.alpha),
+        find_detectable_difference(median_std, n, rules.alpha),
     )
     return Power(needed, n, detectable)
 
 
-def count_seeds(deviation: float, effect: float, alpha: float = 0.05) -> int | None:
+def count_seeds(std: float, effect: float, alpha: float = 0.05) -> int | None:
     """Return the least number of paired seeds, two or more, that detect a difference of `effect`; None if not known.
 
     Args:
-        deviation: standard deviation of the paired differences, in the unit of `effect`.
+        std: standard deviation of the paired differences, in the unit of `effect`.
         effect: true difference; 0 for a metric without a relevant difference, for which the result is None.
         alpha: level of the two-sided test.
     """
-    if not math.isfinite(deviation) or not effect:
+    if not math.isfinite(std) or not effect:
         return None
-    if deviation <= 0:
+    if std <= 0:
         return 2
 
     def is_detected(n: int) -> bool:
-        return _compute_power(effect / deviation, n, alpha) >= TARGET_POWER
+        return _compute_power(effect / std, n, alpha) >= TARGET_POWER
 
     n_enough = 2
     while n_enough < MAX_SEEDS and not is_detected(n_enough):  # doubled: far above, the power is not computed exactly
@@ -74,11 +79,17 @@ def _compute_power(effect: float, n: int, alpha: float) -> float:
     return float(chi2.cdf((n - 1) * effect_ratio**2, n - 1))
 
 
-def least_difference(deviation: float, n: int, alpha: float = 0.05) -> float:
-    """Return the true difference that n paired seeds detect with a power of 0.8; NaN for fewer than two seeds."""
+def find_detectable_difference(std: float, n: int, alpha: float = 0.05) -> float:
+    """Return the true difference that paired seeds detect with a power of 0.8; NaN for fewer than two seeds.
+
+    Args:
+        std: standard deviation of the paired differences.
+        n: number of seeds.
+        alpha: level of the two-sided test.
+    """
     from statsmodels.stats.power import TTestPower
 
-    if n < 2 or not math.isfinite(deviation):
+    if n < 2 or not math.isfinite(std):
         return math.nan
     effect_size = TTestPower().solve_power(None, nobs=n, alpha=alpha, power=TARGET_POWER, alternative="two-sided")
-    return float(effect_size) * deviation
+    return float(effect_size) * std

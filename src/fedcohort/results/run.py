@@ -73,8 +73,8 @@ class Evaluations:
 
     Attributes:
         steps: rounds, increasing; 0 is the untrained model.
-        values: the metric.
-        spent: cumulative costs by name, `virtual_s` among them.
+        values: the metric at these rounds.
+        spent: cumulative costs at these rounds, by name: `virtual_s` in seconds, and others.
         clock_s: virtual seconds at which the run ends; NaN without a clock, and with a horizon, which replaces it.
     """
 
@@ -90,12 +90,18 @@ class Evaluations:
 
     @classmethod
     def from_rows(cls, rows: "pd.DataFrame", metric: str, costs: Iterable[str]) -> "Evaluations":
-        """Return the evaluations of a run from its rows of the frame of curves (`results.frame`)."""
+        """Return the evaluations of a run from its rows of the frame of curves (`results.frame`).
+
+        Args:
+            rows: rows of the run, with the columns `round`, `metric` and `costs`.
+            metric: column of the values.
+            costs: columns of cumulative costs.
+        """
         steps, values = (rows[name].to_numpy(dtype=float) for name in ("round", metric))
         return cls(steps, values, {name: rows[name].to_numpy(dtype=float) for name in costs})
 
     def cut_at_horizon(self, horizon: int | None, clock_s: float) -> "Evaluations":
-        """Return the evaluations up to a horizon in rounds, which replaces the clock; all evaluations if it is None."""
+        """Return the evaluations up to the round `horizon`; if it is None, all of them and the limit `clock_s` in s."""
         if horizon is None:
             return replace(self, clock_s=clock_s)
         counts = self.steps <= horizon
@@ -119,7 +125,12 @@ def measure_run(run: Evaluations, result_kind: Kind = "late", horizon: int | Non
 
 
 def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
-    """Return the number of evaluations, one or more, that the result `late` of a run averages."""
+    """Return the number of evaluations, one or more, over which the result `late` of a run is a mean.
+
+    Args:
+        run: the evaluations of the run.
+        horizon: last round that counts; None for the end of the run.
+    """
     is_in_window = (
         seconds_as_newest(run.spent["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
     )
@@ -131,13 +142,22 @@ def average_over_time(virtual_s: Numbers, values: Numbers, clock_s: float) -> fl
 
     A model counts from the end of its round until the end of the next one. Evaluations after `clock_s` do not count.
     The last model of a run that ended earlier by its number of rounds counts until `clock_s`.
+
+    Args:
+        virtual_s: virtual seconds of the evaluations, increasing.
+        values: the metric at these times.
+        clock_s: virtual seconds at which the run ends.
     """
     newest_s = seconds_as_newest(virtual_s, clock_s)
     return float(np.average(np.asarray(values, dtype=float)[newest_s > 0], weights=newest_s[newest_s > 0]))
 
 
 def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
-    """Return for how many seconds of the last sixth of the clock each model was the newest; 0 or less for never."""
+    """Return for how many seconds of the last sixth of the clock each model was the newest, [evaluations].
+
+    It is 0 or less for a model that never was. `virtual_s` are the virtual seconds of the evaluations, increasing, and
+    `clock_s` is the end of the run.
+    """
     begin_s = np.array(virtual_s, dtype=float)
     begin_s[:1] = -math.inf  # the first model existed before its evaluation
     end_s = np.append(begin_s[1:], math.inf)
@@ -146,7 +166,16 @@ def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
 
 
 def late_slope(steps: Numbers, values: Numbers, horizon: float | None = None) -> float:
-    """Return the slope of the values over the late window, per round; NaN for fewer than two evaluations."""
+    """Return the least-squares slope of a metric over the last sixth of a run; NaN for fewer than two evaluations.
+
+    Args:
+        steps: rounds of the evaluations, increasing.
+        values: the metric at these rounds.
+        horizon: last round that counts; None for the last evaluation.
+
+    Returns:
+        The slope, in units of the metric per round.
+    """
     window = late_window(steps, horizon)
     if window.sum() < 2:
         return math.nan

@@ -20,7 +20,7 @@ from fedcohort.round.budget import BudgetUse
 
 BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_worst5")
 MEAN_METRICS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
-CLOCK_METRIC, DOWN_METRIC, UP = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
+CLOCK_METRIC, DOWN_METRIC, UP_METRIC = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 ACCURACY_SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
 RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
 MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
@@ -35,7 +35,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
     last round did not make. `means` has the mean of a few metrics over all rounds.
 
     Args:
-        info: the run.
+        info: metadata of the run.
         history: metrics of the run's rounds.
         status: how the run ended, such as "finished".
         now_ms: time at which the run ended, in milliseconds since 1970; None for the current time.
@@ -78,7 +78,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
 
 
 def _find_best(history: History, name: str) -> dict[str, float] | None:
-    """Return the highest value of an accuracy and the first round that reached it; None if it was not measured."""
+    """Return `value` and `round` of the first maximum of the metric `name` in `history`; None without values."""
     if name not in history.metrics or history.metrics[name].isna().all():
         return None
     metric_values = history.metrics[name].to_numpy()
@@ -89,8 +89,11 @@ def _find_best(history: History, name: str) -> dict[str, float] | None:
 def list_reached_shares(history: History) -> list[dict[str, Any]]:
     """Return the first round that reached each of the `ACCURACY_SHARES` of the best test accuracy, and its cost.
 
-    The list is empty if the test accuracy was never measured. `virtual_s` is None if no virtual time passes in the run,
-    and `bytes` is None if bytes were not logged.
+    The list is empty if the test accuracy was never measured. `history` is the run's journal.
+
+    Returns:
+        Dictionaries with the keys `share`, `target` (the accuracy), `round`, `virtual_s` and `bytes`. `virtual_s` is
+        None if no virtual time passes in the run, and `bytes` is None if bytes were not logged.
     """
     metrics = history.metrics
     accuracies = metrics[MAIN_METRIC].to_numpy() if MAIN_METRIC in metrics else np.empty(0)
@@ -104,7 +107,11 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
         if index is None:  # the untrained model, which never counts, is the best
             continue
         row = metrics.iloc[index]
-        total_bytes = float(row[DOWN_METRIC] + row[UP]) if {DOWN_METRIC, UP} <= set(metrics.columns) else float("nan")
+        total_bytes = (
+            float(row[DOWN_METRIC] + row[UP_METRIC])
+            if {DOWN_METRIC, UP_METRIC} <= set(metrics.columns)
+            else float("nan")
+        )
         virtual_s = float(row[CLOCK_METRIC]) if has_clock else float("nan")
         cost = {"virtual_s": virtual_s, "bytes": total_bytes}
         finite_cost = {name: value if np.isfinite(value) else None for name, value in cost.items()}
@@ -113,7 +120,12 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
 
 
 def list_warnings(info: RunInfo, history: History) -> list[str]:
-    """Return one line for each problem; none if the numbers can be read as they are."""
+    """Return one line for each reason why the numbers of a run say little about its method; [] without one.
+
+    Args:
+        info: metadata of the run.
+        history: journal of the run.
+    """
     return [
         *(_warn_no_update(info, history) or _warn_never_arrived(info, history)),
         *(_warn_diverged(history) or _warn_loss_rose(history)),
@@ -121,7 +133,10 @@ def list_warnings(info: RunInfo, history: History) -> list[str]:
 
 
 def _warn_never_arrived(info: RunInfo, history: History) -> list[str]:
-    """Report clients that were selected several times and whose updates never arrived."""
+    """Return a warning on clients that were selected three times or more and never arrived; [] without any.
+
+    `info` has the options of the run, and `history` its journal.
+    """
     selections = Counter(client for cohort in history.cohorts for client in cohort)
     arrived = {client for clients in history.arrived for client in clients}
     clients = sorted(client for client, n in selections.items() if n >= MIN_SELECTIONS and client not in arrived)
@@ -137,7 +152,7 @@ def _warn_never_arrived(info: RunInfo, history: History) -> list[str]:
 
 
 def _warn_diverged(history: History) -> list[str]:
-    """Report a last loss that is not finite; an accuracy is always finite."""
+    """Return a warning on a last loss in `history` that is not finite, as after divergence; [] if all are finite."""
     for name in LOSS_METRICS:
         if not math.isfinite(loss := history.final.get(name, 0.0)):
             losses = history.metrics[name]
@@ -148,19 +163,24 @@ def _warn_diverged(history: History) -> list[str]:
 
 
 def _warn_loss_rose(history: History) -> list[str]:
-    """Report a finite loss that is many times the untrained model's."""
+    """Return a warning on a last loss in `history` above ten times the untrained model's; [] without one."""
     for name in LOSS_METRICS:
         if name in history.final and (steps := history.measured[name])[0] == 0:
-            first, last = float(history.metrics[name][0]), history.final[name]
-            if last > RISE_FACTOR * first > 0:
-                rise_text = f"{name} is {last:.3g} at round {steps[-1]}, {last / first:.0f} times the untrained model's"
+            initial, final = float(history.metrics[name][0]), history.final[name]
+            if final > RISE_FACTOR * initial > 0:
+                rise_text = (
+                    f"{name} is {final:.3g} at round {steps[-1]}, {final / initial:.0f} times the untrained model's"
+                )
                 advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"
                 return [f"{rise_text}: a smaller client.lr may help, or {advice_text}"]
     return []
 
 
 def _warn_no_update(info: RunInfo, history: History) -> list[str]:
-    """Report a run in which no update changed the model, with the reasons."""
+    """Return a warning on a run in which no update changed the model, with the reasons; [] for other runs.
+
+    `info` has the options of the run, and `history` its journal.
+    """
     rounds = [step for step in history.steps if step]
     if not rounds:
         return []
@@ -184,13 +204,13 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
 
 
 def _drops_updates(history: History) -> bool:
-    """Return whether the update of some client was dropped in some round."""
+    """Return whether, by the journal `history`, the update of some client was dropped in some round."""
     dropped_counts = history.metrics.get("round/dropped_nonfinite")
     return dropped_counts is not None and bool(dropped_counts.sum() > 0)
 
 
 def list_rounds_with_update(history: History) -> list[int]:
-    """Return the rounds in which at least one update arrived and the server's step was applied."""
+    """Return the rounds of `history` in which an update arrived and the server's step was applied."""
     dropped_steps = history.metrics.get("round/dropped_step")
     stepless_rounds = set() if dropped_steps is None else set(dropped_steps.index[dropped_steps > 0])
     arrivals = zip(history.steps, history.arrived, strict=True)

@@ -5,27 +5,36 @@ from typing import Any
 
 from fedcohort import units
 from fedcohort.record.history import MAIN_METRIC
-from fedcohort.results.metric import NAMES
-from fedcohort.results.summary import CLOCK_METRIC, DOWN_METRIC, UP
+from fedcohort.results.metric import METRIC_NAMES
+from fedcohort.results.summary import CLOCK_METRIC, DOWN_METRIC, UP_METRIC
 
 WORST_METRIC = "clients/acc_worst5"
 SHORT_TABLE_SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL_TIME_LABEL = "wall time (this machine)"
 COST_PREFIXES = ("time/", "comm/", "comp/", "energy/", "privacy/")
 METRIC_ROWS, MEAN_ROWS = (
-    [(label, name, getattr(units, show)) for name, (label, show) in NAMES[kind].items()] for kind in ("last", "mean")
+    [(label, name, getattr(units, show)) for name, (label, show) in METRIC_NAMES[kind].items()]
+    for kind in ("last", "mean")
 )
 Rows = list[tuple[str, str]]
 
 
 def format_older_round(summary: Mapping[str, Any], name: str) -> str:
-    """Return `, of round 20` if the last value of a metric is of an earlier round (`eval.every`), else ""."""
+    """Return `, of round 20` if the last value of a metric is of an earlier round (`eval.every`), else "".
+
+    Args:
+        summary: content of `summary.json`.
+        name: name of the metric.
+    """
     step = summary["earlier"].get(name)
     return "" if step is None else f", of round {step}"
 
 
 def list_short_rows(summary: Mapping[str, Any]) -> Rows:
-    """Return label and value of each row of the short summary; a metric that was never measured has no row."""
+    """Return label and value of each row of the short table of a run; a metric that was never measured has no row.
+
+    `summary` is the content of `summary.json`.
+    """
     final = summary["final"]
     table = []
     if "test/acc" in final:
@@ -36,8 +45,8 @@ def list_short_rows(summary: Mapping[str, Any]) -> Rows:
     table.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
     table += _list_reached_rows(summary, lambda share: share == SHORT_TABLE_SHARE)
     table += _list_metric_rows(summary, lambda name: name == CLOCK_METRIC)
-    if {DOWN_METRIC, UP} <= final.keys():
-        table.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP])))
+    if {DOWN_METRIC, UP_METRIC} <= final.keys():
+        table.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP_METRIC])))
     if summary["forced"]:
         table.append(("resume=force", "; ".join(summary["forced"])))
     if n_without_update := summary["rounds_without_update"]:
@@ -46,7 +55,10 @@ def list_short_rows(summary: Mapping[str, Any]) -> Rows:
 
 
 def list_further_rows(summary: Mapping[str, Any]) -> Rows:
-    """Return label and value of each row of the full summary that the short one leaves out."""
+    """Return label and value of each row of the full table of a run that the short table leaves out.
+
+    `summary` is the content of `summary.json`.
+    """
     final, means = summary["final"], summary["means"]
     table = []
     if "test/loss" in final:
@@ -66,7 +78,10 @@ def list_further_rows(summary: Mapping[str, Any]) -> Rows:
 
 
 def list_cost_rows(summary: Mapping[str, Any]) -> Rows:
-    """Return the rows of the run's cost: in total, and until it reached shares of its best accuracy."""
+    """Return the rows of a run's cost, label and value: in total, and until it reached shares of its best accuracy.
+
+    `summary` is the content of `summary.json`.
+    """
     table = _list_metric_rows(summary, lambda name: name.startswith(COST_PREFIXES))
     return [*table, *_list_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
 
@@ -81,7 +96,12 @@ def _list_metric_rows(summary: Mapping[str, Any], is_shown: Callable[[str], bool
 
 
 def _list_reached_rows(summary: Mapping[str, Any], is_shown: Callable[[float], bool]) -> Rows:
-    """Return rows with the cost to reach shares of the best accuracy; [] if the untrained model was the best."""
+    """Return rows with the cost to reach shares of the best accuracy; [] if the untrained model was the best.
+
+    Args:
+        summary: content of `summary.json`.
+        is_shown: returns whether a share, in (0, 1), has a row.
+    """
     best_accuracy = summary["best"].get(MAIN_METRIC)
     if best_accuracy is not None and best_accuracy["round"] == 0:
         return []
@@ -89,7 +109,7 @@ def _list_reached_rows(summary: Mapping[str, Any], is_shown: Callable[[float], b
 
 
 def describe_share(share_facts: dict[str, Any]) -> tuple[str, str]:
-    """Return label and text of an entry of `summary.shares_of_best`.
+    """Return label and text of `share_facts`, an entry of `reached` in `summary.json`.
 
     These are `to 90 % of its best, 78.1 %` and `round 12, 20 min 34 s, 31 MB`.
     """

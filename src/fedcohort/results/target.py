@@ -36,7 +36,7 @@ class Target:
     """The value of the metric that a run has to reach.
 
     Attributes:
-        value: the target, None for `best_of` or the baseline's level.
+        value: the target, in the metric's unit; None for `best_of` or the baseline's level.
         best_of: conditions whose best result on each seed is the target.
         level: share of the way to the baseline's mean result, from 0, or from the untrained model's value for a loss;
             in (0, 1]. It is used without `value` and `best_of`.
@@ -59,7 +59,8 @@ class Cost:
     """The cost of a run until it met the target.
 
     Attributes:
-        value: cost at the crossing, or at the end of a run that never met the target.
+        value: cost at the first evaluation that met the target, or at the end of a run that never met it; rounds,
+            seconds, bytes or FLOPs.
         met: whether the run met the target.
     """
 
@@ -86,9 +87,13 @@ class MedianCost:
 
 
 def parse_target(text: str, metric: str, level: float = DEFAULT_LEVEL, crossing: str = "window") -> Target:
-    """Return the target that an option names: a number, `baseline`, or `best_of:` and conditions.
+    """Return the target that the option `target` names. Raises `OptionError` for other texts.
 
-    Raises `OptionError` for other texts, and for a share outside [0, 1].
+    Args:
+        text: a number, `baseline`, or `best_of:` and conditions, as "best_of:random,oort".
+        metric: name of the metric; a target of an accuracy must be in [0, 1].
+        level: `Target.level` for `baseline`.
+        crossing: `Target.crossing`.
     """
     if text == BASELINE:
         return Target(level=level, crossing=crossing)
@@ -107,9 +112,7 @@ def parse_target(text: str, metric: str, level: float = DEFAULT_LEVEL, crossing:
 
 
 def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 1, sign: int = 1) -> int | None:
-    """Return the index of the first evaluation at which the mean of the last `window` values reaches the target.
-
-    The result is None if there is no such evaluation.
+    """Return the index of the first evaluation at which the mean of the last `window` values meets the target, or None.
 
     Args:
         steps: rounds of the evaluations, increasing; round 0, the untrained model, never counts.
@@ -131,7 +134,7 @@ def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int 
 
     Args:
         run: the evaluations of the run, one or more.
-        target: NaN for a target that no run meets.
+        target: the target, in the metric's unit; NaN for a target that no run meets.
         window: number of evaluations that are averaged.
         sign: 1 if a larger metric is better, else -1.
     """
@@ -144,7 +147,7 @@ def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int 
 
 
 def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
-    """Return the median of the costs over seeds; NaN without any."""
+    """Return the median over seeds of `costs`, one for each run; NaN without any."""
     if not costs:
         return MedianCost(math.nan, math.nan, 0, 0)
     sorted_costs = sorted(cost.value if cost.met else math.inf for cost in costs)
@@ -202,7 +205,12 @@ class SpeedUp:
 
 
 def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[int, Cost]) -> SpeedUp:
-    """Return the speed-up over the baseline on common seeds; both arguments are costs by seed."""
+    """Return the speed-up over the baseline on common seeds.
+
+    Args:
+        baseline_costs: cost of each run of the baseline until the target, by seed.
+        method_costs: the method's costs, in the same unit.
+    """
     common_seeds = sorted(set(baseline_costs) & set(method_costs))
     log_ratios, extreme_logs = dict[int, float](), list[float]()
     n_unmet, baseline_is_later, method_is_later = 0, False, False
@@ -227,7 +235,13 @@ def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[i
 
 
 def judge_speed(speed_up: SpeedUp, p: float, rules: Rules) -> str:
-    """Return the verdict on a speed-up; p: its p-value after the correction of the claim's family."""
+    """Return the verdict on a speed-up, such as "faster".
+
+    Args:
+        speed_up: the speed-up over the baseline.
+        p: its p-value after the correction for several tests.
+        rules: level, smallest speed-up and number of seeds of a verdict.
+    """
     if not speed_up.reached:
         return UNREACHED
     log_rules = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.seeds)

@@ -58,7 +58,7 @@ class Rules:
 
 
 def equivalence_p(values: Numbers, margin: float) -> float:
-    """Return the p-value of TOST that the mean lies between -margin and +margin; NaN without a test."""
+    """Return the p-value of TOST that the mean of `values` lies between -`margin` and +`margin`; NaN without a test."""
     from scipy.stats import ttest_1samp
 
     x = np.asarray(values, dtype=float)
@@ -70,12 +70,12 @@ def equivalence_p(values: Numbers, margin: float) -> float:
 
 
 def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rules) -> str:
-    """Return the verdict on a mean difference.
+    """Return the verdict on a mean difference, such as "better".
 
     Args:
-        mean: positive where the method is better.
-        p: p-value adjusted for the family of the claim; NaN without a test.
-        p_equivalent: p-value of TOST.
+        mean: the mean difference, positive where the method is better.
+        p: p-value of the difference after the correction for several tests; NaN without a test.
+        p_equivalent: p-value of the two one-sided tests of equivalence.
         n: number of paired seeds.
         rules: level, minimum effect and number of seeds.
     """
@@ -87,7 +87,13 @@ def name_verdict(mean: float, p: float, p_equivalent: float, n: int, rules: Rule
 
 
 def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
-    """Return the verdict on a paired difference; p: its p-value after the correction of the claim's family."""
+    """Return the verdict on a paired difference, such as "better".
+
+    Args:
+        difference: difference to the baseline.
+        p: its p-value after the correction for several tests.
+        rules: level, minimum effect, margin and number of seeds.
+    """
     if difference.diverged:
         return DIVERGED
     if difference.n >= rules.seeds and not math.isfinite(difference.p):
@@ -96,14 +102,14 @@ def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
 
 
 def sign_of_verdict(verdict: str) -> int:
-    """Return 1 for better or faster, -1 for worse or slower, else 0."""
+    """Return 1 for the `verdict` better or faster, -1 for worse or slower, else 0."""
     return 1 if verdict in (BETTER, FASTER) else -1 if verdict in (WORSE, SLOWER) else 0
 
 
-def adjust(p_values: Sequence[float]) -> list[float]:
+def adjust_holm(p_values: Sequence[float]) -> list[float]:
     """Return the p-values of one family adjusted by Holm's step-down rule; NaN stays NaN and does not count as a test.
 
-    The i-th smallest of m p-values is multiplied by m - i + 1. The results do not decrease in i and are at most 1.
+    The i-th smallest of m `p_values` is multiplied by m - i + 1. The results do not decrease in i and are at most 1.
     `multipletests` of statsmodels gives the same, but runs Python's garbage collector in each call, which took most of
     a report's time.
     """
@@ -116,11 +122,16 @@ def adjust(p_values: Sequence[float]) -> list[float]:
 
 
 def adjust_families(p_values: Mapping[Test, float], family_of: Callable[[Test], Hashable]) -> dict[Test, float]:
-    """Return the adjusted p-values in the order of `p_values`, each corrected within its family."""
+    """Return p-values adjusted by Holm's rule within families of tests, in the order of `p_values`.
+
+    Args:
+        p_values: p-value of each test; NaN does not count as a test.
+        family_of: returns the family of a test.
+    """
     families: defaultdict[Hashable, list[Test]] = defaultdict(list)
     for test in p_values:
         families[family_of(test)].append(test)
     adjusted_p: dict[Test, float] = {}
     for family_tests in families.values():
-        adjusted_p |= dict(zip(family_tests, adjust([p_values[test] for test in family_tests]), strict=True))
+        adjusted_p |= dict(zip(family_tests, adjust_holm([p_values[test] for test in family_tests]), strict=True))
     return {test: adjusted_p[test] for test in p_values}

@@ -26,10 +26,10 @@ from fedcohort.round.settings import Settings
 from fedcohort.round.store import make_client_store
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.evaluate import SignalMeasurer
-from fedcohort.training.flops import forward_flops
+from fedcohort.training.flops import count_forward_flops
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
-from fedcohort.training.memory_layout import to_channels_last, wants_channels_last
+from fedcohort.training.memory_layout import to_channels_last, uses_channels_last
 from fedcohort.types import ClientUpdate
 
 
@@ -64,7 +64,7 @@ class Setup:
             folder: folder for a clients' store that does not fit into memory; None for memory in any case.
         """
         self.components, self.settings, self.true_federation = components, settings, federation
-        flops = forward_flops(network, federation)
+        flops = count_forward_flops(network, federation)
         is_channels_last = choose_memory_layout(settings, network, federation)
         worker_model = FlatModel(copy.deepcopy(network), is_channels_last, settings.precision == "bf16")
         self.server = FlatModel(network, is_channels_last)
@@ -131,7 +131,7 @@ def choose_memory_layout(settings: Settings, network: nn.Module, federation: Fed
         network: the network.
         federation: data of the run, whose images are changed.
     """
-    is_channels_last = wants_channels_last(settings.channels_last, network)
+    is_channels_last = uses_channels_last(settings.channels_last, network)
     if is_channels_last:
         to_channels_last(federation)
     return is_channels_last

@@ -115,7 +115,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     for line in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
-        *processes.list_untried(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
+        *processes.list_untested(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
         *notices.list_late_evaluations(config),
     ):
         log.warning("%s", line)

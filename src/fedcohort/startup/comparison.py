@@ -5,7 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from fedcohort.errors import TrackingError
-from fedcohort.host.time_limit import time_limit
+from fedcohort.host.time_limit import limit_time
 from fedcohort.report.comparison import page
 from fedcohort.results.frame import read_curves
 from fedcohort.results.matching.match import match
@@ -30,7 +30,7 @@ def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = se
     """
     q = question
     try:
-        with time_limit(wait_s, "reading the runs (wait_s)"):
+        with limit_time(wait_s, "reading the runs (wait_s)"):
             client = runs.connect(query)
             query = runs.resolve_sweep(client, query)
             matched_runs = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
@@ -80,13 +80,13 @@ def publish_comparison(
         TrackingError: MLflow fails or takes longer than `wait_s` seconds.
     """
     try:
-        with time_limit(wait_s, "finding the sweep (wait_s)"):
+        with limit_time(wait_s, "finding the sweep (wait_s)"):
             query = runs.resolve_sweep(runs.connect(query), query)
         title, server_place = (
             page.format_title(answer),
             server.locate(query.tracking_uri, query.experiment, Path("logs")),
         )
-        with time_limit(wait_s, "sending the report (wait_s)"):
+        with limit_time(wait_s, "sending the report (wait_s)"):
             id = report.publish_report(
                 server_place,
                 name=f"report: {title}",

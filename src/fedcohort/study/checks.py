@@ -19,39 +19,57 @@ RULE_RANGES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "see
 
 @contextmanager
 def name_file_in_errors(path: Path, required_names: Sequence[str]) -> Iterator[None]:
-    """Put the name of the file before the message of an error; required: options that the file must have."""
+    """Prefix the message of an error in the `with` block with the file, as an `OptionError`.
+
+    Args:
+        path: the yaml file that the block reads.
+        required_names: options that the file must have, named if it does not hold options at all.
+    """
     try:
         yield
     except OptionError as error:
         raise OptionError(f"{path}: {error}") from error
     except (OSError, TypeError, ValueError) as error:  # it holds a list, or a single value
-        raise OptionError(f"{path} must hold options by name ({', '.join(required_names)})") from error
+        names_text = f": {', '.join(required_names)}" if required_names else ", and not a list or a single value"
+        raise OptionError(f"{path} must hold options by name{names_text}") from error
 
 
 def check_option_names(
     yaml_path: str, options: Mapping[str, Any], allowed_names: Sequence[str], required_names: Sequence[str] = ()
 ) -> None:
-    """Check that options are among `allowed_names`, and that no required one is missing.
+    """Raise `OptionError` for an unknown or a missing option of a yaml node.
 
-    yaml_path: path of the options' node in the file; "" for the whole file.
+    Args:
+        yaml_path: dotted path of the node in the file, as "cells.a"; "" for the whole file.
+        options: the options of the node, by name.
+        allowed_names: names that the node may have.
+        required_names: names that the node must have.
     """
     for option_key in options:
         if option_key not in allowed_names:
             raise make_unknown_option_error(yaml_path, str(option_key), allowed_names)
     for option_key in required_names:
         if option_key not in options:
-            raise OptionError(f"{yaml_path}.{option_key} is missing" if yaml_path else f"{option_key} is missing")
+            raise OptionError(f"{yaml_path}.{option_key} is missing: add it".removeprefix("."))
 
 
 def read_mapping(option: str, value: object) -> dict[str, Any]:
-    """Return the options of a yaml node by name. Raises `OptionError` for a list or a single value."""
+    """Return `value`, the content of the yaml node `option`, as a dictionary. Raises `OptionError` for other types."""
     if not isinstance(value, Mapping):
         raise ranges.range_error(option, "options by name", value)
     return {str(option_key): option_value for option_key, option_value in value.items()}
 
 
 def read_named_mapping(option: str, value: object) -> dict[str, Any]:
-    """Return the values of a yaml node by name. The names must be valid in file names."""
+    """Return the yaml node `option`, a mapping, whose keys can be parts of file names.
+
+    Args:
+        option: dotted path of the node, for messages.
+        value: content of the node.
+
+    Raises:
+        OptionError: the node is not a mapping, or a key is not an identifier.
+    """
     values = read_mapping(option, value)
     for name in values:
         ranges.identifier(f"{option}: the name", name)
@@ -59,7 +77,10 @@ def read_named_mapping(option: str, value: object) -> dict[str, Any]:
 
 
 def read_rules(value: object) -> Rules:
-    """Return the rules of significance, minimum effect and equivalence, from the option `win`."""
+    """Return the rules of significance, minimum effect and equivalence from `value`, the content of the option `win`.
+
+    Raises `OptionError` for an unknown rule, or a value outside its range.
+    """
     rule_values = read_mapping("win", value)
     check_option_names("win", rule_values, tuple(RULE_RANGES))
     for name, rule_value in rule_values.items():
@@ -68,7 +89,14 @@ def read_rules(value: object) -> Rules:
 
 
 def read_target(option: str, value: object, metric: str, baseline_target: Target) -> Target | None:
-    """Return the target that an option names: a number, or `baseline` for `baseline_target`; None for null."""
+    """Return the target that a setting's option names; None for null. Raises `OptionError` for other values.
+
+    Args:
+        option: dotted path of the option, for messages.
+        value: a number, in the metric's unit, or `baseline`, or None.
+        metric: the study's metric; a target of a share must be in [0, 1].
+        baseline_target: the target that `baseline` stands for.
+    """
     if value is None or value == BASELINE:
         return baseline_target if value else None
     if isinstance(value, bool) or not isinstance(value, int | float):
@@ -78,7 +106,7 @@ def read_target(option: str, value: object, metric: str, baseline_target: Target
 
 
 def read_seeds(option: str, value: object) -> tuple[int, ...]:
-    """Return a list of one or more distinct seeds."""
+    """Return `value`, the content of the yaml node `option`, as distinct seeds, one or more. Raises `OptionError`."""
     ranges.integers(option, value, "[0, inf)")
     seeds: Any = value
     if not seeds or len(set(seeds)) < len(seeds):
@@ -87,7 +115,16 @@ def read_seeds(option: str, value: object) -> tuple[int, ...]:
 
 
 def read_seed_counts(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
-    """Return the number of seeds of the methods that the option `few` names."""
+    """Return the number of seeds by method from the option `few`, which limits methods to the first seeds.
+
+    Args:
+        value: content of the option.
+        methods: methods that the option may name.
+        n_seeds: number of the study's seeds, the largest value.
+
+    Raises:
+        OptionError: an unknown method, or a number out of range.
+    """
     seed_counts = read_mapping("few", value)
     for method, n in seed_counts.items():
         ranges.choice("few", method, *methods)
@@ -96,7 +133,15 @@ def read_seed_counts(value: object, methods: Sequence[str], n_seeds: int) -> dic
 
 
 def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return the groups of methods that the option `variants` names; a method is in at most one group."""
+    """Return groups of two or more methods by name from the option `variants`; a method is in at most one group.
+
+    Args:
+        value: content of the option.
+        methods: methods that the option may name.
+
+    Raises:
+        OptionError: an unknown method, a small group, or a method in two groups.
+    """
     variants = read_named_mapping("variants", value)
     grouped_methods = set[str]()
     for name, group_methods in variants.items():
@@ -108,7 +153,11 @@ def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str,
 
 
 def read_overrides(option: str, value: object) -> tuple[str, ...]:
-    """Return a list of overrides, which may not set what the study sets: the seed, and where runs are."""
+    """Return `value`, the content of the yaml node `option`, as overrides `name=value`.
+
+    Raises `OptionError` for other texts, for overrides that name code, and for the options that the study sets itself:
+    the seed, `resume` and `paths.logs`.
+    """
     ranges.texts(option, value)
     overrides: Any = value
     for override in overrides:

@@ -37,9 +37,15 @@ CURVE_TOLERANCES = {"value": (0.0, 5e-3), "virtual_s": (1e-5, 0.0), "bytes": (1e
 
 
 def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
-    """Repeat the first rounds with today's code, once for each configuration and commit, and store the differences.
+    """Repeat the first rounds of done runs with the current code, and store the differences in the results.
 
-    Rows that were compared with the present commit before are left out.
+    Runs with one configuration and commit are repeated once. Runs that were compared with the current commit are left
+    out.
+
+    Args:
+        runner: the study with its results and launcher.
+        conditions: conditions whose runs are compared.
+        seeds: seeds of these runs.
     """
     commit, is_dirty = provenance.current_commit()
     run_groups = group_uncompared(runner, conditions, seeds)
@@ -60,7 +66,13 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
 
 
 def group_uncompared(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
-    """Return the done runs that were not compared with the present commit, by configuration and commit."""
+    """Return the done runs that were not compared with the current commit, grouped by configuration and commit.
+
+    Args:
+        runner: the study with its results.
+        conditions: conditions of the runs.
+        seeds: seeds of the runs.
+    """
     rows, progress = runner.results.rows, runner.find_progress(conditions, seeds)
     commit, is_dirty = provenance.current_commit()
     runs_by_version: dict[tuple[object, ...], list[Run]] = {}
@@ -78,7 +90,14 @@ def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -
 
 
 def _store_difference(runner: StudyRunner, run_keys: Sequence[Key], outcome: Outcome, commit_text: str) -> str:
-    """Store in the rows of a group how the first of them compares with the reference run, and describe it."""
+    """Store how a group of equal runs differs from its reference run, and return a description.
+
+    Args:
+        runner: the study with its results.
+        run_keys: keys of the group's runs; the first one is compared.
+        outcome: outcome of the reference run.
+        commit_text: the current commit, which is stored as the one compared with.
+    """
     if outcome.curve is None:
         return f"not compared, {outcome.status}: {outcome.reason}"
     earlier_result = runner.results.rows[run_keys[0]]["behaviour"], runner.results.curves[run_keys[0]]
@@ -109,15 +128,25 @@ def _parse_losses(loss_text: str) -> Values:
     return np.array([float(loss) for loss in loss_text.split(",") if loss])
 
 
-def _compare_curves(earlier_curve: Evaluations, rerun: Evaluations) -> list[str]:
-    """Name the columns that differ in the rounds 1 to `N_ROUNDS`, each with the first round that does."""
-    a, b = ((curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in (earlier_curve, rerun))
-    if not np.array_equal(earlier_curve.steps[a], rerun.steps[b]):
+def _compare_curves(earlier_curve: Evaluations, rerun_curve: Evaluations) -> list[str]:
+    """Return the differing columns with their first differing round, as "bytes from round 3", in rounds 1 to 8.
+
+    Args:
+        earlier_curve: evaluations of the stored run.
+        rerun_curve: evaluations of its repetition with the current code.
+    """
+    rounds_a, rounds_b = (
+        (curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in (earlier_curve, rerun_curve)
+    )
+    if not np.array_equal(earlier_curve.steps[rounds_a], rerun_curve.steps[rounds_b]):
         return ["evaluated rounds"]
     differences = []
     for name, (relative_tolerance, absolute_tolerance) in CURVE_TOLERANCES.items():
-        x, y = ({"value": run.values, **run.spent}[name][rounds] for run, rounds in ((earlier_curve, a), (rerun, b)))
-        is_close = np.isclose(x, y, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
+        values_a, values_b = (
+            {"value": run.values, **run.spent}[name][rounds]
+            for run, rounds in ((earlier_curve, rounds_a), (rerun_curve, rounds_b))
+        )
+        is_close = np.isclose(values_a, values_b, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
         if not is_close.all():
-            differences.append(f"{name} from round {earlier_curve.steps[a][~is_close][0]:.0f}")
+            differences.append(f"{name} from round {earlier_curve.steps[rounds_a][~is_close][0]:.0f}")
     return differences

@@ -21,9 +21,9 @@ PACKAGE_COMMENT = re.compile(r"^#\s*@package.*", re.MULTILINE)  # the only comme
 
 
 def read_yaml_content(path: Path) -> str:
-    """Return a yaml file without its comments and without options of Hydra itself, which are in no run's configuration.
+    """Return the content of the yaml file `path` as JSON, without comments and the options of Hydra itself.
 
-    An invalid file is returned as it is.
+    Comments with `@package` stay, since Hydra reads them. An invalid file is returned unchanged.
     """
     yaml_text = path.read_text(encoding="utf-8", errors="replace")
     try:
@@ -37,12 +37,12 @@ def read_yaml_content(path: Path) -> str:
 
 @cache
 def find_words(searched_text: str) -> frozenset[str]:
-    """Return all words in a text: possible names of files, but also keys, choices and numbers."""
+    """Return all words in `searched_text`, each of which may name a configuration file."""
     return frozenset(FILE_NAME_PATTERN.findall(searched_text))
 
 
 class ConfigDigests:
-    """Computes digests of overrides and of the yaml files in `configs` that their composition can read."""
+    """Digests of overrides together with the yaml files that their composition can read, below the folder `configs`."""
 
     def __init__(self, configs: Path) -> None:
         # content by path; by their names without `.yaml`, which several groups may use
@@ -55,7 +55,7 @@ class ConfigDigests:
                 self._primary_names.add(path.stem)
 
     def digest_of(self, overrides: Sequence[str]) -> str:
-        """Return the digest of the overrides and the files that their composition can read, as 12 hex digits."""
+        """Return the digest of `overrides` and of the yaml files that their composition can read, 12 hex digits."""
         file_names = self._list_file_names(overrides)
         if file_names not in self._digests:
             digest = hashlib.blake2b(digest_size=8)
@@ -68,9 +68,14 @@ class ConfigDigests:
         return find_words(" ".join(overrides)).intersection(self._files)
 
     def _find_reachable_files(self, file_names: frozenset[str]) -> dict[str, str]:
-        """Return the files with these names, and all files that these name, directly or indirectly."""
-        reached_names, added = frozenset[str](), file_names | self._primary_names
-        while added := added.intersection(self._files) - reached_names:
-            reached_names |= added
-            added = frozenset().union(*(find_words(text) for name in added for text in self._files[name].values()))
+        """Return the content by path of the yaml files that `file_names` reach.
+
+        A file is reached if it is named, without `.yaml`, in `file_names` or anywhere in a reached file.
+        """
+        reached_names, new_names = frozenset[str](), file_names | self._primary_names
+        while new_names := new_names.intersection(self._files) - reached_names:
+            reached_names |= new_names
+            new_names = frozenset().union(
+                *(find_words(text) for name in new_names for text in self._files[name].values())
+            )
         return {path: content for name in sorted(reached_names) for path, content in self._files[name].items()}

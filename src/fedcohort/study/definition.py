@@ -39,11 +39,11 @@ class Setting:
         name: key in `study.yaml`, and column `cell` of the results.
         label: name in tables and figures.
         axis: kind of heterogeneity that the setting varies, as "label noise"; it groups the columns of tables.
-        overrides: overrides of the runs in this setting.
-        bounds: overrides of its bounds by name, which replace `overrides`.
-        target: the target to which costs are measured; None for no target.
+        overrides: Hydra overrides of the runs in this setting.
+        bounds: overrides of its bounds (runs without the heterogeneity) by name, which replace `overrides`.
+        target: value of the metric to which costs are measured; None for no target.
         methods: the methods that are run in it, in addition to the baseline and the bounds; None for all.
-        family: name that settings share which differ in cohort size or level only. Families have equal weight in means.
+        family: name shared by settings that differ in cohort size or level only. Families have equal weight in means.
         oracle: the oracle whose gain is the headroom; None to choose among all, on seeds that are left out.
     """
 
@@ -78,14 +78,20 @@ class Study:
     """A study, as `study.yaml` defines it.
 
     Attributes:
+        folder: folder of `study.yaml`, whose name is the study's name.
+        title: title of the page.
+        question: what the study is to answer, a text for the page.
         common: overrides of all runs.
+        baseline: the method to which differences are taken.
         overrides: overrides of each method, by name. Those of the bounds are in their settings.
         roles: role of each method that `study.yaml` names.
         settings: the settings by name, in the order of `study.yaml`.
+        seeds: seeds on which methods are run.
+        metric: name of the compared metric, of which larger values are better.
         rules: what counts as a difference, in the metric's own unit.
         result: result of a run: `late`, `last` or `best`, as of `results.compare.Options`.
         horizon: last round whose evaluations count; None for the end of each run.
-        search_space: what is tuned; None for nothing.
+        search_space: options to tune with their ranges; None for no tuning.
         tunings: result of the tuning, by the name of the tuned method, `<method>_tuned`.
         seed_counts: number of seeds of methods that are run on the first seeds only.
         same_cost: references of equal cost, by name.
@@ -123,7 +129,7 @@ class Study:
         return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
     def cost_source(self, method: str) -> str:
-        """Return the method whose cost limits a reference of equal cost (`same_cost`); other methods as they are."""
+        """Return the method whose cost limits the runs of `method`: itself, unless it is a reference of equal cost."""
         return self.same_cost[method].method if method in self.same_cost else method
 
     def seeds_of(self, method: str) -> Sequence[int]:
@@ -131,17 +137,14 @@ class Study:
         return self.seeds[: self.seed_counts.get(self.cost_source(method), len(self.seeds))]
 
     def is_requested(self, setting: str, method: str) -> bool:
-        """Return whether the study runs the method in the setting.
-
-        The baseline and a user's own methods run in all settings.
-        """
+        """Return whether the study runs `method` in `setting`; the baseline and user's methods run in all settings."""
         methods = self.settings[setting].methods
         if method in self.same_cost and not self.is_requested(setting, self.cost_source(method)):
             return False
         return methods is None or method in methods or method == self.baseline or method not in self.roles
 
     def overrides_in(self, setting: str, *overrides: Iterable[str]) -> Overrides:
-        """Return the overrides of runs in a setting; `overrides`, of the method, replace those of the setting."""
+        """Return the overrides of runs in `setting`; lists of a method's `overrides` replace those of the setting."""
         return merge_overrides(RUN_OVERRIDES, self.common, self.settings[setting].overrides, *overrides)
 
     def role_of(self, method: str) -> str:
@@ -149,21 +152,23 @@ class Study:
         return BOUND if method.startswith(BOUND_PREFIX) else self.roles.get(method, METHOD)
 
     def is_user_method(self, method: str) -> bool:
-        """Return whether it is a user's own method, which `study.yaml` does not name."""
+        """Return whether `method` was added by a user: `study.yaml` does not name it, and it is no bound."""
         return self.role_of(method) == METHOD and method not in self.roles
 
 
 def display_name(method: str) -> str:
-    """Return `bound iid` for `bound:iid`, and other names as they are."""
+    """Return the name of `method` for texts: `bound iid` for `bound:iid`, and other names unchanged."""
     return method.replace(BOUND_PREFIX, "bound ")
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A method in a setting; with a seed it is one run.
+    """A method in a setting, which is run with several seeds.
 
     Attributes:
-        overrides: overrides of its runs, without the seed.
+        setting: name of the setting.
+        method: name of the method.
+        overrides: Hydra overrides of the runs, without the seed.
         seeds: the only seeds on which it is run; None for any.
         waits_for: the method whose runs have to be done first; "" for none.
     """
@@ -180,7 +185,7 @@ class Condition:
 
 
 def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
-    """Add selectors of `configs/selector` that `study.yaml` does not name. Raises `OptionError` for unknown ones."""
+    """Return `study` with the `selectors` of the folder `configs/selector` that it lacks. Raises `OptionError`."""
     bounds = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
     selector_names = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
     user_methods = [name for name in selectors or () if name not in study.overrides and name not in bounds]
@@ -197,10 +202,10 @@ def list_conditions(
     """List the conditions of a study in its order. The baseline and the bounds of a setting are always included.
 
     Args:
-        study: the study.
+        study: the study's definition.
         settings: names of settings; None for all.
-        methods: names of methods, which are listed in each of these settings and with any seed; None for those that
-            the study requests in each setting. The methods whose cost they have are added.
+        methods: names of methods, listed in each setting and with any seed, with those whose cost they have. None for
+            the methods that the study requests in each setting.
 
     Raises:
         OptionError: for an unknown setting.
@@ -231,7 +236,7 @@ def option_name(override: str) -> str:
 
 
 def merge_overrides(*override_lists: Iterable[str]) -> Overrides:
-    """Join lists of overrides; of several overrides of one option, keep the last."""
+    """Return the joined `override_lists`; of several overrides of one option, the last one is kept."""
     override_by_option: dict[str, str] = {}
     for override in (override for overrides in override_lists for override in overrides):
         override_by_option.pop(option_name(override), None)

@@ -107,7 +107,7 @@ def _check_metric(metric: str, common_overrides: Overrides) -> None:
         raise ranges.range_error("metric", "a metric whose larger values are better", metric)
     if metric.startswith("clients/") and not any(override.startswith(CLIENTS_EVERY) for override in common_overrides):
         raise OptionError(
-            f"metric={metric} is measured in no round, as {CLIENTS_EVERY}0 in studies: add {CLIENTS_EVERY}1 to common"
+            f"metric={metric} is measured in no round, as studies have {CLIENTS_EVERY}0: add {CLIENTS_EVERY}1 to common"
         )
 
 
@@ -122,11 +122,17 @@ def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], orac
 def _read_same_cost(
     options: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, Setting]
 ) -> dict[str, SameCost]:
-    """Return the references of equal cost by name; overrides: of the other methods, the baseline first."""
+    """Return the references of equal cost by name. Raises `OptionError`.
+
+    Args:
+        options: the options of `study.yaml`.
+        overrides: overrides of the other methods, the baseline first.
+        settings: the settings by name.
+    """
     same_cost, horizon = read_same_cost(options["same_cost"], overrides, next(iter(overrides))), options["horizon"]
     if same_cost and horizon is not None:
         raise OptionError(
-            f"horizon={horizon} ignores rounds that runs of same_cost may have: leave out horizon or same_cost"
+            f"horizon={horizon} contradicts same_cost, whose runs may have more rounds: leave out one of the two"
         )
     for name, setting in settings.items():
         for reference, method in ((reference, definition.method) for reference, definition in same_cost.items()):
@@ -136,16 +142,23 @@ def _read_same_cost(
 
 
 def _check_effects(settings: Mapping[str, Setting], override_lists: Iterable[Overrides]) -> None:
-    """Check that each override of a setting has an effect, on one method at least."""
+    """Raise `OptionError` for an override of a setting that every method replaces.
+
+    Args:
+        settings: the settings by name.
+        override_lists: overrides of each method.
+    """
     replaced_options = set.intersection(*({option_name(text) for text in overrides} for overrides in override_lists))
     for name, setting in settings.items():
         for override in setting.overrides:
             if option_name(override) in replaced_options:
-                raise OptionError(f"cells.{name}.words: {override} has no effect on any method: leave it out")
+                raise OptionError(
+                    f"cells.{name}.words: {override} has no effect: all methods set this option. Leave it out"
+                )
 
 
 def _read_methods(options: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:
-    """Return the overrides and the role of each method; the baseline is the first."""
+    """Return the overrides and the roles by method from the `options` of `study.yaml`; the baseline is the first."""
     name, baseline_overrides = _read_method("baseline", options["baseline"], "a selector, or `name: [overrides]`")
     overrides, roles = {name: baseline_overrides}, {name: BASELINE}
     for option, role in (("selectors", METHOD), ("yardsticks", ORACLE), ("beside", REFERENCE)):
@@ -155,7 +168,7 @@ def _read_methods(options: Mapping[str, Any]) -> tuple[dict[str, Overrides], dic
         for method in methods:
             name, method_overrides = _read_method(option, method, METHOD_LIST_FORMAT)
             if name in overrides:
-                raise OptionError(f"{option}: {name} is listed twice")
+                raise OptionError(f"{option}: {name} is listed twice: remove one of the two")
             overrides[name], roles[name] = method_overrides, role
     return overrides, roles
 

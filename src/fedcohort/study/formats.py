@@ -23,7 +23,7 @@ class Format:
     Attributes:
         factor: factor by which shown values are multiplied.
         unit: unit of a difference, as "points".
-        min_seeds: number of seeds for an interval; that of two seeds exceeds the range of the metric.
+        min_seeds: smallest number of seeds for an interval; the interval of two seeds exceeds the range of the metric.
     """
 
     factor: float
@@ -31,19 +31,19 @@ class Format:
     min_seeds: int
 
     def mean(self, value: Mean | Difference) -> str:
-        """Format a mean with its 95 % interval: `40.2 [36.8, 43.6]`."""
+        """Format `value`, in the metric's own unit, with its 95 % interval: `40.2 [36.8, 43.6]`."""
         return self._format_interval(value, ".1f")
 
     def difference(self, value: Mean | Difference) -> str:
-        """Format a difference with its 95 % interval: `+1.2 [-0.3, 2.1]`."""
+        """Format the difference `value`, in the metric's own unit, with its 95 % interval: `+1.2 [-0.3, 2.1]`."""
         return self._format_interval(value, "+.1f")
 
     def signed(self, value: float) -> str:
-        """Format a value with its sign: `+1.2`."""
+        """Format `value`, in the metric's own unit, with its sign: `+1.2`; "–" if it is not finite."""
         return f"{self._scale_and_round(value):+.1f}" if math.isfinite(value) else EMPTY_CELL
 
     def size(self, value: float) -> str:
-        """Format the size of a difference with its unit: `1 point` or `2.5 points`."""
+        """Format the size `value` of a difference, in the metric's own unit: `1 point` or `2.5 points`."""
         scaled_size = round(value * self.factor, 6)
         return f"{scaled_size:g} {self.unit.removesuffix('s') if scaled_size == 1 else self.unit}"
 
@@ -60,7 +60,7 @@ class Format:
 
 
 def choose_format(study: Study, metric: str) -> Format:
-    """Return the format of a study; values without a unit are shown in hundredths."""
+    """Return the format for the study's values of `metric`; values without a unit are shown in hundredths."""
     unit = find_metric_unit(metric)
     factor, name = (unit.factor, unit.difference) if unit.name else (100.0, "hundredths")
     return Format(factor, name, study.rules.seeds)
@@ -77,7 +77,7 @@ def format_rank(rank: float) -> str:
 
 
 def format_count(n: int, singular_noun: str) -> str:
-    """Return a number with its noun in the singular or plural: `1 seed`, `2 seeds`."""
+    """Return the number `n` with `singular_noun`, in the plural unless `n` is 1: `1 seed`, `2 seeds`."""
     return f"{n} {singular_noun}{'s' * (n != 1)}"
 
 
@@ -87,27 +87,33 @@ def join_first_texts(texts: Sequence[str], n: int) -> str:
 
 
 def format_range(integers: Iterable[int]) -> str:
-    """Format the smallest and the largest number: `3 to 5`, or `5` if all are equal."""
+    """Format the smallest and the largest of `integers`: `3 to 5`, `5` if all are equal, or `no` for none."""
     sorted_numbers = sorted(set(integers))
     return " to ".join(dict.fromkeys((str(sorted_numbers[0]), str(sorted_numbers[-1])))) if sorted_numbers else "no"
 
 
-def relative_costs(method: MethodVerdict, base: MethodVerdict | None) -> list[tuple[str, str]]:
-    """Return the mean costs of a run over the baseline's that differ from 1.00, as `("3.07", "bytes")`."""
-    if base is None:
+def find_cost_ratios(method: MethodVerdict, baseline: MethodVerdict | None) -> list[tuple[str, str]]:
+    """Return a method's mean costs as multiples of the baseline's, as `("3.07", "bytes")`; those of 1.00 are left out.
+
+    Args:
+        method: verdict on the method in a setting.
+        baseline: verdict on the baseline there; None gives no ratio.
+    """
+    if baseline is None:
         return []
-    ratios = {name: method.costs[cost] / base.costs[cost] for cost, name in COST_NAMES.items() if base.costs[cost] > 0}
+    ratios = {
+        name: method.costs[cost] / baseline.costs[cost] for cost, name in COST_NAMES.items() if baseline.costs[cost] > 0
+    }
     return [(ratio_text, name) for name, ratio in ratios.items() if (ratio_text := f"{ratio:.2f}") != "1.00"]
 
 
-def power_of(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:
+def summarise_power(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:
     """Return medians over settings of the seeds that a t-test needs, and of the difference that present seeds detect.
 
     Returns:
-        needed: number of seeds that show the difference `win.worth`.
-        n: present number of seeds.
-        detectable: difference that the present seeds show, in the metric's own unit.
-        None if no spread is known.
+        A dictionary, or None if no setting has a known spread. `needed` is the number of seeds that show the difference
+        `win.worth`, `n` the present number, and `detectable` the difference that the present seeds show, in the
+        metric's own unit.
     """
     setting_powers = [setting.power for setting in settings if setting.power.seeds_needed]
     if not setting_powers:

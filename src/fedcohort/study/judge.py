@@ -15,7 +15,7 @@ import numpy as np
 from fedcohort.results.compare import CellResult, compare_results
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, is_collapsing, summarise_differences
 from fedcohort.results.frame import read_clock_limit
-from fedcohort.results.headroom import ShareClosed, Winner, cross_fit, share_closed
+from fedcohort.results.headroom import ShareClosed, Winner, cross_fit, estimate_share_closed
 from fedcohort.results.overall import rank_values
 from fedcohort.results.power import measure_power
 from fedcohort.results.target import Cost, find_median_cost
@@ -30,7 +30,12 @@ Differences = Mapping[str, Difference]  # of a setting, by method
 
 
 def judge(study: Study, results: Results) -> Verdict:
-    """Return the verdict on a study; methods are ranked over two settings or more, and three methods or more."""
+    """Return the verdict on a study, with ranks of methods over settings if there are two settings and three methods.
+
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+    """
     result_values = ranking.collect_ranked_results(study, results)
     ranks = ranking.rank_and_compare(study, result_values, ranking.split_methods(study, result_values)[0])
     is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
@@ -38,7 +43,12 @@ def judge(study: Study, results: Results) -> Verdict:
 
 
 def judge_settings(study: Study, results: Results) -> Verdict:
-    """Return the verdict on each method in each setting, without ranks over settings."""
+    """Return the verdict on each method in each setting, without ranks over settings.
+
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+    """
     runs = ranking.group_runs(study, results)
     result_values = {condition: ranking.results_by_seed(rows) for condition, rows in runs.items()}
     untested_conditions = [condition for condition in result_values if study.role_of(condition[1]) != METHOD]
@@ -56,46 +66,56 @@ def judge_settings(study: Study, results: Results) -> Verdict:
     return Verdict(settings, None, _count_missing_seeds(study, runs), collapsing_methods)
 
 
-def adjust_p_values(study: Study, entries: Mapping[ConditionKey, CellResult]) -> dict[ConditionKey, PValues]:
-    """Correct the p-values of methods for each claim; those of other roles stay as they are.
+def adjust_p_values(study: Study, results: Mapping[ConditionKey, CellResult]) -> dict[ConditionKey, PValues]:
+    """Return the p-values of each condition, corrected by Holm for each family of tests.
 
-    Variants of one idea share the family of their settings. A method with too few seeds for a verdict is in no family.
+    Conditions that are not methods keep their p. Variants of one idea share the family of their settings. A method with
+    too few seeds for a verdict is in no family.
+
+    Args:
+        study: the study, which has the variants and the rules.
+        results: differences to the baseline, by condition (setting and method).
     """
-    p_values = {cell: entry.difference.p if entry.difference else math.nan for cell, entry in entries.items()}
+    p_values = {key: result.difference.p if result.difference else math.nan for key, result in results.items()}
     tested_p_values = {
-        cell: entry.difference.p
-        for cell, entry in entries.items()
-        if not entry.is_untested and entry.difference and entry.difference.n >= study.rules.seeds
+        key: result.difference.p
+        for key, result in results.items()
+        if not result.is_untested and result.difference and result.difference.n >= study.rules.seeds
     }
     group_by_method = {method: name for name, methods in study.variants.items() for method in methods}
-    of_method = p_values | adjust_families(tested_p_values, lambda cell: group_by_method.get(cell[1], cell[1]))
-    over_all = adjust_families(tested_p_values, lambda _: "")
-    return {cell: PValues(entry.p, of_method[cell], over_all.get(cell, math.nan)) for cell, entry in entries.items()}
+    within_method = p_values | adjust_families(tested_p_values, lambda key: group_by_method.get(key[1], key[1]))
+    over_conditions = adjust_families(tested_p_values, lambda _: "")
+    return {
+        key: PValues(result.p, within_method[key], over_conditions.get(key, math.nan))
+        for key, result in results.items()
+    }
 
 
 def _judge_setting(
     study: Study, setting: str, runs: ranking.RowsByMethod, compared: Mapping[str, tuple[CellResult, PValues]]
 ) -> SettingVerdict:
     differences = {
-        method: entry.difference for method, (entry, _) in compared.items() if entry.difference and entry.difference.n
+        method: result.difference
+        for method, (result, _) in compared.items()
+        if result.difference and result.difference.n
     }
     min_seeds = max(study.rules.seeds, ranking.half_seed_count(study, runs))
     headroom = _find_headroom(study, setting, differences, min_seeds)
     ranks = _rank_in_setting(study, runs)
     methods = {}
     for method, rows_by_seed in runs.items():
-        rows, (entry, p_values) = list(rows_by_seed.values()), compared[method]
+        rows, (result, p_values) = list(rows_by_seed.values()), compared[method]
         difference = differences.get(method, NO_DIFFERENCE)
         methods[method] = MethodVerdict(
             setting=setting,
             method=method,
             role=study.role_of(method),
-            value=entry.mean,
+            value=result.mean,
             last=float(np.mean([row["last"] for row in rows])),
             diverged=sum(not math.isfinite(row["late"]) for row in rows),
             difference=difference,
             p_values=p_values,
-            verdict=entry.verdict if difference.n else "",
+            verdict=result.verdict if difference.n else "",
             share_closed=_measure_share_closed(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row.get(name) or 0.0 for row in rows])) for name in COST_NAMES},
@@ -110,13 +130,23 @@ def _judge_setting(
 
 
 def target_cost(row: Row, cost_name: str) -> Cost:
-    """Return the cost of a run until it met the target, or until the horizon if it never met the target."""
+    """Return the cost of the run of `row` until it met the target, or until the horizon if it never did.
+
+    `cost_name` is `rounds`, `virtual_s` (seconds) or `bytes`.
+    """
     value = row[f"{cost_name}_to_target"]
     return Cost(row[f"{cost_name}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
 
 
 def _find_headroom(study: Study, setting: str, differences: Differences, min_seeds: float) -> Headroom:
-    """Return the headroom of a setting; of several oracles, each seed takes the one that is best on the other seeds."""
+    """Return the headroom of a setting; with several oracles, each seed takes the one that is best on the other seeds.
+
+    Args:
+        study: the study's definition.
+        setting: name of the setting.
+        differences: differences to the baseline by method.
+        min_seeds: number of seeds that an oracle needs, unless no oracle has as many.
+    """
     named_oracle = study.settings[setting].oracle
     oracles = {
         method: difference
@@ -140,21 +170,36 @@ def _find_headroom(study: Study, setting: str, differences: Differences, min_see
 
 
 def _stack_differences(differences: Differences) -> tuple[list[int], np.ndarray]:
-    """Return the seeds that all methods share, and their differences on these seeds, [methods, seeds]."""
+    """Return the seeds that all methods in `differences` share, and the differences there, [methods, seeds]."""
     common_seeds = sorted(set.intersection(*(set(difference.by_seed) for difference in differences.values())))
     return common_seeds, np.array([[method.by_seed[seed] for seed in common_seeds] for method in differences.values()])
 
 
 def _measure_share_closed(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
-    """Return the share of the headroom that a method closes; None for too few common seeds, or without headroom."""
+    """Return the share of the headroom that a method closes; None without headroom, or with too few common seeds.
+
+    Args:
+        study: the study, which has the rules.
+        difference: difference of the method to the baseline.
+        headroom: headroom of the setting.
+    """
     if headroom.difference is None or not headroom.is_positive:
         return None
     seeds, (method_values, oracle_values) = _stack_differences({"method": difference, "oracle": headroom.difference})
-    return share_closed(method_values, oracle_values, study.rules.least) if len(seeds) >= study.rules.seeds else None
+    return (
+        estimate_share_closed(method_values, oracle_values, study.rules.least)
+        if len(seeds) >= study.rules.seeds
+        else None
+    )
 
 
 def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
-    """Return the best method of a setting, cross-fitted over the methods with enough seeds; None if none is better."""
+    """Return the best method of a setting with its cross-fitted difference; None if no method is better.
+
+    Args:
+        methods: verdicts on the methods of the setting, by name.
+        min_seeds: number of seeds that a method needs to take part.
+    """
     candidates = {
         name: method.difference
         for name, method in methods.items()
@@ -171,7 +216,14 @@ def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tupl
 
 
 def _rank_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, float]:
-    """Return the ranks of methods with half of the baseline's seeds or more, over the seeds that all of them have."""
+    """Return the ranks of a setting's methods by mean result, 1 for the best, over their common seeds.
+
+    Methods with less than half of the baseline's seeds are left out.
+
+    Args:
+        study: the study's definition.
+        runs: rows of the setting by method and seed.
+    """
     min_seeds = ranking.half_seed_count(study, runs)
     methods = [name for name in runs if study.role_of(name) in ranking.RANKED_ROLES and len(runs[name]) >= min_seeds]
     common_seeds = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
@@ -182,7 +234,12 @@ def _rank_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, floa
 
 
 def _count_missing_seeds(study: Study, runs: Mapping[ConditionKey, Mapping[int, Row]]) -> dict[ConditionKey, int]:
-    """Return how many seeds each condition lacks, for those that lack some."""
+    """Return the number of requested seeds without a done run, by condition; complete conditions are left out.
+
+    Args:
+        study: the study, which requests the seeds.
+        runs: rows of done runs by condition (setting and method) and seed.
+    """
     missing_counts = {}
     for condition in list_conditions(study):
         condition_key = condition.setting, condition.method

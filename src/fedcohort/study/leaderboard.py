@@ -31,10 +31,10 @@ class Leaderboard:
 
     Attributes:
         study: a study with all settings, named `<study>/<setting>`, and all methods.
-        results: under these names.
-        groups: study of each setting.
+        results: results of all studies, with settings of these names.
+        groups: name of the study of each setting.
         duplicate_settings: settings that are left out, with the equal setting of an earlier study.
-        label_prefixes: prefix of the labels of each study's settings.
+        label_prefixes: prefix of the labels of each study's settings, by study.
         studies: the studies by name.
         results_by_study: results of each study, by its name.
     """
@@ -49,7 +49,7 @@ class Leaderboard:
 
 
 def is_leaderboard(folder: Path) -> bool:
-    """Return whether the folder has a leaderboard; False for an unreadable file, which `definition_file.load` names."""
+    """Return whether `study.yaml` in `folder` defines a leaderboard; False if it can't be read."""
     try:
         return "of" in read_yaml(folder / STUDY_FILE)
     except (OptionError, OSError, TypeError, ValueError):
@@ -57,15 +57,15 @@ def is_leaderboard(folder: Path) -> bool:
 
 
 def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = results.load_results) -> Leaderboard:
-    """Read a leaderboard and its studies, whose folders are in the same folder.
+    """Read a leaderboard and its studies, which are folders next to it.
 
     Args:
         folder: folder of the leaderboard.
-        load_results: returns the results of a study.
+        load_results: function that returns the results of a study.
 
     Raises:
-        OptionError: for a wrong option, or studies that can't be compared.
-        DataError: for damaged results.
+        OptionError: a wrong option, or studies that can't be compared.
+        DataError: damaged results.
     """
     options = _read_options(folder)
     studies = {name: definition_file.load_study(folder.parent / name) for name in options["of"]}
@@ -104,22 +104,30 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         variants=_join_variants(list(studies.values())),
         tunings={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tunings.items()},
     )
-    groups = {name: name.partition("/")[0] for name in settings}
-    return Leaderboard(joint_study, _join(folder, results_of), groups, duplicates, options["of"], studies, results_of)
+    groups, joint_results = {name: name.partition("/")[0] for name in settings}, _join_results(folder, results_of)
+    return Leaderboard(joint_study, joint_results, groups, duplicates, options["of"], studies, results_of)
 
 
-def _check_comparable(option: str, study: Study, first: Study) -> None:
-    """Check that a study can be compared with the first one. Raises `OptionError`."""
+def _check_comparable(option: str, study: Study, first_study: Study) -> None:
+    """Raise `OptionError` if a study can't be compared with the first study of the leaderboard.
+
+    Args:
+        option: option that names the study, for messages.
+        study: the study.
+        first_study: the leaderboard's first study.
+    """
     for name in ("baseline", "result", "horizon"):
-        if getattr(study, name) != getattr(first, name):
-            condition_text = f"with {name}={getattr(first, name)}, as {first.name} is"
+        if getattr(study, name) != getattr(first_study, name):
+            condition_text = f"with {name}={getattr(first_study, name)}, as {first_study.name} is"
             raise ranges.range_error(option, f"a study {condition_text}", f"{name}={getattr(study, name)}")
-    if find_metric_unit(study.metric) != find_metric_unit(first.metric):
-        raise ranges.range_error(option, f"a study with the unit of {first.metric}, like {first.name}", study.metric)
+    if find_metric_unit(study.metric) != find_metric_unit(first_study.metric):
+        raise ranges.range_error(
+            option, f"a study with the unit of {first_study.metric}, like {first_study.name}", study.metric
+        )
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
-    """Return the options of a leaderboard, with `win` converted to `Rules`."""
+    """Return the options of the leaderboard in `folder`, with `win` converted to `Rules`. Raises `OptionError`."""
     with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
         options = read_yaml(folder / STUDY_FILE)
         check_option_names("", options, (*REQUIRED_OPTIONS, "win"), REQUIRED_OPTIONS)
@@ -134,7 +142,14 @@ def _read_options(folder: Path) -> dict[str, Any]:
 
 
 def _find_duplicates(studies: Mapping[str, Study], results_by_study: Mapping[str, Results]) -> dict[str, str]:
-    """Return the settings that repeat the federation of an earlier study's setting, each with that setting."""
+    """Return the settings that repeat a federation and horizon of an earlier study, each with that earlier setting.
+
+    Settings are named `<study>/<setting>`.
+
+    Args:
+        studies: the studies by name, in the order of the leaderboard.
+        results_by_study: their results by the same names.
+    """
     first_settings: dict[tuple[str, str], str] = {}
     duplicate_settings = {}
     for name, study in studies.items():
@@ -146,16 +161,23 @@ def _find_duplicates(studies: Mapping[str, Study], results_by_study: Mapping[str
 
 
 def _join_variants(studies: Sequence[Study]) -> dict[str, list[str]]:
-    """Join the variants of all studies by their names."""
+    """Return the variants of all studies: the methods of each group, by the name of the group."""
     group_names = dict.fromkeys(name for study in studies for name in study.variants)
     return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in group_names}
 
 
-def _join(folder: Path, results_by_study: Mapping[str, Results]) -> Results:
-    """Join the results of several studies, with settings named `<study>/<setting>`."""
-    joint = Results(folder)
+def _join_results(folder: Path, results_by_study: Mapping[str, Results]) -> Results:
+    """Return the results of several studies as one, with settings named `<study>/<setting>`.
+
+    Args:
+        folder: folder of the leaderboard.
+        results_by_study: results by the name of their study.
+    """
+    joint_results = Results(folder)
     for name, study_results in results_by_study.items():
         for (setting, method, seed), row in study_results.rows.items():
-            joint.rows[f"{name}/{setting}", method, seed] = {**row, "cell": f"{name}/{setting}"}
-        joint.changed |= {(f"{name}/{setting}", method, seed) for setting, method, seed in study_results.changed}
-    return joint
+            joint_results.rows[f"{name}/{setting}", method, seed] = {**row, "cell": f"{name}/{setting}"}
+        joint_results.changed |= {
+            (f"{name}/{setting}", method, seed) for setting, method, seed in study_results.changed
+        }
+    return joint_results

@@ -11,40 +11,46 @@ from fedcohort.study import page_data, ranking, report
 from fedcohort.study.formats import Format, choose_format, format_rank
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
-from fedcohort.study.page_tables import make_difference_tables, make_overall_line, make_settings_table, make_table
-from fedcohort.study.ranking import Ranks
+from fedcohort.study.overall_table import make_overall_line
+from fedcohort.study.page_tables import make_difference_tables, make_settings_table, make_table
+from fedcohort.study.ranks import Ranks
 from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Verdict
 
 
 def write_page(board: Leaderboard) -> list[Path]:
-    """Write all files into the leaderboard's folder, and return them, the page first."""
+    """Write the page, tables and figures of `board` into its folder; return their paths, the page first."""
     study, results = board.study, board.results
-    values = ranking.collect_ranked_results(study, results)
-    methods, unranked = ranking.split_methods(study, values)
-    ranks = ranking.rank_and_compare(study, values, methods, board.groups)
+    result_values = ranking.collect_ranked_results(study, results)
+    methods, unranked_methods = ranking.split_methods(study, result_values)
+    ranks = ranking.rank_and_compare(study, result_values, methods, board.groups)
     verdict = replace(judge_settings(study, results), ranks=ranks)
-    value_format = choose_format(study, next(iter(board.studies.values())).metric)
-    with_each = {name: ranking.rank_and_compare(study, values, [*methods, name], board.groups) for name in unranked}
-    tables = {"settings": make_settings_table(study, verdict, value_format)}
+    fmt = choose_format(study, next(iter(board.studies.values())).metric)
+    joint_ranks = {
+        name: ranking.rank_and_compare(study, result_values, [*methods, name], board.groups)
+        for name in unranked_methods
+    }
+    tables = {"settings": make_settings_table(study, verdict, fmt)}
     if ranks is not None:
-        tables["overall"] = _make_ranked_table(board, ranks, verdict, value_format)
-    if mean_ranks := {method: method_ranks for method, method_ranks in with_each.items() if method_ranks is not None}:
-        tables["others"] = _make_partial_table(board, mean_ranks, verdict, value_format)
+        tables["overall"] = _make_ranked_table(board, ranks, verdict, fmt)
+    if mean_ranks := {method: method_ranks for method, method_ranks in joint_ranks.items() if method_ranks is not None}:
+        tables["others"] = _make_partial_table(board, mean_ranks, verdict, fmt)
     differences = []
     for name, member_study in board.studies.items():
         settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
-        titled = make_difference_tables(study, replace(verdict, settings=settings), value_format) if settings else []
-        tables |= report.name_tables(f"differences_{name}", [table for _, table in titled])
-        differences += [(f"{member_study.title}{f': {title}' if title else ''}", table) for title, table in titled]
+        titled_tables = make_difference_tables(study, replace(verdict, settings=settings), fmt) if settings else []
+        tables |= report.name_tables(f"differences_{name}", [table for _, table in titled_tables])
+        differences += [
+            (f"{member_study.title}{f': {title}' if title else ''}", table) for title, table in titled_tables
+        ]
     runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.groups)
-    template_data = report.collect_shared_data(study, results, verdict, value_format) | {
+    template_data = report.collect_shared_data(study, results, verdict, fmt) | {
         "board": board,
         "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],
         "summary": page_data.summarise_study(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
-        "missing": _find_missing_results(board, verdict, [name for name in with_each if name not in mean_ranks]),
+        "missing": _find_missing_results(board, verdict, [name for name in joint_ranks if name not in mean_ranks]),
         "runs_by_study": Counter(board.groups[row["cell"]] for row in runs),
         "origin": page_data.describe_origin(runs),
     }
@@ -54,7 +60,14 @@ def write_page(board: Leaderboard) -> list[Path]:
 
 
 def _make_ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: Format) -> Table:
-    """Return the ranked methods, with the mean rank in each study where there are several."""
+    """Return the table of ranked methods, with the mean rank in each study if there are several.
+
+    Args:
+        board: the leaderboard.
+        ranks: ranks of the methods.
+        verdict: verdict on the joined study.
+        fmt: format of differences.
+    """
     settings_by_study: dict[str, list[str]] = {}
     for setting in ranks.by_setting:
         settings_by_study.setdefault(board.groups[setting], []).append(setting)
@@ -72,7 +85,14 @@ def _make_ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: 
 
 
 def _make_partial_table(board: Leaderboard, partial_ranks: Mapping[str, Ranks], verdict: Verdict, fmt: Format) -> Table:
-    """Return the table of methods without results in some settings, each ranked in the settings that it has."""
+    """Return the table of methods without results in some settings, each ranked in the settings that it has.
+
+    Args:
+        board: the leaderboard.
+        partial_ranks: by method, the ranks of it and of the ranked methods in the settings that they share.
+        verdict: verdict on the joined study.
+        fmt: format of differences.
+    """
     lines = []
     for method, ranks in sorted(partial_ranks.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
         position_text = f"{ranks.rank_positions()[method]} of {len(ranks.mean)}"
@@ -83,14 +103,20 @@ def _make_partial_table(board: Leaderboard, partial_ranks: Mapping[str, Ranks], 
 
 
 def _find_missing_results(board: Leaderboard, verdict: Verdict, unranked_methods: list[str]) -> dict[str, object]:
-    """Return what the page lacks.
+    """Return the data on missing results for the template of the page.
+
+    Args:
+        board: the leaderboard.
+        verdict: verdict on the joined study.
+        unranked_methods: methods that share no setting with the ranked ones.
 
     Returns:
+        A dictionary with the keys below.
         without_runs: number of settings without runs, by study.
-        unranked_settings: labels of settings without ranks, by the methods that lack them.
-        repeated_settings: labels of settings that are left out, by their study and the earlier one that has them.
-        changed_counts: runs that are left out because their configuration changed (`page_data.find_changed`).
-        unranked_methods: methods that have no setting in common with the others.
+        unranked: labels of settings without ranks, by the methods that lack them.
+        repeated: labels of settings that are left out, by their study and the earlier one that has them.
+        changed: runs that are left out because their configuration changed (`page_data.find_changed_runs`).
+        unplaced: `unranked_methods`.
     """
     unranked_settings, repeated_settings = dict[tuple[str, ...], list[str]](), dict[tuple[str, str], list[str]]()
     for name, setting in verdict.settings.items() if verdict.ranks else ():

@@ -24,15 +24,16 @@ CURVE_COSTS = ("virtual_s", "bytes")  # costs that `curves.parquet` has
 
 
 def make_row(run: Evaluations, options: Options, target: Target | None = None, target_value: float = math.nan) -> Row:
-    """Return the columns of `results.parquet` that follow from the curve: result, last and best value, cost to target.
+    """Return the columns of `results.parquet` that follow from a run's curve: results and cost to target.
 
-    `late` is the result by the study's options. `<axis>_spent`, which is not written, is the cost at the horizon.
+    `late` is the result by the study's options, `last` and `best` are single evaluations. `<axis>_spent`, which is not
+    written, is the cost at the horizon.
 
     Args:
         run: the evaluations of the run.
-        options: the study's options of a comparison.
+        options: the study's rules of comparison, which define the result.
         target: the setting's target; None for no target.
-        target_value: value of the target; NaN if it is not known.
+        target_value: value of the target in the metric's unit; NaN if it is not known.
     """
     trained_values = run.values[run.steps > 0]
     columns = {
@@ -49,7 +50,7 @@ def make_row(run: Evaluations, options: Options, target: Target | None = None, t
 
 
 def measure_folder(folder: Path, metric: str) -> tuple[Row, Evaluations]:
-    """Return the costs and the origin of the run in `folder`, as columns of `results.parquet`, and its curve.
+    """Return the costs and the origin of the run in `folder`, columns of `results.parquet`, and its curve of `metric`.
 
     Raises `OptionError` if the run has no such metric.
     """
@@ -76,9 +77,10 @@ def measure_folder(folder: Path, metric: str) -> tuple[Row, Evaluations]:
 
 
 def mean_correlations(history: History) -> dict[str, float]:
-    """Return the mean over rounds of each rank correlation in the journal, by `<part>_<fact>`.
+    """Return the means over rounds of the rank correlations of scores with facts of the clients, four digits.
 
-    They are those of `round/score_correlation.py`; a selector without scores has none.
+    The keys are `<score>_<fact>`, as "reward_noise" (`round/score_correlation.py`). A selector without scores has none.
+    `history` is the journal of a run.
     """
     names = {str(name): split_metric_name(str(name)) for name in history.metrics}
     means = {"_".join(pair): float(history.metrics[name].mean()) for name, pair in names.items() if pair is not None}
@@ -86,9 +88,10 @@ def mean_correlations(history: History) -> dict[str, float]:
 
 
 def compute_fingerprint(history: History) -> str:
-    """Return the fingerprint of a run's first `N_COMPARED_ROUNDS` rounds, by which versions of the code are compared.
+    """Return the fingerprint of a run's first 8 rounds, by which versions of the code are compared.
 
-    It is `<digest of the cohorts and arrivals of these rounds>:<server_val/loss of each, four digits>`.
+    It is `<digest of cohorts and arrivals>:<server_val/loss of each round, four digits>`. `history` is the run's
+    journal.
     """
     rounds = zip(history.steps, history.cohorts, history.arrived, strict=True)
     behaviour_text = json.dumps(

@@ -13,7 +13,7 @@ from fedcohort.errors import OptionError
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.render import render
 from fedcohort.report.table import EMPTY_CELL
-from fedcohort.results.verdict import adjust
+from fedcohort.results.verdict import adjust_holm
 from fedcohort.startup.compose import read_yaml
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import METHOD, STUDY_FILE, Study
@@ -36,7 +36,15 @@ TABLE_COLUMNS = (  # of overview.csv
 
 
 def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Speeds, value_format: Format) -> str:
-    """Return the lines of a study's settings as CSV."""
+    """Return the overview table of a study as CSV, one line per setting.
+
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+        verdict: the study's verdict.
+        speeds: speed-ups by cost, and by setting and method.
+        value_format: format of differences.
+    """
     import pandas as pd
 
     federations = list_federations(study, results)
@@ -64,7 +72,13 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
 
 
 def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: float) -> str:
-    """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`; bold after Holm over the study."""
+    """Format methods with differences: `**oort +2.4**, powd +1.1 and 3 more`.
+
+    Args:
+        methods: verdicts on the methods, in the order in which they are written.
+        value_format: format of the differences.
+        alpha: level of significance; a method that is significant after Holm over the study is bold.
+    """
     texts = []
     for method in methods:
         bold_marks = "**" * (method.p_values.over_all < alpha)
@@ -73,13 +87,13 @@ def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: f
 
 
 def write_page(studies_folder: Path) -> Path:
-    """Write the page over the studies in this folder, and return it."""
+    """Write `README.md`, the page over the studies in `studies_folder`, and return its path."""
     write_atomically(studies_folder / PAGE_FILE, render_page(studies_folder))
     return studies_folder / PAGE_FILE
 
 
 def render_page(studies: Path) -> str:
-    """Return the page as Markdown."""
+    """Return the page over the studies in the folder `studies`, as Markdown."""
     import pandas as pd
 
     study_folders = sorted(path.parent for path in studies.glob(f"*/{STUDY_FILE}"))
@@ -112,7 +126,7 @@ def render_page(studies: Path) -> str:
 
 
 def _read_overview(path: Path) -> "pd.DataFrame":
-    """Return the rows of a study's overview table as texts; none if the file is missing or of an earlier version."""
+    """Return the overview table in the file `path`, all columns as texts; without rows if it is missing or outdated."""
     import pandas as pd
 
     lines = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame()
@@ -120,7 +134,7 @@ def _read_overview(path: Path) -> "pd.DataFrame":
 
 
 def _read_title(study_folder: Path) -> str:
-    """Return the title of a study that has no page yet; "" for a leaderboard, a remark if it is unreadable."""
+    """Return the title of the study in `study_folder`; "" for a leaderboard, a remark for an unreadable file."""
     try:
         return "" if leaderboard.is_leaderboard(study_folder) else str(read_yaml(study_folder / STUDY_FILE)["title"])
     except (OptionError, OSError, KeyError, TypeError, ValueError):  # it is being written
@@ -128,7 +142,12 @@ def _read_title(study_folder: Path) -> str:
 
 
 def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
-    """Return the tests of all methods in all settings of these studies, with p-values corrected by one Holm."""
+    """Return all tests of methods in settings, one row each, with p-values corrected together by Holm, column `p`.
+
+    Args:
+        studies: folder of all studies.
+        names: names of the studies that have a page.
+    """
     import pandas as pd
 
     test_columns = ["study", "cell", "role", "diff_p", "sign"]
@@ -136,13 +155,15 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     numbers_frames = [frame.assign(study=name)[test_columns] for name, frame in zip(names, numbers_frames, strict=True)]
     tests = pd.concat(numbers_frames) if numbers_frames else pd.DataFrame(columns=test_columns, dtype=str)
     tests = tests[(tests["role"] == METHOD) & (tests["diff_p"] != "")]
-    return tests.assign(p=adjust(tests["diff_p"].astype(float).tolist()))
+    return tests.assign(p=adjust_holm(tests["diff_p"].astype(float).tolist()))
 
 
 def _count_kinds(lines: "pd.DataFrame") -> dict[str, int]:
-    """Count the settings of each kind; of several settings with one federation only the largest counts.
+    """Count the settings of each outcome; of several settings with the same federation only the largest counts.
 
-    It is that with the most seeds, of equals that with the most tests, and then that whose kind claims least.
+    The largest is that with the most seeds, then that with the most tests, then that whose outcome claims least.
+    `lines` are the rows of the page. Further keys count federations: `different`, `repeated` in several settings, with
+    outcomes that `disagree`, with a `sure` winner, and with a winner `beyond` the headroom.
     """
     sorted_lines = lines.sort_values(["n_seeds", "n_tests", "kind_order"], ascending=False, kind="stable")
     distinct_federations = sorted_lines.drop_duplicates("federation")

@@ -26,18 +26,25 @@ BETTER, UNUSED_GAIN, NO_GAIN, UNCLEAR = SETTING_KINDS = ("won", "unused", "nothi
 
 
 def summarise_study(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds) -> dict[str, Any]:
-    """Return the data of the first paragraphs of a page.
+    """Return the data of the first paragraphs of a study's page.
+
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+        verdict: the study's verdict.
+        speed_ups: speed-ups by cost, and by setting and method.
 
     Returns:
-        settings: the settings with results, each with its kind, by which they are sorted.
-        counts: number of settings of each kind.
+        A dictionary with the keys below.
+        settings: pairs of outcome and verdict of the settings with results, sorted by outcome.
+        counts: number of settings of each outcome.
         tests: number of tests of methods in all settings.
         won_over_all: number of settings where a method is better after one correction over all tests.
         horizons: budgets of the baseline's runs, in words.
         has_clock: whether virtual time ends runs of a setting.
-        seeds: numbers of paired seeds of the methods.
-        faster: number of settings whose target was met, and of those where a method is faster, by axis; None without
-            a target.
+        seeds: numbers of paired seeds of the methods, as "3 to 5".
+        faster: number of settings whose target was met, and of those where a method is faster, by cost; None without a
+            target.
     """
     settings = [(classify_setting(study, setting), setting) for setting in verdict.settings.values()]
     kind_counts = Counter(setting_kind for setting_kind, _ in settings)
@@ -55,7 +62,10 @@ def summarise_study(study: Study, results: Results, verdict: Verdict, speed_ups:
 
 
 def classify_setting(study: Study, setting: SettingVerdict) -> str:
-    """Return whether a method is better in the setting, headroom is unused, or neither is shown."""
+    """Return the outcome of a setting, one of `SETTING_KINDS`: a method is better, headroom is unused, or neither.
+
+    `study` has the rules, and `setting` is the verdict on the setting.
+    """
     if setting.better():
         return BETTER
     if setting.headroom.is_positive:
@@ -67,7 +77,10 @@ def classify_setting(study: Study, setting: SettingVerdict) -> str:
 
 
 def _format_horizon(budget: str) -> str:
-    """Return `60 rounds`, or `5 h or 300 rounds`, of a budget."""
+    """Return a budget in words, as `60 rounds` or `5 h of virtual time or 300 rounds`.
+
+    `budget` is the column of the results, as "rounds=300 virtual_s=18000".
+    """
     limits = dict(re.findall(r"(\w+)=([\d.e+]+)", budget))
     limit_texts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
     limit_texts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
@@ -78,14 +91,22 @@ def _format_horizon(budget: str) -> str:
 
 
 def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | None:
-    """Return the settings where a method is faster after one correction over all methods and settings of the axis."""
+    """Return the number of settings in which a method is significantly faster, by cost; None without a target.
+
+    One Holm correction covers all methods and settings of a cost. The key `settings` counts the settings whose target
+    was met.
+
+    Args:
+        study: the study, which has the rules.
+        speed_ups_by_axis: speed-ups by cost, and by setting and method.
+    """
     if not any(speed_ups_by_axis.values()):
         return None
     faster_counts = {"settings": len({setting for speeds in speed_ups_by_axis.values() for setting, _ in speeds})}
     for axis, speeds in speed_ups_by_axis.items():
-        speed_ups = {cell: speed.speed_up for cell, speed in speeds.items() if study.role_of(cell[1]) == METHOD}
-        p_values = adjust_families({pair: gain.p for pair, gain in speed_ups.items()}, lambda _: "")
-        faster = {pair for pair, gain in speed_ups.items() if judge_speed(gain, p_values[pair], study.rules) == FASTER}
+        speed_ups = {key: speed.speed_up for key, speed in speeds.items() if study.role_of(key[1]) == METHOD}
+        p_values = adjust_families({key: gain.p for key, gain in speed_ups.items()}, lambda _: "")
+        faster = {key for key, gain in speed_ups.items() if judge_speed(gain, p_values[key], study.rules) == FASTER}
         faster_counts[axis] = len({setting for setting, _ in faster})
     return faster_counts
 
@@ -93,10 +114,16 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
 def collect_notes(study: Study, results: Results, verdict: Verdict) -> dict[str, object]:
     """Return the data of the template `study_notes.md.j2`.
 
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+        verdict: the study's verdict.
+
     Returns:
+        A dictionary with the keys below.
         collapsing: worst difference of each method that collapses on some seeds, in the metric's own unit.
         other_code: number of runs of code that behaves differently.
-        compared: commits with which the code was compared.
+        compared: commits with which the code was compared, 10 digits each.
         rounds: number of first rounds that the comparison runs.
         same_cost: differences of methods to their references of equal cost (`same_cost.compare_references`).
     """
@@ -112,19 +139,24 @@ def collect_notes(study: Study, results: Results, verdict: Verdict) -> dict[str,
 
 
 def describe_origin(runs: Sequence[Row]) -> dict[str, object]:
-    """Return the number of runs, their wall time in hours, and the number of runs of each commit."""
+    """Return the number of `runs`, their wall time in `hours`, and the number of runs by commit, `commits`."""
     runs_by_commit = Counter(row["commit"][:10] + (" with uncommitted changes" if row["dirty"] else "") for row in runs)
     return {"runs": len(runs), "hours": sum(row["wall_s"] for row in runs) / 3600, "commits": runs_by_commit}
 
 
 def find_missing_runs(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, int, str], ...], list[str]]:
-    """Return the methods that lack the same runs of the study, by these: (missing seeds, requested seeds, settings)."""
+    """Return the methods that lack runs, by their gaps: tuples (missing seeds, requested seeds, names of settings).
+
+    `verdict` has the number of missing seeds of each condition of `study`.
+    """
     methods_by_gaps: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
     for method in dict.fromkeys(method for _, method in verdict.missing):
         n_missing = {setting: n for (setting, name), n in verdict.missing.items() if name == method}
         settings = {n: [setting for setting in n_missing if n_missing[setting] == n] for n in n_missing.values()}
-        requested = len(study.seeds_of(method))
-        gaps = tuple((n, requested, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True))
+        n_requested = len(study.seeds_of(method))
+        gaps = tuple(
+            (n, n_requested, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True)
+        )
         methods_by_gaps.setdefault(gaps, []).append(display_name(method))
     return methods_by_gaps
 
@@ -132,7 +164,12 @@ def find_missing_runs(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, i
 def find_changed_runs(study: Study, results: Results) -> dict[str, dict[str, Any]]:
     """Return the runs that are left out because their configuration changed, under the study's name; {} without any.
 
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+
     Returns:
+        A dictionary with the keys below, by the study's name.
         runs: number of these runs.
         methods: methods of these runs, by setting.
         own: user's own methods among them, which have to be named to run again.
@@ -140,14 +177,17 @@ def find_changed_runs(study: Study, results: Results) -> dict[str, dict[str, Any
     settings, methods = dict[str, dict[str, None]](), dict[str, list[str]]()
     for setting, method, _ in sorted(results.changed):
         settings.setdefault(method, {})[setting] = None
-    for method, names in settings.items():
-        methods.setdefault(_name_settings(study, method, list(names)), []).append(display_name(method))
+    for method, setting_names in settings.items():
+        methods.setdefault(_name_settings(study, method, list(setting_names)), []).append(display_name(method))
     user_methods = [method for method in settings if study.is_user_method(method) and method not in study.overrides]
     return {study.name: {"runs": len(results.changed), "methods": methods, "own": user_methods}} if settings else {}
 
 
 def list_rejected_runs(study: Study, results: Results) -> list[tuple[str, Iterable[str]]]:
-    """Return the reasons why runs have no result, each with its conditions."""
+    """Return the reasons why runs have no result, each with its conditions, as "oort in label noise".
+
+    `results` holds the rows of refused and failed runs in the settings of `study`.
+    """
     conditions_by_reason = dict[str, dict[str, None]]()
     for (setting, method, _), row in results.rows.items():
         if row["status"] != DONE and setting in study.settings:
@@ -157,7 +197,7 @@ def list_rejected_runs(study: Study, results: Results) -> list[tuple[str, Iterab
 
 
 def _name_settings(study: Study, method: str, setting_names: Sequence[str]) -> str:
-    """Return the names of settings, or `all requested settings` where the method is run in no others."""
+    """Return `setting_names` as one text, or `all requested settings` where `method` is run in no others of `study`."""
     bound = method.removeprefix(BOUND_PREFIX)
     n_settings = sum(
         bound in setting.bounds if bound != method else study.is_requested(name, method)

@@ -1,33 +1,29 @@
 """The tables of a study's page."""
 
-import json
 import math
 from collections.abc import Mapping, Sequence
 
 from fedcohort import units
 from fedcohort.report.comparison.tables import format_p
 from fedcohort.report.table import EMPTY_CELL, Table
-from fedcohort.results.verdict import judge_difference, sign_of_verdict
-from fedcohort.round.score_correlation import CLIENT_FACTS
 from fedcohort.study.definition import BOUND, BOUND_PREFIX, ORACLE, Study
 from fedcohort.study.formats import SIGN_MARKS, Format, format_rank, format_share, join_first_texts
-from fedcohort.study.ranking import Ranks, group_runs
-from fedcohort.study.results import Results
 from fedcohort.study.verdict import COST_NAMES, MethodVerdict, SettingVerdict, Verdict
 
 MAX_SETTING_COLUMNS, MAX_NAMED_METHODS = 8, 4  # settings in a table that fits on a page; methods named in a cell
 ORACLE_MARK, OTHER_CODE_MARK = "‡", "§"
-SCORE_NAMES = {"score": "score", "exploit": "exploitation", "reward": "reward"}
 TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.seconds, "bytes": units.bytes_}
-MEAN_TABLES = {  # by table: the column of the results, its factor and the caption
-    "attackers": ("attack_share", 100, "Share of attackers among the clients that arrived, in %"),
-    "privacy": ("epsilon", 1, "Largest epsilon of a client's reports over a run"),
-}
-FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
 
 
 def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, list[str]]]:
-    """Return settings in groups of at most `MAX_SETTING_COLUMNS`, each with a title; only a larger axis is split."""
+    """Return names of settings in groups of at most `MAX_SETTING_COLUMNS`, each with a title, "" for one group.
+
+    Settings of one axis stay together, unless the axis is larger than a group.
+
+    Args:
+        study: the study, which has the axes.
+        settings: names of the settings.
+    """
     settings_by_axis: dict[str, list[str]] = {}
     for setting in settings:
         settings_by_axis.setdefault(study.settings[setting].axis, []).append(setting)
@@ -45,13 +41,19 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
 
 
 def label_method(study: Study, method: str) -> str:
-    """Return the name of a method in a table: an oracle has a mark, and a bound reads `bound: iid`."""
+    """Return the name of `method` in a table: an oracle of `study` has a mark, and a bound reads `bound: iid`."""
     oracle_mark = f" {ORACLE_MARK}" if study.role_of(method) == ORACLE else ""
     return method.replace(BOUND_PREFIX, "bound: ") + oracle_mark
 
 
 def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
-    """Return the table of settings: headroom, better methods, and the difference that the seeds detect."""
+    """Return the table of settings with headroom, better methods, and the difference that the seeds detect.
+
+    Args:
+        study: the study's definition.
+        verdict: the study's verdict.
+        fmt: format of the metric's values.
+    """
     lines = []
     for name, setting in verdict.settings.items():
         baseline = setting.methods.get(study.baseline)
@@ -79,13 +81,24 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
 
 
 def format_headroom(setting: SettingVerdict, value_format: Format) -> str:
-    """Format the headroom with its oracle: `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle."""
+    """Format the headroom of a setting with its oracle: `+7.0 [6.8, 7.2] (oracle_clean)`; "–" without an oracle.
+
+    Args:
+        setting: verdict on the setting.
+        value_format: format of differences.
+    """
     difference = setting.headroom.difference
     return f"{value_format.difference(difference)} ({setting.headroom.oracle})" if difference else EMPTY_CELL
 
 
 def make_difference_tables(study: Study, verdict: Verdict, value_format: Format) -> list[tuple[str, Table]]:
-    """Return the mean differences, methods as lines and settings as columns, each table with its title."""
+    """Return tables of mean differences to the baseline with their titles; rows are methods, columns settings.
+
+    Args:
+        study: the study's definition.
+        verdict: the study's verdict.
+        value_format: format of differences.
+    """
     methods = dict.fromkeys(method.method for method in verdict.methods if method.role != BOUND)
     tables = []
     for title, settings in split_settings(study, list(verdict.settings)):
@@ -102,9 +115,16 @@ def make_difference_tables(study: Study, verdict: Verdict, value_format: Format)
     return tables
 
 
-def _format_difference(study: Study, setting: SettingVerdict, name: str, value_format: Format) -> str:
-    """Format the difference of a method: `+1.2▲`, or `+1.2 (n=3)` if it has fewer seeds than the baseline."""
-    method = setting.methods.get(name)
+def _format_difference(study: Study, setting: SettingVerdict, method_name: str, value_format: Format) -> str:
+    """Format a method's mean difference to the baseline: `+1.2▲`, or `+1.2 (n=3)` if it has fewer seeds.
+
+    Args:
+        study: the study's definition.
+        setting: verdict on the setting.
+        method_name: name of the method.
+        value_format: format of differences.
+    """
+    method = setting.methods.get(method_name)
     if method is None or not method.is_compared:
         return EMPTY_CELL
     if not math.isfinite(method.difference.mean):
@@ -115,54 +135,18 @@ def _format_difference(study: Study, setting: SettingVerdict, name: str, value_f
 
 
 def format_few_seeds(n: int, baseline: MethodVerdict) -> str:
-    """Return the number of seeds, ` (n=3)`, if it is lower than that of the baseline; else ""."""
+    """Return the number of seeds `n` as ` (n=3)`, or "" if the baseline has no more seeds in the setting."""
     return f" (n={n})" if n < baseline.value.n else ""
 
 
-def make_overall_line(study: Study, ranks: Ranks, name: str, verdict: Verdict, fmt: Format) -> dict[str, object]:
-    """Return the cells of a method in the table over all settings: mean difference, worst tenth, counts and rank."""
-    overall = ranks.overall.get(name)
-    difference_headings = ("over these settings", "p", "over settings like these", "p (families)")
-    line: dict[str, object] = {"method": name}
-    line |= dict.fromkeys((*difference_headings, "worst tenth (worst setting)", "better in", "worse in"), "")
-    if overall is not None:
-        methods = [verdict.settings[setting].methods[name] for setting in ranks.by_setting]
-        # "better in some settings" is a claim on the method, whose family is its settings
-        sign_texts = [
-            sign_of_verdict(judge_difference(method.difference, method.p_values.within_method, study.rules))
-            for method in methods
-        ]
-        worst_label = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY_CELL
-        family_difference = overall.families
-        line |= {
-            "over these settings": fmt.difference(overall.seeds) + SIGN_MARKS[overall.sign(study.rules)],
-            "p": format_p(overall.seeds.p),
-            "over settings like these": fmt.difference(family_difference) if family_difference else "",
-            "p (families)": format_p(family_difference.p) if family_difference else "",
-            "worst tenth (worst setting)": f"{fmt.signed(overall.worst_decile)} ({worst_label})",
-            "better in": sign_texts.count(1),
-            "worse in": sign_texts.count(-1),
-        }
-    rank = ranks.rank_by_method[name]
-    rank_interval = f" [{format_rank(rank.low)}, {format_rank(rank.high)}]" if math.isfinite(rank.low) else ""
-    return line | {
-        "mean rank [95 %]": format_rank(rank.mean) + rank_interval,
-        "P(rank 1)": f"{100 * rank.first:.0f} %" if math.isfinite(rank.first) else "",
-    }
-
-
-def make_overall_table(study: Study, verdict: Verdict, fmt: Format) -> dict[str, Table]:
-    """Return the table `overall` of methods over all settings, best mean rank first; none if nothing can be ranked."""
-    ranks = verdict.ranks
-    if ranks is None:
-        return {}
-    caption = f"Methods over {len(ranks.by_setting)} settings, mean differences to {study.baseline} in {fmt.unit}"
-    lines = [make_overall_line(study, ranks, name, verdict, fmt) for name in ranks.mean]
-    return {"overall": make_table(lines, caption)}
-
-
 def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Table:
-    """Return the table of all methods of a setting: results, differences, ranks and costs."""
+    """Return the table of all methods of one setting: results, differences, ranks and costs.
+
+    Args:
+        study: the study's definition.
+        setting: verdict on the setting.
+        fmt: format of the metric's values.
+    """
     baseline, setting_definition = setting.methods.get(study.baseline), study.settings[setting.setting]
     lines = []
     for name, method in setting.methods.items():
@@ -192,59 +176,32 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
 
 
 def _format_ratio(method: MethodVerdict, baseline: MethodVerdict | None, cost: str) -> str:
-    """Format a cost as a multiple of the baseline's: ` (×3.07)`."""
+    """Format a method's mean cost as a multiple of the baseline's: ` (×3.07)`; "" if there is none.
+
+    Args:
+        method: verdict on the method in a setting.
+        baseline: verdict on the baseline there; None if it has no runs.
+        cost: name of the cost, a key of `MethodVerdict.costs`.
+    """
     if baseline is None or method.method == baseline.method or not baseline.costs[cost] > 0:
         return ""
     return f" (×{method.costs[cost] / baseline.costs[cost]:.2f})"
 
 
 def format_target(method: MethodVerdict, cost_names: Sequence[str] = tuple(TARGET_FORMATS)) -> str:
-    """Return the median costs to the target, or `2 of 4` where half of the seeds never met it; axes: names of costs."""
+    """Return the median costs to the target, or `2 of 4` where half of the seeds never met it.
+
+    Args:
+        method: verdict on a method in a setting.
+        cost_names: names of the costs, keys of `TARGET_FORMATS`.
+    """
     if not math.isfinite(method.target[cost_names[0]]):
         return f"{method.reached} of {method.value.n}"
     return ", ".join(TARGET_FORMATS[cost_name](method.target[cost_name]) for cost_name in cost_names)
 
 
-def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
-    """Return the table `correlations`, of scores and rewards with facts of the clients; none if no run has a reward.
-
-    Methods without a reward are left out; `results.parquet` has them in the column `follows`.
-    """
-    import pandas as pd
-
-    means = {}
-    for condition, rows in group_runs(study, results).items():
-        runs = [json.loads(row["follows"] or "{}") for row in rows.values()]
-        if runs := [run for run in runs if any(name.startswith("reward_") for name in run)]:
-            means[condition] = pd.DataFrame(runs).mean()
-    row_names = {
-        f"{score}_{fact}": f"{SCORE_NAMES[score]}: {FACT_NAMES[fact]}" for score in SCORE_NAMES for fact in CLIENT_FACTS
-    }
-    frame = pd.DataFrame(means).reindex([*row_names]).dropna(how="all").rename(index=row_names)
-    cell_texts = frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()
-    lines = [{"setting": study.settings[cell].label, "method": name, **cell_texts[cell, name]} for cell, name in means]
-    caption = "Rank correlation of scores and rewards with facts of the clients"
-    return {"correlations": make_table(lines, caption)} if lines else {}
-
-
-def make_mean_tables(study: Study, results: Results) -> dict[str, Table]:
-    """Return a table for each column of `MEAN_TABLES` that the runs have: means over seeds by method and setting."""
-    tables = {}
-    for name, (column, factor, caption) in MEAN_TABLES.items():
-        texts_by_method: dict[str, dict[str, str]] = {}
-        for (setting, method), rows in group_runs(study, results).items():
-            values = [row[column] for row in rows.values() if math.isfinite(row.get(column, math.nan))]
-            if values:
-                texts_by_method.setdefault(method, {})[study.settings[setting].label] = (
-                    f"{factor * sum(values) / len(values):.1f}"
-                )
-        if lines := [{"method": label_method(study, method), **columns} for method, columns in texts_by_method.items()]:
-            tables[name] = make_table(lines, caption)
-    return tables
-
-
 def make_table(lines: Sequence[Mapping[str, object]], caption: str) -> Table:
-    """Return a table of texts and numbers by their headings."""
+    """Return a table with a caption from `lines`, dictionaries of texts and numbers by heading."""
     import pandas as pd
 
     return Table(pd.DataFrame(lines, dtype=object), caption)

@@ -22,20 +22,25 @@ class Progress:
 
     Attributes:
         runs: condition and seed of each run, in the order of execution.
-        states: done, refused, failed, missing, or changed. The configuration of a changed run differs from that of its
-            stored row, or is rejected.
+        states: state by the run's key: done, refused, failed, missing or changed. The present configuration of a
+            changed run differs from that of its stored row, or is rejected.
     """
 
     runs: Sequence[tuple[Condition, int]]
     states: Mapping[Key, str]
 
     def count(self, state: str) -> int:
-        """Return the number of runs in this state."""
+        """Return the number of runs with the state `state`, such as "done"."""
         return list(self.states.values()).count(state)
 
 
 def find_run_state(row: Row | None, digest: str) -> str:
-    """Return the state of a run from its stored row and the present digest of its overrides and yaml files."""
+    """Return the state of a run: "done", "changed", "refused", "missing" or "failed".
+
+    Args:
+        row: stored row of the run; None if it has none.
+        digest: present digest of its overrides and yaml files.
+    """
     if row is None:
         return MISSING
     if row["status"] == DONE:
@@ -47,28 +52,40 @@ def find_run_state(row: Row | None, digest: str) -> str:
 
 
 def describe_runs(study: Study, progress: Progress, results: Results) -> str:
-    """Return the progress of a study as text, one fact per line."""
-    keys: dict[str, list[Key]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
+    """Return the progress of a study as text, one fact per line.
+
+    Args:
+        study: the study's definition.
+        progress: states of the requested runs.
+        results: the study's stored results.
+    """
+    keys_by_state: dict[str, list[Key]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
     for run_key, state in progress.states.items():
-        keys[state].append(run_key)
-    rows_by_state = {state: [results.rows[run_key] for run_key in keys[state]] for state in keys if state != MISSING}
+        keys_by_state[state].append(run_key)
+    rows_by_state = {
+        state: [results.rows[run_key] for run_key in keys_by_state[state]]
+        for state in keys_by_state
+        if state != MISSING
+    }
     time_left = estimate_time_left(results)
     return render(
         "study_status.txt.j2",
         study=study,
         rows=rows_by_state,
         total=len(progress.runs),
-        missing=keys[MISSING],
-        methods=list(dict.fromkeys(display_name(method) for _, method, _ in keys[MISSING])),
+        missing=keys_by_state[MISSING],
+        methods=list(dict.fromkeys(display_name(method) for _, method, _ in keys_by_state[MISSING])),
         different=[row for row in rows_by_state[DONE] if row["differs"]],
-        seconds={state: time_left.seconds([run_key[:2] for run_key in keys[state]]) for state in keys},
+        seconds={
+            state: time_left.seconds([run_key[:2] for run_key in keys_by_state[state]]) for state in keys_by_state
+        },
         conditions=lambda rows_by_state: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows_by_state),
         commit=provenance.current_commit()[0],
     ).rstrip()
 
 
 def estimate_time_left(results: Results) -> TimeLeft[ConditionKey]:
-    """Return an estimate of the wall time of runs by setting and method, from the runs that are done."""
+    """Return an estimate of the wall time in seconds of runs by setting and method, from the done runs of `results`."""
     time_left = TimeLeft[ConditionKey](lambda condition: (condition, condition[1], None))
     for (setting, method, _), row in results.done_runs():
         time_left.add((setting, method), row["wall_s"])
@@ -76,9 +93,10 @@ def estimate_time_left(results: Results) -> TimeLeft[ConditionKey]:
 
 
 def describe_ranks(study: Study, results: Results) -> list[str]:
-    """Return a line for each of the user's own methods, which `study.yaml` does not name, if it can be ranked.
+    """Return a line with the mean rank of each user's own method, which `study.yaml` does not name.
 
-    It has the mean rank among the methods that ran in its settings with its seeds.
+    A method is ranked among those that ran in its settings with its seeds; one that can't be ranked has no line.
+    `results` are the stored results of `study`.
     """
     user_methods = sorted({method for _, method, _ in results.rows if study.is_user_method(method)})
     result_values = collect_ranked_results(study, results) if user_methods else {}

@@ -14,14 +14,20 @@ Only the study's own seeds of the baseline count. A user's own method on more se
 
 import math
 from collections.abc import Mapping, Sequence, Sized
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
-from fedcohort.results.difference import Difference
-from fedcohort.results.overall import MeanRank, SettingResults, over_families, over_seeds, rank_methods, worst_decile
-from fedcohort.results.verdict import Rules, adjust, name_verdict, sign_of_verdict
+from fedcohort.results.overall import (
+    SettingResults,
+    average_over_families,
+    average_over_seeds,
+    find_worst_decile,
+    rank_methods,
+)
+from fedcohort.results.verdict import adjust_holm
 from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, ConditionKey, Study
+from fedcohort.study.ranks import OverallResult, Ranks
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 
@@ -31,62 +37,12 @@ ResultsBySetting = Mapping[str, Mapping[str, Mapping[int, float]]]  # results by
 SharedSeeds = dict[str, list[int]]  # seeds by setting
 
 
-@dataclass(frozen=True)
-class OverallResult:
-    """A method compared with the baseline over all settings.
-
-    Attributes:
-        seeds: mean difference over these settings, with seeds as units.
-        families: the same with families of settings as units; None for fewer than six of them.
-        worst_decile: mean of the lowest tenth of the settings' mean differences.
-        worst_setting: the setting with the lowest one.
-    """
-
-    seeds: Difference
-    families: Difference | None
-    worst_decile: float
-    worst_setting: str
-
-    def sign(self, rules: Rules) -> int:
-        """Return 1 for a method that is significantly better over these settings, -1 for a worse one, else 0."""
-        return sign_of_verdict(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
-
-    def sign_elsewhere(self, rules: Rules) -> int:
-        """Return 1 for a method that is significantly better over settings like these, -1 for a worse one, else 0."""
-        general = self.families
-        return sign_of_verdict(name_verdict(general.mean, general.p, math.nan, rules.seeds, rules)) if general else 0
-
-
-@dataclass(frozen=True)
-class Ranks:
-    """The ranks of methods over settings.
-
-    Attributes:
-        rank_by_method: mean rank of each method, the best first.
-        by_setting: rank of each method in each setting.
-        seeds: seeds that are compared in each setting.
-        overall: comparison of each method with the baseline, the largest mean difference first; empty if that is not
-            ranked.
-    """
-
-    rank_by_method: Mapping[str, MeanRank]
-    by_setting: Mapping[str, Mapping[str, float]]
-    seeds: Mapping[str, Sequence[int]]
-    overall: Mapping[str, OverallResult]
-
-    @property
-    def mean(self) -> dict[str, float]:
-        """Mean rank of each method, the best (1) first."""
-        return {method: rank.mean for method, rank in self.rank_by_method.items()}
-
-    def rank_positions(self) -> dict[str, int]:
-        """Return the position of each method by mean rank; methods with equal means share the smallest one."""
-        mean_ranks = list(self.mean.values())
-        return {method: 1 + sum(other_rank < mean for other_rank in mean_ranks) for method, mean in self.mean.items()}
-
-
 def group_runs(study: Study, results: Results) -> dict[ConditionKey, dict[int, Row]]:
-    """Return the done runs by setting and method, and by seed, in the study's order, own methods and bounds last."""
+    """Return the rows of done runs by condition (setting and method), and by seed.
+
+    The order is that of the study, with a user's own methods and bounds last in each setting. `results` are the stored
+    results of `study`.
+    """
     runs: dict[ConditionKey, dict[int, Row]] = {}
     for (setting, method, seed), row in results.done_runs():
         if setting in study.settings:
@@ -102,12 +58,15 @@ def group_runs(study: Study, results: Results) -> dict[ConditionKey, dict[int, R
 
 
 def results_by_seed(runs: Mapping[int, Row]) -> dict[int, float]:
-    """Return the results of runs by seed."""
+    """Return the results of the runs of one condition by seed; `runs` are rows by seed."""
     return {seed: row["late"] for seed, row in runs.items()}
 
 
 def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
-    """Return the results of the methods and the baseline by setting, method and seed."""
+    """Return the results of the methods and the baseline of `study` by setting, method and seed.
+
+    `results` are the study's stored results.
+    """
     result_values: dict[str, dict[str, dict[int, float]]] = {}
     for (setting, method), runs in group_runs(study, results).items():
         if study.role_of(method) in RANKED_ROLES:
@@ -116,7 +75,12 @@ def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
 
 
 def split_methods(study: Study, result_values: ResultsBySetting) -> tuple[list[str], list[str]]:
-    """Return the methods that are ranked together, and the methods that lack settings or seeds."""
+    """Return the methods that are ranked together, and the methods that lack settings or seeds.
+
+    Args:
+        study: the study's definition.
+        result_values: results by setting, method and seed.
+    """
     methods = dict.fromkeys(method for results_by_method in result_values.values() for method in results_by_method)
     settings = {
         method: frozenset(
@@ -137,7 +101,9 @@ def split_methods(study: Study, result_values: ResultsBySetting) -> tuple[list[s
 def _find_largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
     """Return the methods of the largest complete table of methods by settings that includes the baseline.
 
-    settings: settings of each method. The settings of a table are those that some methods have in common.
+    Args:
+        settings: names of the settings of each method. The settings of a table are those that some methods share.
+        baseline: name of the baseline.
     """
     setting_sets = {settings.get(baseline, frozenset[str]())}
     for method_settings in set(settings.values()):
@@ -148,7 +114,14 @@ def _find_largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -
 
 
 def _has_enough_seeds(study: Study, result_values: ResultsBySetting, methods: Sequence[str], method: str) -> bool:
-    """Return whether a user's method has enough seeds in all settings that `methods` share, and removes no setting."""
+    """Return whether a user's method can be ranked without removing a setting from the ranks.
+
+    Args:
+        study: the study's definition.
+        result_values: results by setting, method and seed.
+        methods: the methods that are ranked already.
+        method: name of the user's method.
+    """
     shared_settings = find_shared_settings(result_values, methods)
     has_enough_seeds = all(
         len(result_values[name].get(method, {}).keys() & result_values[name][study.baseline].keys())
@@ -160,12 +133,18 @@ def _has_enough_seeds(study: Study, result_values: ResultsBySetting, methods: Se
 
 
 def half_seed_count(study: Study, runs: Mapping[str, Sized]) -> float:
-    """Return half of the number of seeds that the baseline has in a setting, at most half of the study's own."""
+    """Return half of the number of seeds that the baseline has in a setting, at most half of the study's own.
+
+    `runs` holds the runs of the setting, by method and seed.
+    """
     return min(len(runs.get(study.baseline, ())), len(study.seeds)) / 2
 
 
 def find_shared_settings(result_values: ResultsBySetting, methods: Sequence[str]) -> SharedSeeds:
-    """Return the settings that all methods have, with the seeds that all of them have there."""
+    """Return the settings in which all `methods` have results, with the seeds that all of them share there.
+
+    `result_values` are results by setting, method and seed.
+    """
     shared_seeds = {
         name: sorted(set.intersection(*(set(results_by_method[method]) for method in methods)))
         for name, results_by_method in result_values.items()
@@ -175,25 +154,28 @@ def find_shared_settings(result_values: ResultsBySetting, methods: Sequence[str]
 
 
 def rank_and_compare(
-    study: Study, values: ResultsBySetting, methods: Sequence[str], study_by_setting: Mapping[str, str] | None = None
+    study: Study,
+    result_values: ResultsBySetting,
+    methods: Sequence[str],
+    study_by_setting: Mapping[str, str] | None = None,
 ) -> Ranks | None:
     """Rank methods in the settings that they share, and compare them with the baseline.
 
     Args:
         study: the study, which has the settings.
-        values: results by setting, method and seed.
+        result_values: results by setting, method and seed.
         methods: the methods that are ranked.
-        study_by_setting: study of each setting, with which it shares its seeds; None for one study.
+        study_by_setting: name of the study of each setting, with which it shares its seeds; None for one study.
 
     Returns:
         The ranks; None for fewer than two methods, or without a shared setting.
     """
-    shared_settings = find_shared_settings(values, methods)
+    shared_settings = find_shared_settings(result_values, methods)
     if len(methods) < 2 or not shared_settings:
         return None
     settings = {
         name: SettingResults(
-            np.array([[values[name][method][seed] for seed in seeds] for method in methods]),
+            np.array([[result_values[name][method][seed] for seed in seeds] for method in methods]),
             seeds,
             study.settings[name].family,
             study_by_setting[name] if study_by_setting else study.name,
@@ -202,26 +184,41 @@ def rank_and_compare(
     }
     by_method, by_setting = rank_methods(methods, settings, study.name)
     compared_methods = [method for method in by_method if method != study.baseline] if study.baseline in methods else []
-    return Ranks(by_method, by_setting, shared_settings, _compare_all(study, values, compared_methods, shared_settings))
+    return Ranks(
+        by_method, by_setting, shared_settings, _compare_all(study, result_values, compared_methods, shared_settings)
+    )
 
 
 def _compare_all(
-    study: Study, values: ResultsBySetting, methods: Sequence[str], shared_settings: SharedSeeds
+    study: Study, result_values: ResultsBySetting, methods: Sequence[str], shared_settings: SharedSeeds
 ) -> dict[str, OverallResult]:
-    """Compare each method with the baseline over the shared settings; each p is corrected over the methods."""
-    family_of = {name: study.settings[name].family for name in shared_settings}
+    """Return the comparison of each method with the baseline, with p corrected by Holm over the methods.
+
+    Args:
+        study: the study's definition.
+        result_values: results by setting, method and seed.
+        methods: the methods that are compared.
+        shared_settings: the settings that count, each with its seeds.
+    """
+    family_by_setting = {name: study.settings[name].family for name in shared_settings}
     results_by_method = {}
     for method in methods:
         differences = {
-            name: {seed: values[name][method][seed] - values[name][study.baseline][seed] for seed in seeds}
+            name: {
+                seed: result_values[name][method][seed] - result_values[name][study.baseline][seed] for seed in seeds
+            }
             for name, seeds in shared_settings.items()
         }
         means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences.items()}
-        by_families = over_families(differences, family_of)
-        results_by_method[method] = OverallResult(over_seeds(differences, family_of), by_families, *worst_decile(means))
-    p_values = adjust([result.seeds.p for result in results_by_method.values()])
-    ps_families = adjust([result.families.p if result.families else math.nan for result in results_by_method.values()])
-    for (method, result), p, family_p in zip(results_by_method.items(), p_values, ps_families, strict=True):
+        by_families = average_over_families(differences, family_by_setting)
+        results_by_method[method] = OverallResult(
+            average_over_seeds(differences, family_by_setting), by_families, *find_worst_decile(means)
+        )
+    p_values = adjust_holm([result.seeds.p for result in results_by_method.values()])
+    family_p_values = adjust_holm(
+        [result.families.p if result.families else math.nan for result in results_by_method.values()]
+    )
+    for (method, result), p, family_p in zip(results_by_method.items(), p_values, family_p_values, strict=True):
         families = result.families and replace(result.families, p=family_p)
         results_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
     return dict(sorted(results_by_method.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))

@@ -16,10 +16,11 @@ from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method, name_method
 from fedcohort.results.metric import label_metric
 from fedcohort.startup.compose import read_yaml
-from fedcohort.study import overview, page_data, page_tables
+from fedcohort.study import mean_tables, overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
-from fedcohort.study.formats import Format, choose_format, format_range, format_share, power_of, relative_costs
+from fedcohort.study.formats import Format, choose_format, find_cost_ratios, format_range, format_share, summarise_power
 from fedcohort.study.judge import judge
+from fedcohort.study.overall_table import make_overall_table
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
 from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speeds
 from fedcohort.study.verdict import Verdict
@@ -27,28 +28,35 @@ from fedcohort.study.verdict import Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-MAP, RANKS, TABLES_FOLDER = "map.png", "ranks.png", "tables"
+MAP_FILE, RANKS_FILE, TABLES_FOLDER = "map.png", "ranks.png", "tables"
 PAGE_FILES = ("report.html", "README.md")
 TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-PAGE_FILTERS = {"p": format_p, "share": format_share, "power": power_of, "costs": relative_costs, "span": format_range}
+PAGE_FILTERS = {
+    "p": format_p,
+    "share": format_share,
+    "power": summarise_power,
+    "costs": find_cost_ratios,
+    "span": format_range,
+}
 
 
 def write_report(study: Study, results: Results) -> list[Path]:
-    """Write all files into the study's folder, and return them, the page first.
+    """Write the pages, tables and figures of `study` into its folder; return their paths, the page first.
 
-    Raises `OptionError` if the folder has a page that was not written here, such as a user's own notes.
+    `results` are the study's stored results. Raises `OptionError` if the folder has a page that was not written here,
+    such as a user's own notes.
     """
-    disk.check_outputs(study.folder, (*PAGE_FILES, MAP, RANKS), "README.md", "\n## How to read it\n")
+    disk.check_outputs(study.folder, (*PAGE_FILES, MAP_FILE, RANKS_FILE), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
-    verdict, fmt, speeds = judge(study, results), choose_format(study, study.metric), measure_speeds(study, results)
+    verdict, fmt, speeds = (judge(study, results), choose_format(study, study.metric), measure_speeds(study, results))
     differences = page_tables.make_difference_tables(study, verdict, fmt)
     faster_tables = make_speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.make_settings_table(study, verdict, fmt)}
     tables |= name_tables("differences", [table for _, table in differences])
-    tables |= page_tables.make_overall_table(study, verdict, fmt)
+    tables |= make_overall_table(study, verdict, fmt)
     for axis in COST_LABELS:
         tables |= name_tables(f"speed_{axis}", [table for table_axis, _, table in faster_tables if table_axis == axis])
-    tables |= page_tables.make_correlation_table(study, results) | page_tables.make_mean_tables(study, results)
+    tables |= mean_tables.make_correlation_table(study, results) | mean_tables.make_mean_tables(study, results)
     setting_tables = {
         name: page_tables.make_setting_table(study, setting, fmt) for name, setting in verdict.settings.items()
     }
@@ -74,7 +82,14 @@ def write_report(study: Study, results: Results) -> list[Path]:
 
 
 def collect_shared_data(study: Study, results: Results, verdict: Verdict, value_format: Format) -> dict[str, object]:
-    """Draw the figures, and return the data that the templates of studies and of leaderboards have in common."""
+    """Draw the figures, and return the variables that the templates of studies and of leaderboards share, by name.
+
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+        verdict: the study's verdict.
+        value_format: format of the metric's values.
+    """
     notes, figures = page_data.collect_notes(study, results, verdict), draw_figures(study, verdict, value_format)
     page_variables = {"study": study, "base": study.baseline, "verdict": verdict, "show": value_format}
     return {**page_variables, "notes": notes, "figures": figures, **PAGE_FILTERS}
@@ -88,14 +103,14 @@ def name_tables(name: str, tables: Sequence[Table]) -> dict[str, Table]:
 def save_report(
     study: Study, template: str, data: Mapping[str, object], tables: Mapping[str, Table], csv_by_name: Mapping[str, str]
 ) -> list[Path]:
-    """Write the page and its tables, remove tables that an earlier page had, and return all files, the page first.
+    """Write a page and its tables, remove tables of an earlier page, and return all paths, the page first.
 
     Args:
         study: the study, to whose folder the files are written.
         template: template of the page in Markdown; report.html contains the figures, and README.md names them only.
-        data: data of the template.
+        data: variables of the template, by name.
         tables: the tables by name, written as .csv and .tex.
-        csv_by_name: other .csv files, by name.
+        csv_by_name: content of further .csv files, by name.
     """
     folder = study.folder
     (folder / TABLES_FOLDER).mkdir(parents=True, exist_ok=True)
@@ -110,52 +125,65 @@ def save_report(
         is_generated = path.name.startswith(TABLE_PREFIXES) and path.suffix in (".csv", ".tex") and path.is_file()
         if is_generated and f"{TABLES_FOLDER}/{path.name}" not in content_by_file:
             path.unlink()
-    figures = [name for name in (MAP, RANKS) if (folder / name).exists()]
+    figures = [name for name in (MAP_FILE, RANKS_FILE) if (folder / name).exists()]
     return [folder / name for name in dict.fromkeys((*PAGE_FILES, *figures, *content_by_file))]
 
 
 def draw_figures(study: Study, verdict: Verdict, value_format: Format) -> list[tuple[str, str]]:
-    """Draw the figures that have data, remove those of an earlier report, and return names with captions."""
+    """Draw the figures that have data, remove those of an earlier report, and return file names with captions.
+
+    Args:
+        study: the study, to whose folder the figures are written.
+        verdict: the study's verdict.
+        value_format: format of differences.
+    """
     captions = {}
-    for name in (MAP, RANKS):
+    for name in (MAP_FILE, RANKS_FILE):
         (study.folder / name).unlink(missing_ok=True)
     if method_names := list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE))):
         _draw_map(study, verdict, method_names, value_format)
-        captions[MAP] = f"Mean difference to {study.baseline} of each method in each setting, in {value_format.unit}"
+        captions[MAP_FILE] = (
+            f"Mean difference to {study.baseline} of each method in each setting, in {value_format.unit}"
+        )
     if verdict.ranks is not None:
         note = f"{study.title}; {len(verdict.ranks.by_setting)} settings; a rank does not say how far apart results are"
         by_method = verdict.ranks.rank_by_method
         ranks = {name: (_choose_group(study, name), rank.mean, rank.low, rank.high) for name, rank in by_method.items()}
-        draw_ranks(ranks, study.baseline, note, study.folder / RANKS)
-        captions[RANKS] = "Mean rank of each method over the settings"
+        draw_ranks(ranks, study.baseline, note, study.folder / RANKS_FILE)
+        captions[RANKS_FILE] = "Mean rank of each method over the settings"
     return list(captions.items())
 
 
 def _choose_group(study: Study, method: str) -> str:
-    """Return the group of a method in figures: that of its role, or of its name."""
+    """Return the group of `method` in figures, which decides its colour: that of its role in `study`, or its name."""
     return {ORACLE: ORACLES, REFERENCE: REFERENCES}.get(study.role_of(method)) or describe_method(method)[1]
 
 
-def _draw_map(study: Study, verdict: Verdict, names: list[str], show: Format) -> None:
+def _draw_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -> None:
     import pandas as pd
 
-    methods = [[setting.methods.get(name) for name in names] for setting in verdict.settings.values()]
-    values = [[method.difference.mean * show.factor if method else math.nan for method in row] for row in methods]
-    is_clear = np.array([[method is not None and method.sign != 0 for method in row] for row in methods])
+    verdicts = [[setting.methods.get(name) for name in methods] for setting in verdict.settings.values()]
+    values = [[method.difference.mean * fmt.factor if method else math.nan for method in row] for row in verdicts]
+    is_clear = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
     statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
     data = [f"dataset {override.split('=')[1]}" for override in study.common if override.startswith("dataset=")]
     seeds = format_range(method.value.n for method in verdict.methods)
     subtitle = f"{'; '.join([study.title, *data])}; {statistic} of {metric}; {seeds} seeds"
-    title = f"Difference to {name_method(study.baseline)}, {show.unit} (bold*: significant)"
-    difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(names))
-    draw_map(difference, is_clear, [_choose_group(study, name) for name in names], title, subtitle, study.folder / MAP)
+    title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
+    difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))
+    draw_map(
+        difference, is_clear, [_choose_group(study, name) for name in methods], title, subtitle, study.folder / MAP_FILE
+    )
 
 
 def make_numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":
-    """Return all numbers in the metric's own unit, one line a setting and method; infinite numbers and NaN are empty.
+    """Return all numbers in the metric's own unit, a row per setting and method; infinite numbers and NaN are empty.
 
-    metrics: metrics of each setting, where it is not the study's.
+    Args:
+        study: the study's definition.
+        verdict: the study's verdict.
+        metrics: metric of each setting that does not have the study's; None if all have it.
     """
     import pandas as pd
 

@@ -34,7 +34,13 @@ RECOVERY_TEXT = (
 
 
 def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-    """Write both tables, each whole or not at all, curves first, and the manifest."""
+    """Write both files and their manifest into a study's folder; an interrupted write leaves each file old or new.
+
+    Args:
+        folder: folder of the study.
+        rows: the runs, a `pyarrow.Table`.
+        curves: the evaluated rounds of all runs, a `pyarrow.Table`.
+    """
     buffers = {CURVES_FILE: io.BytesIO(), RESULTS_FILE: io.BytesIO()}
     for file, table in ((buffers[CURVES_FILE], curves), (buffers[RESULTS_FILE], rows)):
         parquet.write_table(table, file, compression="zstd")
@@ -42,9 +48,9 @@ def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401
 
 
 def has_results(folder: Path) -> bool:
-    """Return whether the study has results. Raises `DataError` if `results.parquet` is damaged or removed.
+    """Return whether `folder` holds results of a study. Raises `DataError` if `results.parquet` is damaged or removed.
 
-    Of a first write that was interrupted, there may be curves and a manifest without `results.parquet`.
+    A first write that was interrupted may leave curves and a manifest without `results.parquet`.
     """
     try:
         manifest.check_file(folder / RESULTS_FILE)
@@ -55,7 +61,10 @@ def has_results(folder: Path) -> bool:
 
 
 def read_rows(folder: Path) -> list[Row]:
-    """Read `results.parquet`; columns that an older version did not write are absent. Raises `DataError`."""
+    """Read `results.parquet` in `folder`, one dictionary a run; columns that an older version did not write are absent.
+
+    Raises `DataError` for a missing or damaged file.
+    """
     path = folder / RESULTS_FILE
     rows: list[Row] = _read_table(path, REQUIRED_COLUMNS, COLUMN_TYPES).to_pylist()
     # conflicting copies: neither is known to be right
@@ -63,25 +72,36 @@ def read_rows(folder: Path) -> list[Row]:
         raise _damage_error(path, f"it has two rows of {repeated_key}")
     for row in rows:
         if row["status"] not in (DONE, REFUSED, FAILED):
-            raise _damage_error(path, f"its column status has the value {row['status']!r}")
+            raise _damage_error(path, f"its column status has the unknown value {row['status']!r}")
     return rows
 
 
 def read_curves(folder: Path) -> Any:  # noqa: ANN401
-    """Read `curves.parquet` as a data frame with the rounds of each run in order. Raises `DataError`."""
+    """Read `curves.parquet` in `folder` as a data frame with the rounds of each run in order.
+
+    Raises `DataError` for a missing or damaged file.
+    """
     path = folder / CURVES_FILE
-    frame = _read_table(path, (*KEY_COLUMNS, *CURVE_COLUMNS), {**KEY_COLUMNS, **CURVE_COLUMNS}).to_pandas()
-    is_continued = (frame[list(KEY_COLUMNS)] == frame[list(KEY_COLUMNS)].shift()).all(axis=1)
-    is_unordered = (is_continued & (frame["step"].diff() <= 0)) | (frame["step"] < 0)
-    if is_unordered.any() or frame[~is_continued].duplicated([*KEY_COLUMNS]).any():
+    curve_frame = _read_table(path, (*KEY_COLUMNS, *CURVE_COLUMNS), {**KEY_COLUMNS, **CURVE_COLUMNS}).to_pandas()
+    is_continued = (curve_frame[list(KEY_COLUMNS)] == curve_frame[list(KEY_COLUMNS)].shift()).all(axis=1)
+    is_unordered = (is_continued & (curve_frame["step"].diff() <= 0)) | (curve_frame["step"] < 0)
+    if is_unordered.any() or curve_frame[~is_continued].duplicated([*KEY_COLUMNS]).any():
         raise _damage_error(path, "the rounds of a run are not in ascending order, or one is repeated")
-    return frame
+    return curve_frame
 
 
 def _read_table(path: Path, required_columns: Sequence[str], types: Mapping[str, str]) -> Any:  # noqa: ANN401
-    """Read a table, and check the types of its columns, and that required columns have no empty cells.
+    """Read a Parquet file as a `pyarrow.Table`, and check its columns.
 
-    A table of an older version without rows may have columns without a type. Raises `DataError`.
+    A table of an older version without rows may have columns without a type.
+
+    Args:
+        path: the file.
+        required_columns: columns that must exist, without empty cells.
+        types: type of each known column.
+
+    Raises:
+        DataError: the file is missing or damaged, or a column is wrong.
     """
     import pyarrow as pa
 

@@ -32,15 +32,15 @@ EMPTY_ROW: Row = {name: EMPTY_VALUES[kind] for name, kind in COLUMN_TYPES.items(
 
 @dataclass
 class Results:
-    """The results in a study's folder.
+    """The results in a study's folder. A key of a run is its setting, method and seed.
 
     Attributes:
         folder: folder of the study.
-        rows: the rows by setting, method and seed. A run that was refused or failed has a row with the reason.
-        curves: curves of the runs that are done.
-        changed: keys of done runs whose configuration is another one now (`StudyRunner.mark_changed_runs`).
+        rows: the rows by key. A run that was refused or failed has a row with the reason.
+        curves: curves of the runs that are done, by key.
+        changed: keys of done runs whose present configuration is another one (`StudyRunner.mark_changed_runs`).
         user_folder: where the rows of a user's own methods are kept; None for the study's folder.
-        user_keys: keys of these rows.
+        user_keys: keys of the runs that are kept in `user_folder`.
     """
 
     folder: Path
@@ -51,7 +51,13 @@ class Results:
     user_keys: set[Key] = field(default_factory=set)
 
     def store_run(self, row: Row, curve: Evaluations | None, *, is_user_method: bool = False) -> None:
-        """Store the outcome of a run in place of an earlier one; is_user_method: whether a user added its method."""
+        """Store the outcome of a run in place of an earlier one, in memory.
+
+        Args:
+            row: columns of `results.parquet`.
+            curve: evaluations of the run; None if it was refused or failed.
+            is_user_method: whether a user added its method.
+        """
         run_key = (row["cell"], row["selector"], row["seed"])
         self.rows[run_key] = EMPTY_ROW | row
         if is_user_method and self.user_folder is not None:
@@ -61,7 +67,7 @@ class Results:
             self.curves[run_key] = curve
 
     def done_runs(self) -> Iterator[tuple[Key, Row]]:
-        """Yield the runs that are done and not marked as changed."""
+        """Yield key and row of the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
     def measure_setting(self, study: Study, setting: str, new_key: Key | None = None) -> None:
@@ -70,7 +76,7 @@ class Results:
         Args:
             study: the study, which has the rules.
             setting: name of the setting.
-            new_key: the only run that has changed, which may change the target of the others; None for all.
+            new_key: key of the only run that has changed, which may change the target of the others; None for all.
         """
         options, setting_definition = study.options, study.settings.get(setting)
         target, goal_value = setting_definition.target if setting_definition else None, math.nan
@@ -86,7 +92,7 @@ class Results:
             self.rows[key] |= make_row(run, options, target, goal_value)
 
     def save(self) -> None:
-        """Write both files of each folder, completely or not at all."""
+        """Write the result files of the study and of user's methods; an interrupted write leaves them old or new."""
         if self.user_keys and self.user_folder is not None:
             self._write_files(self.user_folder, sorted(self.user_keys))
         if (run_keys := sorted(self.rows.keys() - self.user_keys)) or result_files.has_results(self.folder):
@@ -117,7 +123,7 @@ def load_results(study: Study, user_folder: Path | None = None) -> Results:
     Done rows without a curve, and refused or failed rows of another metric, are left out.
 
     Args:
-        study: the study.
+        study: the study's definition.
         user_folder: where the rows of a user's own methods are, which are added; None for the study's folder.
 
     Raises:
@@ -134,13 +140,21 @@ def load_results(study: Study, user_folder: Path | None = None) -> Results:
 
 
 def _read_folder(study: Study, folder: Path, results: Results) -> None:
-    """Read the results in `folder` and add them to `results`."""
+    """Read the result files in `folder` and add the runs to `results`.
+
+    `study` has the metric. Raises `DataError` for a damaged file, and for done rows of another metric.
+    """
     if not result_files.has_results(folder):
         return
-    frame = result_files.read_curves(folder)
-    run_keys, curve_columns = frame[[*KEY_COLUMNS]], {name: frame[name].to_numpy(dtype=float) for name in CURVE_COLUMNS}
-    starts = np.flatnonzero((run_keys != run_keys.shift()).any(axis=1))  # none in a table without rows
-    runs = zip(run_keys.iloc[starts].itertuples(index=False), starts, [*starts[1:], len(run_keys)], strict=False)
+    curve_frame = result_files.read_curves(folder)
+    run_keys, curve_columns = (
+        curve_frame[[*KEY_COLUMNS]],
+        {name: curve_frame[name].to_numpy(dtype=float) for name in CURVE_COLUMNS},
+    )
+    start_rows = np.flatnonzero((run_keys != run_keys.shift()).any(axis=1))  # none in a table without rows
+    runs = zip(
+        run_keys.iloc[start_rows].itertuples(index=False), start_rows, [*start_rows[1:], len(run_keys)], strict=False
+    )
     for (setting, selector, seed), first_row, last_row in runs:
         step, curve_values, *curve_costs = (curve_column[first_row:last_row] for curve_column in curve_columns.values())
         curve = Evaluations(step, curve_values, dict(zip(CURVE_COSTS, curve_costs, strict=True)))
@@ -156,23 +170,33 @@ def _read_folder(study: Study, folder: Path, results: Results) -> None:
                 f"{RESULTS_FILE}, {CURVES_FILE} and {manifest.MANIFEST_FILE}"
             )
         if row["status"] == DONE and key not in results.curves:
-            log.warning("%s has no curve of %s %s seed %d: it is run again", folder / CURVES_FILE, *key)
+            log.warning(
+                "%s has no evaluations of the run %s %s seed %d: the next `fedcohort study run` repeats it",
+                folder / CURVES_FILE,
+                *key,
+            )
             continue
         results.rows[key] = EMPTY_ROW | row
 
 
 def drop_repeated_runs(rows: Iterable[Row]) -> list[Row]:
-    """Return one row for each distinct run: a run may have several rows, for instance as a bound and as a baseline."""
+    """Return one row for each distinct run. A run has several rows if it is, for instance, a bound and a baseline."""
     return list({tuple(row[name] for name in RUN_COLUMNS): row for row in rows}.values())
 
 
 def list_federations(study: Study, results: Results) -> dict[str, str]:
-    """Return an identifier of the federation and the horizon of each setting that has runs of the baseline."""
+    """Return a text that identifies federation and horizon, for each setting of `study` with done runs of the baseline.
+
+    `results` are the study's stored results.
+    """
     runs = {key[0]: row for key, row in results.done_runs() if key[1] == study.baseline and key[0] in study.settings}
     return {setting: f"{row['config_hash']} {row['budget']}" for setting, row in runs.items()}
 
 
 def mark_oracles(study: Study, results: Results) -> Study:
-    """Return the study with the role ORACLE for each method whose runs read values that no server can know."""
+    """Return `study` with the role ORACLE for each method whose runs read values that no server can know.
+
+    `results` are the study's stored results.
+    """
     oracles = {key[1] for key, row in results.done_runs() if row["yardstick"] and study.role_of(key[1]) == METHOD}
     return replace(study, roles={**study.roles, **dict.fromkeys(oracles, ORACLE)})

@@ -29,10 +29,11 @@ class StudyRunner:
     """A study with its results, and how its runs are started.
 
     Attributes:
-        configs: the folder of the groups.
-        logs: folder in which run folders are created.
+        study: the study's definition.
+        results: the stored results, which grow with each run.
+        configs, logs: the folders of Hydra's groups, and of new run folders.
         keep_folders: whether run folders are kept when their results are stored.
-        print_line: prints a line.
+        print_line: function that prints a line.
         rerun_rule: `true` repeats the runs of other commits, `changed` those that `compare_code.py` found different.
         launch: how jobs are started.
     """
@@ -50,15 +51,19 @@ class StudyRunner:
         self.digests = ConfigDigests(self.configs)
 
     def run(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> None:
-        """Do the missing runs, store each result at once, and report refusals and failures.
+        """Do the missing runs of `conditions` with `seeds`, and store each result at once.
 
         Raises `OptionError` before the first run: for unknown options, for jobs of an earlier command that a cluster
         still has, and for `again=true` with uncommitted code, whose runs could not be recognised.
         """
         if self.rerun_rule == "true" and provenance.current_commit()[1]:
-            raise OptionError("again=true compares commits, but this code has uncommitted changes: commit them first")
-        if lines := self.collect_ended_jobs(conditions, seeds):
-            raise OptionError("\n".join([*lines, "wait for these jobs, or cancel them, before more are started"]))
+            raise OptionError(
+                "again=true repeats runs of other commits, but this code has uncommitted changes: commit them first"
+            )
+        if status_lines := self.collect_ended_jobs(conditions, seeds):
+            raise OptionError(
+                "\n".join([*status_lines, "wait for these jobs, or cancel them, before more are started"])
+            )
         limited_conditions = [condition for condition in conditions if condition.method in self.study.same_cost]
         other_conditions = [condition for condition in conditions if condition not in limited_conditions]
         if other_conditions or not limited_conditions:
@@ -69,7 +74,7 @@ class StudyRunner:
     def _run_missing(
         self, conditions: Sequence[Condition], seeds: Sequence[int], later_conditions: Sequence[Condition] = ()
     ) -> None:
-        """Do the missing runs of `conditions`; `later_conditions` are only checked before the first run."""
+        """Do the missing runs of `conditions` with `seeds`; before the first, check `later_conditions`, too."""
         progress_now = self.find_progress(conditions, seeds)
         self._update_digests(progress_now)
         runs_to_do = {
@@ -98,7 +103,7 @@ class StudyRunner:
                 self.print_line(f"[{outcome_number}/{n_to_do}] {_describe_outcome(row, outcome.equal_run)}{time_text}")
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
-        """Compare the requested runs with the stored results, seed by seed, so that a stopped study has fewer seeds."""
+        """Return the runs of `conditions` and `seeds` with their states, sorted by seed."""
         runs, states = [], dict[Key, str]()
         conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
         for seed in seeds:
@@ -120,14 +125,13 @@ class StudyRunner:
         return progress.Progress(runs, states)
 
     def mark_changed_runs(self) -> Results:
-        """Mark those done runs as changed whose configuration is another one now, or rejected; return the results.
-
-        A method that neither `study.yaml` nor `configs` contains any more can't be composed, and its runs stay.
-        """
+        """Mark the done runs whose present configuration is another one, or rejected; return the results."""
         methods = sorted({method for (_, method, _), _ in self.results.done_runs()})
         present_methods = [name for name in methods if (self.configs / "selector" / f"{name}.yaml").is_file()]
-        complete = add_user_methods(self.study, present_methods, self.configs)
-        conditions = list_conditions(complete, methods=list(complete.overrides))  # with any seed, in all settings
+        complete_study = add_user_methods(self.study, present_methods, self.configs)
+        conditions = list_conditions(
+            complete_study, methods=list(complete_study.overrides)
+        )  # with any seed, in all settings
         states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states
         self.results.changed = frozenset(run_key for run_key, state in states.items() if state == progress.CHANGED)
         for setting in {setting for setting, _, _ in self.results.changed}:
@@ -135,14 +139,13 @@ class StudyRunner:
         return self.results
 
     def collect_ended_jobs(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[str]:
-        """Store the results of jobs that an earlier command started; return the status of sweeps that still run.
-
-        A sweep whose jobs have all ended, or were killed, is removed: the next command does the missing runs.
-        """
+        """Store results of an earlier command's jobs, remove its ended sweeps, and return the status of the others."""
         status_lines = []
-        resolved = resolve_conditions(self.study, conditions, seeds, self.results.rows)
-        can_start = [c for c in reversed(resolved) if not c.waits_for]  # of equal conditions the first has the run
-        runs = {_spell_run(c.overrides, seed): (c, seed) for c in can_start for seed in c.seeds or seeds}
+        resolved_conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
+        startable_conditions = [
+            c for c in reversed(resolved_conditions) if not c.waits_for
+        ]  # of equal conditions the first has the run
+        runs = {_spell_run(c.overrides, seed): (c, seed) for c in startable_conditions for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
             for record in sweep_folder.read_records(sweep).values():
@@ -162,19 +165,19 @@ class StudyRunner:
         return status_lines
 
     def make_task(self, condition: Condition, seed: int) -> Task:
-        """Return the run of a condition with a seed."""
+        """Return the task that runs `condition` with `seed`."""
         resume, metric = self.rerun_rule == "false", self.study.metric
         return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep_folders, resume)
 
     def _find_identity(self, condition: Condition) -> dict[str, str]:
-        """Return the identity of the condition's runs, which equal conditions share; "rejected" if it is rejected."""
+        """Return hash and budget of the condition's configuration; {"config_hash": "rejected"} if it is rejected."""
         try:
             return tasks.identify_runs(condition.overrides, self.configs)
         except FedcohortError:
             return {"config_hash": "rejected"}
 
     def _update_digests(self, progress_now: progress.Progress) -> None:
-        """Store the present config digests of runs that are done, so that the next command need not compose them."""
+        """Store the present config digests of the done runs in `progress_now`, which saves their next composition."""
         is_updated = False
         for condition, seed in progress_now.runs:
             row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.digest_of(condition.overrides)
@@ -185,7 +188,7 @@ class StudyRunner:
             self.results.save()
 
     def _is_outdated(self, row: Row) -> bool:
-        """Return whether the option `again` repeats the run of this row."""
+        """Return whether the option `again` repeats the run of this stored row."""
         if self.rerun_rule == "changed":
             return bool(row["differs"])
         return self.rerun_rule == "true" and (row["dirty"] or row["commit"] != provenance.current_commit()[0])
@@ -209,7 +212,7 @@ class StudyRunner:
                     yield (condition, seed), self._find_equal_run(condition, seed) or outcome
 
     def _find_equal_run(self, condition: Condition, seed: int) -> Outcome | None:
-        """Return the stored outcome of an equal run, of this condition or another; None if there is none."""
+        """Return the stored outcome of an equal run with this seed, of any condition; None if there is none."""
         identity = tasks.identify_runs(condition.overrides, self.configs)
         for key, row in sorted(self.results.done_runs(), key=lambda key_and_row: key_and_row[0] != condition.key(seed)):
             if key[2] == seed and identity.items() <= row.items() and not self._is_outdated(row):
@@ -217,7 +220,7 @@ class StudyRunner:
         return None
 
     def _store_outcome(self, condition: Condition, seed: int, outcome: Outcome) -> Row:
-        """Store the outcome of a run, and return its row."""
+        """Store the outcome of the run of `condition` with `seed`, and return its row."""
         commit, is_dirty = provenance.current_commit()
         row: Row = {"commit": commit, "dirty": is_dirty, **outcome.result_columns}
         row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}

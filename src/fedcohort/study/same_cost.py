@@ -19,16 +19,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.difference import summarise_differences
 from fedcohort.study import checks
-from fedcohort.study.definition import (
-    CLOCK,
-    Condition,
-    Key,
-    Overrides,
-    SameCost,
-    Study,
-    merge_overrides,
-    option_name,
-)
+from fedcohort.study.definition import CLOCK, Condition, Key, Overrides, SameCost, Study, merge_overrides, option_name
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
@@ -38,18 +29,26 @@ MAX_ROUNDS_RATIO = 100  # largest number of rounds of a reference, relative to t
 
 
 def read_same_cost(value: object, overrides: Mapping[str, Overrides], baseline: str) -> dict[str, SameCost]:
-    """Return the references of the option `same_cost` by name; overrides: of the other methods."""
+    """Return the references of equal cost by name from the option `same_cost`. Raises `OptionError`.
+
+    Args:
+        value: content of the option.
+        overrides: overrides of the other methods, by name.
+        baseline: name of the baseline.
+    """
     references = {}
     for name, reference_value in checks.read_named_mapping("same_cost", value).items():
         yaml_path, options = f"same_cost.{name}", checks.read_mapping(f"same_cost.{name}", reference_value)
         checks.check_option_names(yaml_path, options, ("of", "equal", "words"), ("of", "equal"))
         if name in overrides:
-            raise OptionError(f"same_cost: {name} is listed twice")
+            raise OptionError(f"same_cost: {name} is already the name of a method: choose another name")
         ranges.choice(f"{yaml_path}.of", options["of"], *(method for method in overrides if method != baseline))
         ranges.choice(f"{yaml_path}.equal", options["equal"], *COST_NAMES)
-        cohort = [override for override in overrides[options["of"]] if option_name(override) == "cohort"]
-        words = checks.read_overrides(f"{yaml_path}.words", options.get("words", [*overrides[baseline], *cohort]))
-        references[name] = SameCost(options["of"], options["equal"], words)
+        cohort_overrides = [override for override in overrides[options["of"]] if option_name(override) == "cohort"]
+        reference_overrides = checks.read_overrides(
+            f"{yaml_path}.words", options.get("words", [*overrides[baseline], *cohort_overrides])
+        )
+        references[name] = SameCost(options["of"], options["equal"], reference_overrides)
     return references
 
 
@@ -64,7 +63,7 @@ def resolve_conditions(
         study: the study, which has the references.
         conditions: conditions of the study.
         seeds: seeds that are requested.
-        rows: the stored results.
+        rows: the stored rows by setting, method and seed.
     """
     resolved_conditions = []
     for condition in conditions:
@@ -77,29 +76,52 @@ def resolve_conditions(
 
 
 def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[Key, Row]) -> Condition:
-    """Return the condition of one seed, which ends at the cost of the other method's run."""
+    """Return the condition of one seed, which ends at the cost of the other method's run.
+
+    Args:
+        study: the study, which has the reference.
+        condition: condition of the reference, without a limit.
+        seed: seed of the run.
+        rows: the stored rows by setting, method and seed.
+    """
     setting, reference = condition.setting, study.same_cost[condition.method]
-    row, base = (rows.get((setting, method, seed)) for method in (reference.method, study.baseline))
+    row, baseline_row = (rows.get((setting, method, seed)) for method in (reference.method, study.baseline))
     if row is None or row["status"] != DONE:
         return replace(condition, waits_for=reference.method)
-    limit = float(row[reference.cost])
+    cost_limit = float(row[reference.cost])
     is_baseline = condition.overrides == study.overrides_in(setting, study.overrides[study.baseline])
-    if is_baseline and base is not None and base["status"] == DONE and _has_equal_cost(base, limit, reference.cost):
+    if (
+        is_baseline
+        and baseline_row is not None
+        and baseline_row["status"] == DONE
+        and _has_equal_cost(baseline_row, cost_limit, reference.cost)
+    ):
         return condition
-    limit_overrides = [f"until.{reference.cost}={limit!r}", f"rounds={MAX_ROUNDS_RATIO * row['rounds']}"]
+    limit_overrides = [f"until.{reference.cost}={cost_limit!r}", f"rounds={MAX_ROUNDS_RATIO * row['rounds']}"]
     limit_overrides += [f"{CLOCK}=null" for override in condition.overrides if option_name(override) == CLOCK]
     return replace(condition, overrides=merge_overrides(condition.overrides, limit_overrides))
 
 
 def _has_equal_cost(baseline_row: Row, cost_limit: float, cost: str) -> bool:
-    """Return whether the baseline's run has this cost, up to the mean cost of one of its rounds."""
+    """Return whether the baseline's run spent `cost_limit`, up to the mean cost of one of its rounds.
+
+    Args:
+        baseline_row: row of the baseline's run.
+        cost_limit: bytes or FLOPs, as `cost` says.
+        cost: column of the cost, `bytes` or `client_flops`.
+    """
     return bool(abs(baseline_row[cost] - cost_limit) < baseline_row[cost] / max(baseline_row["rounds"], 1))
 
 
 def compare_references(study: Study, results: Results) -> list[dict[str, object]]:
     """Return the differences of methods to their references of equal cost, one dictionary per setting and reference.
 
+    Args:
+        study: the study, which has the references.
+        results: the study's stored results.
+
     Returns:
+        Dictionaries with the keys below.
         setting, method, reference, cost: labels.
         difference: difference of the method to its reference, over their common seeds.
         rounds: rounds of the reference's runs with these seeds.
@@ -110,11 +132,15 @@ def compare_references(study: Study, results: Results) -> list[dict[str, object]
     for setting, name in product(study.settings, study.same_cost):
         reference = study.same_cost[name]
         methods = (reference.method, name, study.baseline)
-        method_rows, rows, base = (runs.get((setting, method), {}) for method in methods)
-        if seeds := sorted(method_rows.keys() & rows.keys()):
-            rounds = {seed: rows[seed]["rounds"] for seed in seeds}
-            differences = {seed: method_rows[seed]["late"] - rows[seed]["late"] for seed in seeds}
-            equal_seeds = [seed for seed in seeds if seed in base and base[seed]["budget"] == rows[seed]["budget"]]
+        method_rows, reference_rows, baseline_rows = (runs.get((setting, method), {}) for method in methods)
+        if seeds := sorted(method_rows.keys() & reference_rows.keys()):
+            rounds = {seed: reference_rows[seed]["rounds"] for seed in seeds}
+            differences = {seed: method_rows[seed]["late"] - reference_rows[seed]["late"] for seed in seeds}
+            equal_seeds = [
+                seed
+                for seed in seeds
+                if seed in baseline_rows and baseline_rows[seed]["budget"] == reference_rows[seed]["budget"]
+            ]
             line: dict[str, object] = {"setting": study.settings[setting].label}
             line |= {"method": reference.method, "reference": name}
             line |= {"cost": COST_NAMES[reference.cost], "difference": summarise_differences(differences)}

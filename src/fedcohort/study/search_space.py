@@ -38,18 +38,24 @@ TRIAL_FIELDS = ("words", "value", "commit")  # fields of a trial; one without a 
 
 @dataclass(frozen=True)
 class Choice:
-    """An option with a list of values."""
+    """The list `values` of the values that an option may have."""
 
     values: Sequence[Any]
 
     def contains(self, value: object) -> bool:
-        """Return whether the option may have the value."""
+        """Return whether the option may have `value`."""
         return value in self.values
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An option in [low, high], an integer where both ends are; log: sampled on a logarithmic scale."""
+    """The values that an option may have, an interval.
+
+    Attributes:
+        low: smallest value; the option is an integer if both ends are.
+        high: largest value.
+        log: whether values are sampled on a logarithmic scale.
+    """
 
     low: float
     high: float
@@ -65,7 +71,7 @@ class Interval:
         return range(int(self.low), int(self.high) + 1) if self.is_integer else None
 
     def contains(self, value: object) -> bool:
-        """Return whether the option may have the value."""
+        """Return whether the option may have `value`."""
         return isinstance(value, int if self.is_integer else int | float) and self.low <= value <= self.high
 
 
@@ -79,7 +85,7 @@ class SearchSpace:
     Attributes:
         trials: number of trials of each method.
         seeds: seeds of the runs of a trial.
-        settings: settings of the runs of a trial.
+        settings: names of the settings of the runs of a trial.
         metric: metric that the trials maximise.
         methods: ranges of the options, by method and option.
     """
@@ -91,7 +97,7 @@ class SearchSpace:
     methods: Mapping[str, Mapping[str, Range]]
 
     def count_trials(self, method: str) -> int:
-        """Return the number of trials of a method: at most the number of combinations of its options."""
+        """Return the number of trials of `method`: at most the number of combinations of its options."""
         values = [option_range.values for option_range in self.methods[method].values()]
         return int(min(self.trials, math.prod(math.inf if options is None else len(options) for options in values)))
 
@@ -105,10 +111,10 @@ class TuningResult:
         words: overrides of the best trial.
         trials: number of trials.
         seeds: seeds of the runs of a trial.
-        cells: settings of the runs of a trial.
+        cells: names of the settings of the runs of a trial.
         metric: metric that the trials maximise.
-        value: metric of the best trial.
-        default: metric with the default options.
+        value: mean metric of the best trial over these settings and seeds.
+        default: mean metric with the default options.
         commits: number of trials of each commit.
     """
 
@@ -138,8 +144,10 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     check_option_names("tune", node, (*REQUIRED_OPTIONS, "metric"), REQUIRED_OPTIONS)
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
     tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", DEFAULT_METRIC)
-    if overlap := sorted(set(tuning_seeds) & set(seeds)):
-        raise ranges.range_error("tune.seeds", f"seeds that the study does not use, unlike {overlap[0]}", node["seeds"])
+    if used_seeds := sorted(set(tuning_seeds) & set(seeds)):
+        raise ranges.range_error(
+            "tune.seeds", f"seeds that the study does not use, unlike {used_seeds[0]}", node["seeds"]
+        )
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, DEFAULT_METRIC)
     methods = dict[str, dict[str, Range]]()
@@ -171,7 +179,10 @@ def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any valu
 
 
 def load_tunings(folder: Path) -> dict[str, TuningResult]:
-    """Return the results of finished searches in which a trial succeeded, by the names of the tuned methods."""
+    """Return the results of finished searches in `tuned.yaml` in `folder`, by the names of the tuned methods.
+
+    Searches without a successful trial are left out. Raises `OptionError` for an invalid file.
+    """
     return {
         f"{method}{TUNED_SUFFIX}": TuningResult(
             method,
@@ -184,7 +195,7 @@ def load_tunings(folder: Path) -> dict[str, TuningResult]:
 
 
 def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
-    """Return the content of tuned.yaml by method; {} without the file. Raises `OptionError`."""
+    """Return the content of `tuned.yaml` in `folder` by method; {} without the file. Raises `OptionError`."""
     path = folder / TUNED_FILE
     if not path.is_file():
         return {}

@@ -15,14 +15,23 @@ LOCK_FILE = "study.lock"  # in the folder of the study's logs
 
 @contextmanager
 def lock_study(logs: Path, print_line: Callable[[str], None]) -> Iterator[None]:
-    """Allow one process at a time to write a study's results; a signal ends the process with its exit code.
+    """Lock a study in the `with` block, so that one process at a time writes its results.
 
-    Raises `CheckpointError` if another process holds the lock.
+    A signal in the block ends the process with its exit code.
+
+    Args:
+        logs: folder of the study's logs, which has the lock.
+        print_line: function that prints a line.
+
+    Raises:
+        CheckpointError: another process holds the lock.
     """
     logs.mkdir(parents=True, exist_ok=True)
     lock_handle = try_to_lock(logs / LOCK_FILE)
     if lock_handle is None:
-        raise CheckpointError(f"{logs.name}: another process runs this study: wait for it (n_jobs=2 runs two jobs)")
+        raise CheckpointError(
+            f"another process runs the study {logs.name}: wait until it ends (n_jobs=2 runs two jobs at a time)"
+        )
     with lock_handle, print_warnings_once():
         try:
             yield

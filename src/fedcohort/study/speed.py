@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from fedcohort.report.table import EMPTY_CELL, Table
-from fedcohort.results.compare_cost import compare_axis_costs, relative_cost
+from fedcohort.results.compare_cost import compare_axis_costs, compute_relative_cost
 from fedcohort.results.target import RESTRICTED, SpeedUp
 from fedcohort.results.verdict import UNREACHED, sign_of_verdict
 from fedcohort.study.definition import BOUND, METHOD, ConditionKey, Study
@@ -32,7 +32,7 @@ class Speed:
 
     Attributes:
         speed_up: the speed-up over the baseline.
-        p: after Holm over the methods of the setting.
+        p: p-value, corrected by Holm over the methods of the setting.
         verdict: a verdict of `results.verdict`.
         costs: costs of whole runs over those of the baseline, by name; NaN if the baseline's are 0.
     """
@@ -44,7 +44,7 @@ class Speed:
 
     @property
     def sign(self) -> int:
-        """1 if it is faster, -1 if it is slower, else 0."""
+        """1 if the method is faster than the baseline, -1 if it is slower, else 0."""
         return sign_of_verdict(self.verdict)
 
 
@@ -52,22 +52,28 @@ Speeds = Mapping[str, Mapping[ConditionKey, Speed]]  # by axis, and by setting a
 
 
 def measure_speeds(study: Study, results: Results) -> Speeds:
-    """Return the speeds of methods where a run of a pair met the target; bounds have none."""
-    runs = {cell: rows for cell, rows in group_runs(study, results).items() if study.role_of(cell[1]) != BOUND}
-    untested_conditions = [cell for cell in runs if study.role_of(cell[1]) != METHOD]
+    """Return the speed-ups of methods by cost, and by setting and method, where a run of a pair met the target.
+
+    Bounds have none. `results` are the stored results of `study`.
+    """
+    runs = {key: rows for key, rows in group_runs(study, results).items() if study.role_of(key[1]) != BOUND}
+    untested_conditions = [key for key in runs if study.role_of(key[1]) != METHOD]
     totals = {
-        cost: {cell: {seed: row[cost] for seed, row in rows.items()} for cell, rows in runs.items()}
-        for cost in RUN_COSTS
+        cost: {key: {seed: row[cost] for seed, row in rows.items()} for key, rows in runs.items()} for cost in RUN_COSTS
     }
     speeds: dict[str, dict[ConditionKey, Speed]] = {}
     for axis in COST_LABELS:
-        costs = {cell: {seed: target_cost(row, axis) for seed, row in rows.items()} for cell, rows in runs.items()}
+        costs = {key: {seed: target_cost(row, axis) for seed, row in rows.items()} for key, rows in runs.items()}
         speeds[axis] = {}
-        for cell, cost_result in compare_axis_costs(costs, untested_conditions, study.options).items():
-            if (gain := cost_result.speed_up) is not None and gain.n_unmet < gain.n and math.isfinite(gain.ratio):
-                baseline = cell[0], study.baseline
-                ratios = {cost: relative_cost(by_cell[cell], by_cell[baseline]) for cost, by_cell in totals.items()}
-                speeds[axis][cell] = Speed(gain, cost_result.p, cost_result.verdict, ratios)
+        for key, cost_result in compare_axis_costs(costs, untested_conditions, study.options).items():
+            if (
+                (speed_up := cost_result.speed_up) is not None
+                and speed_up.n_unmet < speed_up.n
+                and math.isfinite(speed_up.ratio)
+            ):
+                baseline = key[0], study.baseline
+                ratios = {cost: compute_relative_cost(total[key], total[baseline]) for cost, total in totals.items()}
+                speeds[axis][key] = Speed(speed_up, cost_result.p, cost_result.verdict, ratios)
     return speeds
 
 
@@ -81,7 +87,7 @@ def make_speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list
 
     Returns:
         For each table: the axis, which is the cost that the speed-up is measured by; the title of the group of settings
-        that it shows, "" for a single group; and the table.
+            that it shows, "" for a single group; and the table.
     """
     tables = []
     for cost_name, cost_speeds in speed_ups.items():
@@ -108,7 +114,7 @@ def make_speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list
 
 
 def format_speed(speed: Speed) -> str:
-    """Format a speed-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
+    """Format a `speed`-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
     if speed.verdict == UNREACHED:
         return "not reached"
     bound_mark, ratio_text = speed.speed_up.bound, f"{speed.speed_up.ratio:.2f}{SIGN_MARKS[speed.sign]}"
@@ -116,12 +122,18 @@ def format_speed(speed: Speed) -> str:
 
 
 def format_costs(speed: Speed) -> str:
-    """Format client FLOPs and bytes of whole runs as multiples of the baseline's: `(7.6, 2.8)`."""
+    """Format client FLOPs and bytes of whole runs of `speed` as multiples of the baseline's: `(7.6, 2.8)`."""
     return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY_CELL for cost in speed.costs.values())})"
 
 
 def describe_faster_methods(study: Study, setting: str, speed_ups: Speeds) -> str:
-    """Describe the faster methods of a setting: `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`; "" without any."""
+    """Describe the faster methods of a setting: `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`; "" without any.
+
+    Args:
+        study: the study's definition.
+        setting: name of the setting.
+        speed_ups: speed-ups by cost, and by setting and method.
+    """
     cost_texts = []
     for cost_name, speeds in speed_ups.items():
         faster_methods = {

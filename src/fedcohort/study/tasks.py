@@ -43,9 +43,11 @@ class Task:
     """A run of a study that has to be executed.
 
     Attributes:
-        overrides: overrides of the run, without the seed.
-        configs: the folder of the groups.
+        overrides: Hydra overrides of the run, without the seed.
+        seed: seed of the run.
+        configs: the folder of the groups of Hydra.
         logs: folder in which the run's folder is created.
+        metric: metric that is read from the run's folder.
         keep: whether the run's folder is kept.
         resume: whether an interrupted run continues, and a finished run is not repeated.
     """
@@ -60,7 +62,7 @@ class Task:
 
     @property
     def job_overrides(self) -> Overrides:
-        """The overrides of the task's job."""
+        """The overrides of the task's job, with the seed, the folder of the logs and `resume`."""
         return (*self.overrides, f"resume={str(self.resume).lower()}", f"paths.logs={self.logs}", f"seed={self.seed}")
 
 
@@ -69,6 +71,7 @@ class Outcome:
     """The outcome of a run: done with its results, refused, or failed with the reason.
 
     Attributes:
+        status: `done`, `refused` or `failed`.
         reason: reason of a refusal or a failure.
         result_columns: columns of `results.parquet` of a run that is done.
         curve: evaluations of a run that is done.
@@ -85,7 +88,10 @@ class Outcome:
 
 
 def compose_run(overrides: Overrides, configs: Path) -> Composed:
-    """Compose the configuration of a run. Raises `FedcohortError`, for Hydra's errors too."""
+    """Compose the configuration of a run with `overrides`, seed 0, and the groups in the folder `configs`.
+
+    Raises `FedcohortError` for an invalid configuration, for Hydra's errors too.
+    """
     with hydra_errors.plain_errors(overrides, configs):
         command_line.check_arguments(overrides, configs)
         return compose_job((*overrides, "seed=0"), configs)
@@ -93,7 +99,7 @@ def compose_run(overrides: Overrides, configs: Path) -> Composed:
 
 @cache
 def identify_runs(overrides: Overrides, configs: Path) -> dict[str, str]:
-    """Return the identity of a condition's runs, which equal conditions share: configuration hash and budget.
+    """Return `config_hash` and `budget` of the runs with `overrides` and the groups in the folder `configs`.
 
     The override of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) counts, and not its
     value: another machine has the same data in another folder. Raises `FedcohortError`.
@@ -109,15 +115,15 @@ def identify_runs(overrides: Overrides, configs: Path) -> dict[str, str]:
 
 @cache
 def find_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
-    """Return why runs would be rejected before they read data; None if they are not."""
+    """Return why runs with `overrides` and the groups in `configs` are rejected before data are read, or None."""
     return next(list_rejected_jobs([overrides], lambda _: compose_run(overrides, configs), configs), None)
 
 
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:
     """Run tasks as the jobs of a sweep, and yield the position and the outcome of each task when it ends.
 
-    The folder of a run is removed when the next outcome is requested, unless the task keeps it. The folder of the
-    sweep is removed when all jobs have ended. A sweep that is not waited for yields nothing.
+    Before the next outcome, a run's folder is removed unless its task keeps it; that of the sweep is removed at the
+    end. A `launch`, which says how jobs are started, that does not wait for its jobs yields nothing.
     """
     if not tasks:
         return
@@ -139,13 +145,13 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Out
 
 
 def discard_folder(outcome: Outcome, task: Task) -> None:
-    """Remove the folder of a run whose results are stored, unless the task keeps it."""
+    """Remove the run folder of `outcome`, whose results are stored, unless `task` keeps it."""
     if outcome.folder is not None and not task.keep:
         shutil.rmtree(outcome.folder, ignore_errors=True)
 
 
 def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
-    """Return the outcome of a task, from the record of its job and the folder of its run."""
+    """Return the outcome of `task` from its run folder; `record` is that of its job, None if it never started."""
     if record is None:
         return Outcome(FAILED, "its job was never started: repeat the command")
     if record.how in ("done", "skipped") and record.folder is not None:
@@ -154,7 +160,7 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
         except FedcohortError as error:
             return Outcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
         began_s, ended_s = record.began or 0.0, record.ended or 0.0
-        wall_seconds = earlier_seconds(record.folder, int(1000 * began_s)) + ended_s - began_s
+        wall_seconds = measure_earlier_seconds(record.folder, int(1000 * began_s)) + ended_s - began_s
         ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended_s))
         return Outcome(DONE, "", {**run_facts, "wall_s": wall_seconds, "when": ended_text}, curve, folder=record.folder)
     reason, separator, log_text = record.reason.partition("; log: ")
@@ -170,25 +176,29 @@ def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
     return Outcome(FAILED, f"{reason}{separator}{log_text}")
 
 
-def earlier_seconds(folder: Path, now_ms: int) -> float:
-    """Return the seconds that earlier processes trained the run in `folder`; 0 where there is none.
+def measure_earlier_seconds(folder: Path, process_start_ms: int) -> float:
+    """Return the wall time in seconds that earlier processes trained the run in `folder`; 0 without any.
 
-    now_ms: start of the present process, in milliseconds since 1970.
+    `process_start_ms` is the start of the present process, in milliseconds since 1970.
     """
-    starts = [start_ms for start_ms in metadata.read_start_times(folder) if start_ms < now_ms]
-    return wall_s(starts, [time_ms for time_ms in read_history(folder).times if time_ms < now_ms]) if starts else 0.0
+    starts = [start_ms for start_ms in metadata.read_start_times(folder) if start_ms < process_start_ms]
+    return (
+        wall_s(starts, [time_ms for time_ms in read_history(folder).times if time_ms < process_start_ms])
+        if starts
+        else 0.0
+    )
 
 
 def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:
-    """Check the baseline and the bounds of each setting, and each other method in a setting that accepts it.
+    """Check the baseline and the bounds in each setting, and each other method in a setting that accepts it.
 
     Args:
         study: the study, which has the conditions.
         conditions: conditions that have runs to do.
-        configs: the folder of the groups.
+        configs: the folder of the groups of Hydra.
 
     Raises:
-        OptionError: for an unknown option, and for a `horizon` that the runs do not evaluate.
+        OptionError: for a configuration that is rejected, and for a `horizon` that the runs do not evaluate.
     """
     study_path, reason_by_method, accepted_methods = study.folder / STUDY_FILE, dict[str, str](), set[str]()
     for condition in conditions:
@@ -211,16 +221,23 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
 
 
 def check_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
-    """Check that a run evaluates the metric, up to the horizon. Raises `OptionError` with the value and its range."""
+    """Raise `OptionError` if runs of `condition` do not evaluate the study's metric, or not at its horizon.
+
+    `config` is their composed configuration, and `study` has metric and horizon.
+    """
     if config["until"]["virtual_s"] is not None and study.horizon is None:  # the clock has a window of its own
         return
     option = next((name for prefix, name in INTERVAL_OPTION_BY_METRIC.items() if study.metric.startswith(prefix)), None)
-    rounds, step = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
-    n_evaluations = rounds // step if step else 0
-    schedule = f"rounds={rounds}" + (f" {option}={step}" if option else "")
+    rounds, interval = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
+    n_evaluations = rounds // interval if interval else 0
+    schedule_text = f"rounds={rounds}" + (f" {option}={interval}" if option else "")
     condition_name = f"{condition.setting}, {condition.method}"
     if not n_evaluations:
-        raise OptionError(f"{condition_name}: {schedule} measures {study.metric} in no round")
-    if study.horizon is not None and not step <= study.horizon <= rounds:
-        range_text = f"an integer in [{step}, {rounds}], the evaluated rounds of {condition_name} ({schedule}), or null"
+        raise OptionError(
+            f"{condition_name}: {schedule_text} measures {study.metric} in no round: set {option} in [1, {rounds}]"
+        )
+    if study.horizon is not None and not interval <= study.horizon <= rounds:
+        range_text = (
+            f"an integer in [{interval}, {rounds}], the evaluated rounds of {condition_name} ({schedule_text}), or null"
+        )
         raise ranges.range_error("horizon", range_text, study.horizon)

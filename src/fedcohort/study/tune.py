@@ -41,12 +41,14 @@ Trials = Mapping[Overrides, Trial]
 
 @dataclass(frozen=True)
 class Tuning:
-    """Searches the best options of each method that has a search space.
+    """The search for the best options of each method that has a search space.
 
     Attributes:
-        configs: the folder of the groups.
+        study: the study's definition.
+        space: the options that are tuned, with their ranges.
+        configs: the folder of the groups of Hydra.
         logs: folder in which run folders are created.
-        print_line: prints a line, one for each trial.
+        print_line: function that prints a line, one for each trial.
         launch: how jobs are started.
     """
 
@@ -58,7 +60,10 @@ class Tuning:
     launch: Launch = field(default_factory=Launch)
 
     def run(self, methods: Sequence[str]) -> None:
-        """Search for each method, one after the other. Raises `OptionError` before the first trial."""
+        """Search the best options of each of `methods`, one after the other.
+
+        Raises `OptionError` before the first trial for an unknown option, or a range that lacks the option's default.
+        """
         with name_file_in_errors(self.study.folder / STUDY_FILE, ()):
             defaults = {method: self._read_default_options(method) for method in methods}
         for method in methods:
@@ -100,7 +105,10 @@ class Tuning:
             )
 
     def _read_default_options(self, method: str) -> dict[str, Any]:
-        """Return the default options of a method. Raises `OptionError` for a search space without them."""
+        """Return the default values of the tuned options of `method`, by option.
+
+        Raises `OptionError` for an unknown option, or a range that lacks the default.
+        """
         options = dict(flatten_config(compose_run(self._list_trial_runs(method, ())[0].overrides, self.configs).config))
         for name, values in self.space.methods[method].items():
             if name not in options:
@@ -109,23 +117,33 @@ class Tuning:
                 raise make_unknown_option_error(f"tune.space.{method}", name, known_options)
             if not values.contains(options[name]):
                 raise OptionError(
-                    f"tune.space.{method}.{name} must hold the default, {spell_value(options[name])}: it is the first "
-                    "trial"
+                    f"tune.space.{method}.{name} must include the default {spell_value(options[name])}, the first "
+                    "trial: add it"
                 )
         return {name: options[name] for name in self.space.methods[method]}
 
     def _list_trial_runs(self, method: str, overrides: Overrides) -> list[Task]:
-        """Return the runs of a trial, one for each setting and seed of the search."""
+        """Return the runs of a trial of `method` with `overrides`, one for each setting and seed of the search."""
         study, metric = self.study, self.space.metric
-        of_method = study.overrides.get(method, (f"selector={method}",))
+        method_overrides = study.overrides.get(method, (f"selector={method}",))
         return [
-            Task(study.overrides_in(setting, of_method, overrides), seed, self.configs, self.logs, metric, keep=False)
+            Task(
+                study.overrides_in(setting, method_overrides, overrides),
+                seed,
+                self.configs,
+                self.logs,
+                metric,
+                keep=False,
+            )
             for setting in self.space.settings
             for seed in self.space.seeds
         ]
 
     def _run_trial(self, method: str, overrides: Overrides) -> Trial:
-        """Run a trial. Its value is the mean result of its runs, or None if a run was rejected or failed."""
+        """Run a trial of `method` with these `overrides`, and return its entry in `tuned.yaml`.
+
+        Its `value` is the mean result of its runs, or None if a run was rejected or failed.
+        """
         tasks = self._list_trial_runs(method, overrides)
         outcomes = list(dict(sorted(run_tasks(tasks, self.launch))).values())
         commit, dirty = provenance.current_commit()
@@ -141,19 +159,22 @@ class Tuning:
         return {**trial, "value": value} if math.isfinite(value) else {**trial, "reason": f"its mean is {value}"}
 
     def _digest_search(self, method: str) -> str:
-        """Return a digest of the search, without its number of trials: trials of another search are not used."""
+        """Return a digest of the search of `method`, 12 hex digits, by which trials of another search are recognised.
+
+        The number of trials does not count, so that a search can be extended.
+        """
         runs = self._list_trial_runs(method, ())
         options = {name: asdict(option) for name, option in self.space.methods[method].items()}
         share_rule = [LATE_SHARE] if any(find_clock_limit(run.overrides) for run in runs) else []
         result_rule = {"result": self.study.result, "horizon": self.study.horizon}
-        changed = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
-        facts = [[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share_rule, *changed]
-        facts_text = json.dumps(facts)
-        return hashlib.blake2b(facts_text.encode(), digest_size=6).hexdigest()
+        rules = [result_rule] if result_rule != {"result": "late", "horizon": None} else []
+        facts = [[[run.overrides, run.seed] for run in runs], options, self.space.metric, None, *share_rule, *rules]
+        search_text = json.dumps(facts)
+        return hashlib.blake2b(search_text.encode(), digest_size=6).hexdigest()
 
     def _write_search(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
-        with_value = [trial for trial in done_trials.values() if trial["value"] is not None]
-        best_trial: Trial = max(with_value, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
+        scored = [trial for trial in done_trials.values() if trial["value"] is not None]
+        best_trial: Trial = max(scored, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
         default_value = next(iter(done_trials.values()))["value"]
         search_facts = {
             "trials": self.space.count_trials(method),
@@ -174,7 +195,7 @@ class Tuning:
 
 
 def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported late
-    """Return Optuna with few messages. Raises `OptionError` if it is not installed."""
+    """Return the module Optuna, limited to warnings. Raises `OptionError` if it is not installed."""
     try:
         import optuna
     except ImportError as error:
@@ -189,7 +210,12 @@ def _spell_overrides(value_by_option: Mapping[str, object]) -> Overrides:
 
 
 def _find_combination(options: Mapping[str, Range], tried_options: Collection[Overrides]) -> dict[str, object] | None:
-    """Return the first combination that was not tried; None if an option is a real number."""
+    """Return the first combination of values, by option, that was not tried; None if an option is a real number.
+
+    Args:
+        options: range of each tuned option.
+        tried_options: overrides of the trials that are done.
+    """
     value_lists = [option_range.values for option_range in options.values() if option_range.values is not None]
     if len(value_lists) < len(options):
         return None

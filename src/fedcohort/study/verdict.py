@@ -9,7 +9,7 @@ from fedcohort.results.headroom import ShareClosed, Winner
 from fedcohort.results.power import Power
 from fedcohort.results.verdict import sign_of_verdict
 from fedcohort.study.definition import METHOD, ConditionKey
-from fedcohort.study.ranking import Ranks
+from fedcohort.study.ranks import Ranks
 
 COST_NAMES = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "joules")
 TARGET_AXES = ("rounds", "virtual_s", "bytes")
@@ -20,10 +20,10 @@ class PValues:
     """The p-values of a difference after Holm, one for each family of tests; NaN if there is no test.
 
     Attributes:
-        within_setting: over all methods of the setting. An oracle, a reference or a bound is in no family and keeps its
-            p.
-        within_method: over all settings of the method; an oracle, a reference or a bound keeps its p.
-        over_all: over all methods in all settings; NaN for a row that is in no family.
+        within_setting: corrected over all methods of the setting. An oracle, a reference or a bound is in no family and
+            keeps its p.
+        within_method: corrected over all settings of the method; an oracle, a reference or a bound keeps its p.
+        over_all: corrected over all methods in all settings; NaN for a row that is in no family.
     """
 
     within_setting: float = math.nan
@@ -45,8 +45,8 @@ class MethodVerdict:
         difference: difference to the baseline; an empty one for the baseline, or without common seeds.
         p_values: p-values of the difference.
         verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline.
-        share_closed: share of the headroom; None if there is none.
-        rank: among methods and the baseline; NaN for others.
+        share_closed: share of the headroom that the method closes; None if there is no headroom.
+        rank: rank among methods and the baseline, 1 for the best; NaN for other roles.
         costs: mean costs of a run, by name; joules are 0 if they are not measured.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
         reached: number of seeds that met the target.
@@ -73,12 +73,12 @@ class MethodVerdict:
 
     @property
     def sign(self) -> int:
-        """1 if it is better than the baseline, -1 if it is worse, else 0."""
+        """1 if the method is better than the baseline, -1 if it is worse, else 0."""
         return sign_of_verdict(self.verdict)
 
     @property
     def is_compared(self) -> bool:
-        """Whether there is a difference to the baseline."""
+        """Whether the method has a difference to the baseline."""
         return self.difference is not NO_DIFFERENCE
 
 
@@ -105,8 +105,9 @@ class SettingVerdict:
     """The verdicts on all methods of a setting, with its headroom and the number of seeds that it needs.
 
     Attributes:
+        setting: name of the setting.
         methods: verdicts on the methods with results, in the study's order.
-        headroom: headroom of its oracle.
+        headroom: gain of the setting's oracle over the baseline.
         power: power of the tests of its methods.
         winner: the best method and its cross-fitted value; None if no method is better.
     """
@@ -128,14 +129,16 @@ class SettingVerdict:
         return sorted(worse_methods, key=lambda method: method.difference.mean)
 
     def has_sure_winner(self, alpha: float) -> bool:
-        """Return whether a method is still better after one correction over all methods and settings."""
+        """Return whether a method is better at level `alpha` after one correction over all methods and settings."""
         return any(method.p_values.over_all < alpha for method in self.better())
 
     def diverged(self, baseline: str) -> list[MethodVerdict]:
-        """Return the methods that diverged on more seeds than the baseline, the worst first; they have no test."""
-        least = self.methods[baseline].diverged if baseline in self.methods else 0
-        diverged = [method for method in self.methods.values() if method.diverged > least and method.role == METHOD]
-        return sorted(diverged, key=lambda method: -method.diverged)
+        """Return the methods that diverged on more seeds than `baseline`, the worst first; they have no test."""
+        baseline_count = self.methods[baseline].diverged if baseline in self.methods else 0
+        diverged_methods = [
+            method for method in self.methods.values() if method.diverged > baseline_count and method.role == METHOD
+        ]
+        return sorted(diverged_methods, key=lambda method: -method.diverged)
 
 
 @dataclass(frozen=True)
@@ -143,10 +146,10 @@ class Verdict:
     """The verdict on a study.
 
     Attributes:
-        settings: the settings by name.
-        ranks: ranks over settings; None if there is too little to rank.
+        settings: verdicts on the settings, by name.
+        ranks: ranks of methods over settings; None if there is too little to rank.
         missing: number of the study's seeds without a result, by setting and method.
-        collapsing: methods whose wins in single settings are not safe (`results.difference`).
+        collapsing: methods whose mean gain hides large losses on some seeds (`results.difference.is_collapsing`).
     """
 
     settings: Mapping[str, SettingVerdict]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from fedcohort.errors import CheckpointError
 from fedcohort.host.commands import fedcohort_command
-from fedcohort.host.time_limit import time_limit
+from fedcohort.host.time_limit import limit_time
 from fedcohort.record import metadata
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.tags import BUDGET_TAGS, SEPARATOR, SWEEPS
@@ -60,7 +60,7 @@ def send_sweeps(runs: Sequence[RunInfo]) -> None:
         if tracked_run is None or tracked_run.run_id is None:
             continue
         try:
-            with time_limit(server.SWEEP_WAIT_S, "sending"):
+            with limit_time(server.SWEEP_WAIT_S, "sending"):
                 server.connect(tracked_run.place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
         except server.expected_errors() as error:
             log.warning(

@@ -16,9 +16,13 @@ _widest_output_by_network: "WeakKeyDictionary[nn.Module, dict[torch.Size, int]]"
 
 
 def find_batch_size(network: nn.Module, x: Tensor) -> int:
-    """Return the number of samples of a forward pass, at least `MIN_SAMPLES_AT_ONCE`; x: the inputs of the samples.
+    """Return the number of samples of a forward pass that fits in memory, at least `MIN_SAMPLES_AT_ONCE`.
 
     The widest output of the network is measured once for each shape, by a forward pass of one sample in eval mode.
+
+    Args:
+        network: the network.
+        x: inputs of all samples, [n, ...], of which only the shape counts.
     """
     widest_output_by_shape, sample_shape = _widest_output_by_network.setdefault(network, {}), x.shape[1:]
     if len(x) and sample_shape not in widest_output_by_shape:
@@ -32,7 +36,7 @@ def find_batch_size(network: nn.Module, x: Tensor) -> int:
 
 @torch.no_grad()
 def _measure_widest_output(network: nn.Module, sample: Tensor) -> int:
-    """Return the numbers in the widest output of any module of the network, for one sample."""
+    """Return the size of the largest output of any module of `network` for one `sample`, [1, ...], in numbers."""
     output_sizes = [1]
 
     def note_output_size(output_sizes: list[int], module: nn.Module, inputs: object, output: object) -> None:

@@ -13,7 +13,13 @@ from fedcohort.types import Ids, Values
 
 @torch.no_grad()
 def worst_group_accuracy(network: nn.Module, samples: Rows, attribute: Ids) -> float:
-    """Return the smallest accuracy over the groups (class, attribute) of `samples` (FedDiverse, Sec. V-B)."""
+    """Return the smallest accuracy, in [0, 1], over the groups (class, attribute) (FedDiverse, Sec. V-B).
+
+    Args:
+        network: the network, which is set to eval mode.
+        samples: the n samples.
+        attribute: attribute of each sample, integers from 0, [n].
+    """
     network.eval()
     samples_at_once = find_batch_size(network, samples.x)
     is_correct = torch.cat([network(x).argmax(1) for x in torch.split(samples.x, samples_at_once)]) == samples.y
@@ -24,16 +30,16 @@ def worst_group_accuracy(network: nn.Module, samples: Rows, attribute: Ids) -> f
 
 
 def average_extremes(values: Values, extreme_share: float = 0.05) -> tuple[float, float]:
-    """Return the mean of the ceil(share K) smallest values, and the mean of as many largest values."""
+    """Return the mean of the ceil(`extreme_share` * K) smallest of K `values`, and the mean of as many largest ones."""
     n_extreme = max(1, int(np.ceil(extreme_share * len(values) - 1e-9)))
     sorted_values = np.sort(values)
     return float(sorted_values[:n_extreme].mean()), float(sorted_values[-n_extreme:].mean())
 
 
-def jain_index(losses: Values) -> float:
+def compute_jain_index(losses: Values) -> float:
     """Return Jain's fairness index (UCB-CS Eq. 3): (sum F)^2 / (K sum F^2), which is 1 if all losses are equal.
 
-    NaN if a loss is not finite, as for a diverged model.
+    `losses` are the clients' losses F, [K]. NaN if a loss is not finite, as for a diverged model.
     """
     if not np.isfinite(losses).all():
         return float("nan")
@@ -42,7 +48,7 @@ def jain_index(losses: Values) -> float:
 
 
 def choose_evaluated_clients(n_clients: int, n_evaluated: int | None, seed: int) -> Ids:
-    """Return the sorted ids of the clients that are evaluated: all, or `n_evaluated` of them, drawn once per seed."""
+    """Return the sorted ids of the evaluated clients: `n_evaluated` of `n_clients`, drawn once per seed, or all."""
     if n_evaluated is None or n_evaluated >= n_clients:
         return np.arange(n_clients)
     return np.sort(new_generator(seed, "scored_clients").choice(n_clients, n_evaluated, replace=False))
@@ -51,14 +57,19 @@ def choose_evaluated_clients(n_clients: int, n_evaluated: int | None, seed: int)
 def measure_clients(
     network: nn.Module, federation: Federation, clients: Ids
 ) -> tuple[dict[str, float], dict[str, Values]]:
-    """Return metrics over `clients` by name, and per-client columns [n_clients], NaN for other clients.
+    """Return metrics over clients by name, and per-client columns [n_clients], NaN for other clients.
 
-    Accuracy is on each client's test samples E_i (variance in %^2); the loss and Jain's index are on T_i.
+    Accuracy is measured on a client's test samples (variance in %^2); loss and Jain's index on its training samples.
+
+    Args:
+        network: the global model.
+        federation: data of the run.
+        clients: sorted ids of the clients that are evaluated.
     """
     evaluations = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
     accuracy, loss = evaluate_on_ranks(network, clients, *evaluations)
     known_accuracy = accuracy[~np.isnan(accuracy)]
-    metrics = {"clients/jain": jain_index(loss), "clients/loss_mean": float(loss.mean())}
+    metrics = {"clients/jain": compute_jain_index(loss), "clients/loss_mean": float(loss.mean())}
     if len(known_accuracy):
         worst_mean, best_mean = average_extremes(known_accuracy)
         metrics |= {
@@ -68,12 +79,13 @@ def measure_clients(
             "clients/acc_best5": best_mean,
         }
     return metrics, {
-        "test_acc": _client_column(clients, accuracy, federation),
-        "loss": _client_column(clients, loss, federation),
+        "test_acc": _fill_client_column(clients, accuracy, federation),
+        "loss": _fill_client_column(clients, loss, federation),
     }
 
 
-def _client_column(clients: Ids, values: Values, federation: Federation) -> Values:
+def _fill_client_column(clients: Ids, values: Values, federation: Federation) -> Values:
+    """Return `values` of `clients` as a column of all clients of `federation`, [n_clients], NaN for the others."""
     column = np.full(federation.n_clients, np.nan)
     column[clients] = values
     return column

@@ -18,7 +18,7 @@ class ClientTask:
     Attributes:
         round: round of the global model that the client received, from 0.
         client: id.
-        rows: positions of the samples to train on, None for all of T_k.
+        rows: positions among the client's samples of those to train on; None for all.
         units: epochs, or steps, to complete.
         units_asked: epochs, or steps, of the whole job.
         lr: learning rate.

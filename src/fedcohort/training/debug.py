@@ -22,13 +22,18 @@ class DebugEngine:
         trainer.wrap_step = self._watch_step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield each task as a group, as this engine trains one client at a time."""
+        """Yield each of `tasks` as a group, as this engine trains one client at a time."""
         return self.trainer.group_tasks(tasks)
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train one client after the other, and yield their updates.
 
-        Raises `ClientError`, with round, client and stage, if training fails or a number is not finite.
+        Args:
+            tasks: tasks of the clients.
+            broadcast: vectors that the aggregator broadcasts, by name.
+
+        Raises:
+            ClientError: with round, client and stage, if training fails or a number is not finite.
         """
         for task in tasks:
             self.stage = "before the first step"
@@ -45,6 +50,7 @@ class DebugEngine:
             yield replace(update)
 
     def _watch_step(self, step: TrainingStep) -> TrainingStep:
+        """Return `step` with checks that its inputs, its loss and the trained model are finite."""
         n_steps = 0
 
         def check(x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
@@ -61,4 +67,4 @@ class DebugEngine:
 
     def _check_finite(self, name: str, tensor: Tensor) -> None:
         if not bool(torch.isfinite(tensor).all()):
-            raise ValueError(f"{name} is not finite")
+            raise ValueError(f"{name} is not finite: check the data, or lower client.lr")

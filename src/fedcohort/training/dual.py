@@ -20,7 +20,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional as F
 
-from fedcohort.training.chain import differentiate_logits, one_hot
+from fedcohort.training.chain import differentiate_logits, make_one_hot
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.dual_group import GroupPlan, GroupShape, PaddedClients, reorder_gram
 from fedcohort.training.local import LocalTrainer
@@ -34,21 +34,23 @@ MAX_GROUP_NUMBERS = 2**20  # of a group's inputs, and of its Gram matrices, so t
 
 
 class DualEngine:
-    """Trains many clients of equal shape at a time, or single clients in turn if that is faster.
+    """An engine that trains many clients of equal shape at a time, or single clients in turn if that is faster.
 
     Args:
-        trainer: trains single clients.
+        trainer: trains single clients; its model must be a single Linear layer.
         max_clients: largest number of clients of a group, whose size `MAX_GROUP_NUMBERS` limits, too.
     """
 
     def __init__(self, trainer: LocalTrainer, max_clients: int = MAX_GROUP_NUMBERS) -> None:
         if trainer.chain is None or not trainer.chain.is_linear:
-            raise ValueError("the dual engine needs a model with a single linear layer")
+            raise ValueError(
+                "DualEngine needs a trainer whose model is a single Linear layer: check supports_trainer first"
+            )
         self.trainer, self.max_clients, self.layer = trainer, max_clients, trainer.chain.layers[0]
 
     @staticmethod
     def supports_trainer(trainer: LocalTrainer) -> bool:
-        """Return whether the model is a single Linear layer and clients train by plain SGD without hooks."""
+        """Return whether the model of `trainer` is a Linear layer, and its clients train by plain SGD without hooks."""
         return trainer.chain is not None and trainer.chain.is_linear and trainer.client.plain and not trainer.hooks
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
@@ -67,7 +69,7 @@ class DualEngine:
                 yield shape, shaped_tasks[first_task : first_task + group_size]
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Train the clients, and yield their updates in the order of the tasks."""
+        """Train the clients, and yield their updates in the order of `tasks`; `broadcast` holds vectors by name."""
         return finish_in_blocks(self._train_groups(tasks, broadcast), self.layer.weight.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[Results]:
@@ -113,7 +115,7 @@ class DualEngine:
 
     @torch.no_grad()
     def _train_group(self, plan: GroupPlan, rows: Tensor, later_orders: Tensor, sample_counts: Tensor) -> Results:
-        """Train the clients of a plan; the other arguments are its arrays on the device."""
+        """Train the clients of `plan`; `rows`, `later_orders` and `sample_counts` are `plan.arrays` on the device."""
         trainer, lr, width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
         group = self._gather_clients(plan.shape, rows, sample_counts)
@@ -142,7 +144,7 @@ class DualEngine:
         return results
 
     def _gather_clients(self, shape: GroupShape, rows: Tensor, sample_counts: Tensor) -> PaddedClients:
-        """Gather the samples of a group and compute their logits; the arguments are the shape and arrays of a plan."""
+        """Gather the samples of a group and compute their logits; the arguments are shape and arrays of its plan."""
         shard, n_clients, flat_rows = self.trainer.federation.train, len(rows), rows.flatten()
         x = gather_rows(shard.x, flat_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
@@ -156,15 +158,20 @@ class DualEngine:
     def _train_pass(
         self, group: PaddedClients, gram: Tensor | None, a: Tensor, batch_starts: range, lr: float
     ) -> tuple[Float[Tensor, "k s"], Float[Tensor, "k s c"]]:
-        """Make a pass of mini-batches that start at rows `batch_starts`, in the order of the rows; it changes `a`.
+        """Make a pass of mini-batches over the samples of several clients, which changes `a`.
 
-        gram: X X' + 1 in this order; None in a single pass, which computes the blocks below the diagonal.
+        Args:
+            group: the padded samples, in the order of the pass.
+            gram: X X' + 1 in this order; None in a single pass, which computes the blocks below the diagonal.
+            a: matrix A of each client (module docstring), [clients, samples, classes].
+            batch_starts: first row of each mini-batch; the step of the range is their size.
+            lr: learning rate.
 
         Returns:
-            Cross-entropies, and (X_B X' + 1) A of each mini-batch B at its step.
+            Cross-entropies in nats, and (X_B X' + 1) A of each mini-batch B at its step.
         """
         objective, width, losses, logit_changes = self.trainer.objective, batch_starts.step, [], []
-        targets = one_hot(group.y, group.logits.shape[2], group.logits.dtype) if objective.plain else group.logits
+        targets = make_one_hot(group.y, group.logits.shape[2], group.logits.dtype) if objective.plain else group.logits
         for batch_start in batch_starts:
             rows = slice(batch_start, batch_start + width)
             if gram is None:
@@ -193,7 +200,8 @@ class DualEngine:
     ) -> Float[Tensor, "k"]:
         """Return |A' X|^2 + |sum of A's rows|^2 = sum of A * (X X' + 1) A of each client.
 
-        In a single pass, `logit_changes` has the part below the diagonal, which counts twice.
+        `group`, `gram` and `a` are those of `_train_pass`, and `width` is a mini-batch's size. In a single pass,
+        `logit_changes` has the part below the diagonal, which counts twice.
         """
         if gram is not None:
             return (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
@@ -203,7 +211,7 @@ class DualEngine:
         return (a * diagonal).sum((1, 2), dtype=torch.float64)
 
     def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
-        """Return an object that sums the clients' updates without computing single ones; None if a client sends a part.
+        """Return an object that sums the clients' updates without single ones; None if a client sends only a part.
 
         Args:
             tasks: tasks of the clients, each with the tensors that the client sends.
@@ -215,25 +223,25 @@ class DualEngine:
             return None
 
         def total(weights: Mapping[int, float]) -> Tensor:
-            used = [k for k, task in enumerate(tasks) if task.client in weights]
+            used_positions = [k for k, task in enumerate(tasks) if task.client in weights]
             update_sum = torch.zeros_like(self.trainer.worker.w)
-            if not used:
+            if not used_positions:
                 return update_sum
-            weights_used = [weights[tasks[k].client] for k in used]
-            weighted_a = torch.cat(torch._foreach_mul([a[k] for k in used], weights_used))
+            weights_used = [weights[tasks[k].client] for k in used_positions]
+            weighted_a = torch.cat(torch._foreach_mul([a[k] for k in used_positions], weights_used))
             # An excluded client's numbers may be NaN, and 0 x NaN is NaN.
-            inputs = x.flatten(0, 1) if len(used) == len(tasks) else torch.cat([x[k] for k in used])
+            inputs = x.flatten(0, 1) if len(used_positions) == len(tasks) else torch.cat([x[k] for k in used_positions])
             return self._add_primal(update_sum, weighted_a, inputs, lr)
 
         return UpdateGroup(len(tasks), total)
 
     def _make_update(self, a: Tensor, x: Tensor, k: int, lr: float) -> Tensor:
-        """Return the update of the k-th client of a group, [P]."""
+        """Return the update of the `k`-th client of a group, [P]; `a`, `x` and `lr` are those of `_group_updates`."""
         return self._add_primal(torch.zeros_like(self.trainer.worker.w), a[k], x[k], lr)
 
     @torch.no_grad()
     def _add_primal(self, update: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
-        """Add (-lr A' X, -lr sum of A's rows) to `update`, [P], and return it."""
+        """Add (-lr A' X, -lr sum of A's rows) to `update`, [P], and return it; `a` is [n, classes], `x` [n, inputs]."""
         weight, bias = self.trainer.worker.layout.parameters
         weight.view_of(update).addmm_(a.t(), x, alpha=-lr)
         bias.view_of(update).sub_(a.sum(0), alpha=lr)

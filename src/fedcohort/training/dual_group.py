@@ -16,7 +16,7 @@ class GroupShape:
     """Properties that clients must share to be trained at once.
 
     Attributes:
-        steps: number of steps of one pass.
+        steps: number of steps of one pass over the samples.
         batch_width: number of samples of a step, with padding.
         n_passes: epochs or steps of the job.
     """
@@ -35,8 +35,10 @@ class GroupPlan:
     """A group of clients of equal `GroupShape`, which are trained at once.
 
     Attributes:
-        passes: passes of each client.
-        arrays: arrays that are copied to the device at once. First the row of each sample in the training shard, in the
+        tasks: tasks of the clients.
+        shape: shape that they share.
+        passes: passes of each client over its samples.
+        arrays: arrays that are copied to the device at once. First the row of each sample in the training data, in the
             order of the first pass and with padding, [k, rows]. Then the positions in the first pass of the samples of
             further passes, [passes - 1, k, rows], and the numbers of samples, [k].
     """
@@ -54,7 +56,7 @@ class PaddedClients:
     Attributes:
         x: inputs.
         y: labels.
-        logits: X W_t' + b_t of each client.
+        logits: logits of the global model.
         sample_shares: 1 over the size of the mini-batch at this row, 0 for padding.
     """
 
@@ -64,11 +66,11 @@ class PaddedClients:
     sample_shares: Float[Tensor, "k rows"]
 
     def reorder(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
-        """Return the samples in another order, with the same mini-batches of rows; inputs keep their order."""
+        """Return the samples in the order of `order`, positions of rows; inputs and mini-batch shares stay in place."""
         logits = self.logits.gather(1, order[:, :, None].expand_as(self.logits))
         return PaddedClients(self.x, self.y.gather(1, order), logits, self.sample_shares)
 
 
 def reorder_gram(gram: Float[Tensor, "k rows rows"], order: Int64[Tensor, "k rows"]) -> Float[Tensor, "k rows rows"]:
-    """Return the Gram matrices of the samples in another order."""
+    """Return the Gram matrices `gram` with rows and columns in the order of `order`, positions of samples."""
     return gram.gather(1, order[:, :, None].expand_as(gram)).gather(2, order[:, None, :].expand_as(gram))

@@ -16,19 +16,26 @@ MAX_SMALL_PARAMETERS = 2_000_000  # parameters up to which one client at a time 
 
 
 class Engine(Protocol):
+    """An engine, which trains the clients of a round, one or several at a time."""
+
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield groups of tasks that are trained at once; a slice of the cohort has whole groups only."""
+        """Yield groups of `tasks` that are trained at once; a slice of the cohort has whole groups only."""
         ...
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Train the clients in the order of the tasks."""
+        """Train the clients, and yield their updates in the order of `tasks`; `broadcast` holds vectors by name."""
         ...
 
 
 def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int) -> tuple[Engine, str]:
-    """Return the engine of the option `engine.kind`, with a description and its reason.
+    """Return the engine that trains the clients, with a description and its reason.
 
-    kind=auto means vectorised for linear models, and for small models on a GPU; else sequential.
+    `auto` means vectorised for linear models, and for small models on a GPU; else sequential.
+
+    Args:
+        engine_kind: option `engine.kind`: auto, sequential, vectorised or debug.
+        trainer: trains single clients.
+        clients_at_once: number of clients that the vectorised engine trains at a time.
     """
     worker = trainer.worker
     if engine_kind == "debug":

@@ -22,7 +22,7 @@ GRADIENT_BATCH = 256  # samples of a backward pass of `SignalMeasurer.gradient`
 
 
 def list_sample_rows(offsets: Ids, clients: Ids) -> Ids:
-    """Return the row numbers of the clients' samples, client by client."""
+    """Return the row numbers of the samples of `clients`, [n]; client k has rows `offsets[k]` to `offsets[k + 1]`."""
     return np.concatenate([np.arange(offsets[k], offsets[k + 1]) for k in clients] or [np.empty(0, np.int64)])
 
 
@@ -33,7 +33,7 @@ def mean_over_samples(
     """Return for each function its mean over each client's samples, [n]; NaN for a client without samples.
 
     Args:
-        network: the model.
+        network: the network, which is evaluated in eval mode.
         shard: samples of all clients.
         clients: ids of the n clients.
         functions: functions (log_probs [B, C], labels [B]) -> [B] of single targets; if samples have several targets,
@@ -52,7 +52,15 @@ def mean_over_samples(
 def sum_over_samples(
     network: nn.Module, shard: Shard, clients: Ids, function: SampleFunction, width: int
 ) -> Float64[np.ndarray, "_n _width"]:
-    """Return the sums over each client's samples of a function [B, C], [B] -> [B, width], float64 [n, width]."""
+    """Return the sums of a function over each client's samples, [n, width].
+
+    Args:
+        network: the network, which is evaluated in eval mode.
+        shard: samples of all clients.
+        clients: ids of the n clients.
+        function: function (log_probs [B, C], labels [B]) -> [B, width].
+        width: number of values of a sample.
+    """
     sums = np.zeros((len(clients), width))
     clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
     for log_probs, y in _run_network(network, shard, clients):
@@ -62,7 +70,10 @@ def sum_over_samples(
 
 
 def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield log-probabilities [B, C] and labels [B] of the clients' samples in eval mode, in the order of `clients`."""
+    """Yield log-probabilities [B, C] and labels [B] of the samples of `clients` in `shard`.
+
+    `network` is in eval mode meanwhile.
+    """
     was_training = network.training
     network.eval()
     is_whole_shard = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
@@ -74,10 +85,15 @@ def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tup
 
 
 def _find_batch_bounds(network: nn.Module, client_samples: Shard, sample_counts: Ids) -> Sequence[int]:
-    """Return the bounds of forward passes over the rows of clients, which have `sample_counts` rows each.
+    """Return the bounds of forward passes over the rows of clients.
 
-    A network with batch norm without running statistics gets each client's rows in a separate pass, so that a
-    client's result does not depend on other clients.
+    A network with batch norm without running statistics gets each client's rows in a separate pass, so that a client's
+    result does not depend on other clients.
+
+    Args:
+        network: the network.
+        client_samples: samples, of which the shape counts.
+        sample_counts: number of rows of each client, [n].
     """
     n_rows = int(sample_counts.sum())
     if has_batch_norm(network) and not has_batch_statistics(network):
@@ -99,9 +115,9 @@ def _mean_by_client(batch_values: list[Tensor], client_of_sample: Ids, sample_co
 
 
 def evaluate_on_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, SampleFunction]) -> list[Values]:
-    """Return `mean_over_samples` of each pair (shard, function), where each rank evaluates its share of the clients.
+    """Return the means of functions over each client's samples, [n] for each pair (shard, function) of `evaluations`.
 
-    All ranks get all results, by one exchange.
+    Each process (rank) evaluates its share of `clients` with `network`. All ranks get all results, by one exchange.
     """
     value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
     for row, (shard, function) in zip(value_table, evaluations, strict=True):
@@ -112,14 +128,14 @@ def evaluate_on_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shar
 
 
 def _list_rank_clients(shard: Shard, clients: Ids) -> Ids:
-    """Return the sorted positions of the clients whose samples this rank evaluates."""
+    """Return the sorted positions in `clients` of those whose samples in `shard` this process evaluates, [m]."""
     sample_counts = np.diff(shard.offsets)[clients].astype(np.float64)
     rank_positions = positions_of_rank(rank_of_process(), count_processes(), clients, sample_counts)
     return np.sort(np.array(rank_positions, dtype=np.int64))
 
 
 class SignalMeasurer:
-    """Measures signals with the global model on the data of clients and of the server (`signal.access.SignalAccess`).
+    """The measurement of signals on the data of clients and of the server (`signal.access.SignalAccess`).
 
     Args:
         server: the global model.
@@ -161,7 +177,7 @@ class SignalMeasurer:
         return self.targets.loss(network(x), y)
 
     def copy(self) -> nn.Module:
-        """Return a copy of the global network whose tensors are not views into the flat model."""
+        """Return a copy of the global network whose parameters are independent tensors."""
         self.worker.copy_from(self.server)
         network_copy = copy.deepcopy(self.worker.network)
         for parameter in network_copy.parameters():
@@ -169,7 +185,7 @@ class SignalMeasurer:
         return network_copy
 
     def gradient(self, client: int) -> Tensor:
-        """Return the gradient of the client's mean loss in eval mode, [P], accumulated over parts of its samples."""
+        """Return the gradient of the mean loss of `client` in eval mode, [P], accumulated over parts of its samples."""
         x, y = self.samples(client)
         self.worker.copy_from(self.server)
         self.worker.network.eval()
@@ -215,5 +231,10 @@ class SignalMeasurer:
 
 
 def cross_entropy(log_probs: Tensor, y: Tensor) -> Tensor:
-    """Return the cross-entropy of single targets in nats, [B]; logp: log probabilities, [B, C]."""
+    """Return the cross-entropy of single targets in nats, [B].
+
+    Args:
+        log_probs: log-probabilities, [B, C].
+        y: classes, [B].
+    """
     return -log_probs.gather(1, y[:, None])[:, 0]

@@ -11,13 +11,13 @@ from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.utils import flop_counter
 
 from fedcohort.data.federation import Federation
-from fedcohort.training.recurrent import unfused
+from fedcohort.training.recurrent import disable_fused_kernels
 
 aten_ops = torch.ops.aten
 
 
 class _PassCountingMode(flop_counter._FlopCounterMode):
-    """The dispatch mode of torch's counter, without the import of `torch._dynamo`, which takes 1.7 s.
+    """A dispatch mode of torch's FLOP counter that does not import `torch._dynamo`, which takes 1.7 s.
 
     torch excludes the method below from compilation by a wrapper, whose first call imports the compiler. Nothing is
     compiled here. Depends on `torch.utils.flop_counter._FlopCounterMode` (torch 2.13.0).
@@ -31,10 +31,10 @@ class _PassCountingMode(flop_counter._FlopCounterMode):
     __torch_dispatch__ = inspect.unwrap(flop_counter._FlopCounterMode.__torch_dispatch__)
 
 
-def forward_flops(network: nn.Module, federation: Federation) -> float:
-    """Return the FLOPs of one sample's forward pass.
+def count_forward_flops(network: nn.Module, federation: Federation) -> float:
+    """Return the FLOPs of one sample's forward pass, the first of the server's test samples of `federation`.
 
-    They are those of matrix products and convolutions, 2 for each multiplication with its addition, as
+    They are those of matrix products and convolutions in `network`, 2 for each multiplication with its addition, as
     `torch.utils.flop_counter` counts them. torch does not count products with vectors and fused attention, which are
     added here.
     """
@@ -42,7 +42,7 @@ def forward_flops(network: nn.Module, federation: Federation) -> float:
     was_training = network.training
     counter = flop_counter.FlopCounterMode(display=False, custom_mapping=_PRODUCTS_WITH_VECTORS)
     network.eval()
-    with unfused(network), _unfused_attention(), _PassCountingMode(counter), torch.no_grad():
+    with disable_fused_kernels(network), _unfused_attention(), _PassCountingMode(counter), torch.no_grad():
         network(zero_sample)
     network.train(was_training)
     return float(counter.get_total_flops())
@@ -58,7 +58,7 @@ _PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
 
 @contextmanager
 def _unfused_attention() -> Iterator[None]:
-    """Compute attention by matrix products in the block, as torch does not count its fused kernels."""
+    """Compute attention by matrix products in the `with` block, as torch does not count its fused kernels."""
     backend = torch.backends.mha
     was_enabled = backend.get_fastpath_enabled()
     backend.set_fastpath_enabled(False)

@@ -17,7 +17,8 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientContext, Correction, NamedVectors, begin_all, find_weigher, finish_all
 from fedcohort.rng import RekeyedGenerator, new_generator, seeded_torch
-from fedcohort.training.chain import ChainPass, find_chain
+from fedcohort.training.chain import find_chain
+from fedcohort.training.chain_pass import ChainPass
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.evaluate import cross_entropy, mean_over_samples
 from fedcohort.training.local_method import LocalMethod
@@ -28,7 +29,7 @@ from fedcohort.training.response import OptimizerResponse
 from fedcohort.training.step import CorrectedStep, PlainSgdStep, StepwisePass, TrainingPass, TrainingStep
 from fedcohort.training.transfer import TrainingResult, finish_in_blocks, to_device
 from fedcohort.training.upload import transmit_update
-from fedcohort.training.weighted import WeightedStep, validation_batches
+from fedcohort.training.weighted import WeightedStep, yield_validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
 
 PassData = tuple[Tensor, Tensor, Tensor | None]  # inputs, labels, reference probabilities
@@ -36,11 +37,11 @@ OrderedPass = tuple[Tensor, BatchRanges]  # order of the samples, on their devic
 
 
 class LocalTrainer:
-    """Trains clients one after the other on `worker`, starting from `server`.
+    """The training of clients one after the other on the model `worker`, starting from the global model `server`.
 
     Attributes:
-        chain: the network's chain of layers with hand-written gradients, None to use autograd.
-        wrap_step: wraps the steps, for debugging.
+        chain: the network's layers with hand-written gradients; None to use autograd.
+        wrap_step: function that wraps the steps, for debugging.
     """
 
     def __init__(
@@ -65,22 +66,22 @@ class LocalTrainer:
         self.wrap_step: Callable[[TrainingStep], TrainingStep] = lambda step: step
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield each task as a group, as this engine trains one client at a time."""
+        """Yield each of `tasks` as a group, as this engine trains one client at a time."""
         return ([task] for task in tasks)
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[ClientUpdate]:
-        """Train one client after the other, and yield their updates in the order of the tasks.
+        """Train one client after the other, and yield their updates in the order of `tasks`.
 
         broadcast: vectors that the aggregator broadcasts, by name.
         """
         return finish_in_blocks(self.train_each(tasks, broadcast), self.server.w.device)
 
     def train(self, task: ClientTask, broadcast: NamedVectors) -> ClientUpdate:
-        """Train `task.client` from the server's model; broadcast: vectors that the aggregator broadcasts, by name."""
+        """Train `task.client` from the global model; `broadcast` has the aggregator's vectors by name."""
         return next(self.train_clients([task], broadcast))
 
     def train_each(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[list[TrainingResult]]:
-        """Train one client after the other, and yield each result; the arguments are those of `updates`."""
+        """Train one client after the other, and yield each result; the arguments are those of `train_clients`."""
         all_passes = [self.plan_passes(task) for task in tasks]
         orders = [order for passes in all_passes for order, _ in passes]
         indices = to_device([*(task.rows for task in tasks if task.rows is not None), *orders], self.server.w.device)
@@ -96,7 +97,7 @@ class LocalTrainer:
             yield [self.make_result(task, self.worker.w - self.server.w, passes, losses, corrections)]
 
     def begin_hooks(self, task: ClientTask, broadcast: NamedVectors) -> list[Correction]:
-        """Prepare all hooks for one client's training, and return each hook's correction of the gradient."""
+        """Prepare all hooks for the client of `task`, given the vectors `broadcast`; return their corrections."""
         rng = partial(self._make_rng, task)
         ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
         hooks = self.codec.hooks if task.plain else self.hooks
@@ -106,31 +107,31 @@ class LocalTrainer:
         return new_generator(self.seed, purpose, task.round, task.client)
 
     def train_whole_job(self, round: int, client: int, rows: Ids | None = None) -> ClientUpdate:
-        """Return the update that the client would send if it completed its whole job in this round.
+        """Return the update that `client` would send if it completed its whole job in `round`.
 
-        rows: positions of the samples that it would train on, None for all of T_k.
+        rows: positions of the samples that it would train on, None for all.
         """
         units = self.client.epochs if self.client.steps is None else self.client.steps
         return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
     def gather_samples(self, task: ClientTask, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels of the samples that the client trains on; rows: `task.rows` on their device."""
+        """Return inputs and labels of the samples that the client trains on; `rows` are `task.rows` on their device."""
         x, y = self.federation.train.samples_of(task.client)
         return (x, y) if rows is None else (gather_rows(x, rows), y.index_select(0, rows))
 
     @torch.no_grad()
     def compute_reference(self, x: Tensor) -> Tensor:
-        """Return the broadcast model's probabilities of x, [n, ..., classes]."""
+        """Return the class probabilities of the global model for the inputs `x`, [n, ..., classes]."""
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
 
     def count_samples(self, task: ClientTask) -> int:
-        """Return the number of samples that the client trains on."""
+        """Return the number of samples on which the client of `task` trains."""
         offsets = self.federation.train.offsets
         return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
 
     def plan_passes(self, task: ClientTask) -> PassOrders:
-        """Return the passes over the client's samples; their order depends on the seed, the round and the client."""
+        """Return the passes over the samples of `task`; their order depends on the seed, the round and the client."""
         n_samples = self.count_samples(task)
         rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
         batch_ranges = cut_into_batches(n_samples, self.client.batch or n_samples, self.worker.has_batch_norm)
@@ -140,7 +141,7 @@ class LocalTrainer:
     def _run_passes(
         self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], orders: Sequence[OrderedPass]
     ) -> Tensor:
-        """Train `worker` on the task, and return the samples' losses before each step, [samples of all steps]."""
+        """Train `worker` on `task`; return the samples' losses before each step, [samples], ordered as `orders`."""
         x, y, reference_probs = pass_data
         is_eval_mode = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == is_eval_mode:
@@ -155,19 +156,19 @@ class LocalTrainer:
         return torch.cat(losses)
 
     def _augment_inputs(self, x: Tensor, augmentation_rng: np.random.Generator | None) -> Tensor:
-        """Return the augmented samples of one pass; pixels stored as bytes are converted to floats first."""
+        """Return `x`, samples of one pass, augmented by draws from `augmentation_rng`; bytes become floats first."""
         if self.augmentation is None or augmentation_rng is None:
             return x
         scale = self.federation.scale
         return self.augmentation.change(x if scale is None else scale.numbers(x), augmentation_rng)
 
     def _make_pass(self, task: ClientTask, corrections: Sequence[Correction]) -> TrainingPass:
-        """Return the fastest kind of pass that supports the components of local training."""
+        """Return the fastest kind of pass for `task` that supports local training with the hooks' `corrections`."""
         lr = task.lr
         if self.weighs_samples and not task.plain:
             pass_arguments = (self.worker, self.objective, self.client, lr, corrections)
             x, y = self.federation.val.samples_of(task.client)
-            validation = validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
+            validation = yield_validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
             return StepwisePass(self.wrap_step(WeightedStep(*pass_arguments, self._batch_positions(task), validation)))
         if self.chain is not None:
             return ChainPass(self.worker, self.chain, self.objective, self.client, lr, corrections)
@@ -176,7 +177,7 @@ class LocalTrainer:
         return StepwisePass(self.wrap_step(CorrectedStep(self.worker, self.objective, self.client, lr, corrections)))
 
     def _batch_positions(self, task: ClientTask) -> Iterator[Tensor]:
-        """Yield the positions in T_k of each mini-batch's samples."""
+        """Yield the positions of each mini-batch's samples among those of the client of `task`, [batch]."""
         for order, batch_ranges in self.plan_passes(task):
             positions = torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
             yield from (positions[start:stop] for start, stop in batch_ranges)
@@ -196,10 +197,10 @@ class LocalTrainer:
         The model of `worker` must be the client's if hooks, buffers or the loss after the training read it.
 
         Args:
-            task: the task.
+            task: the client's task.
             delta: change of the model [P], or a function that computes it.
             passes: order of the samples and mini-batches of each pass.
-            losses: losses of all steps' samples.
+            losses: losses of all steps' samples, [samples].
             corrections: corrections of the hooks.
             group: sum of the updates of clients that were trained at once and the norm of `delta`; None to compute it.
         """
@@ -236,7 +237,7 @@ class LocalTrainer:
         return TrainingResult(n_used, passes, losses, norms, stored, task.remember, n_bytes, make_update)
 
     def _measure_loss(self, task: ClientTask) -> float:
-        """Return the mean cross-entropy of `worker` on all of T_k, in nats; NaN if the task does not ask for it."""
+        """Return the cross-entropy of `worker` on all samples of the client, in nats; NaN if `task` needs none."""
         if not task.measures_loss:
             return math.nan
         client = np.array([task.client])
@@ -244,5 +245,5 @@ class LocalTrainer:
         return float(loss[0])
 
     def sends_all(self, task: ClientTask) -> bool:
-        """Return whether the server gets the whole update unchanged."""
+        """Return whether the server gets the whole update of `task` unchanged."""
         return task.tensor_mask is None and self.codec.identity

@@ -15,9 +15,9 @@ class LocalMethod:
     """An objective, an optimizer and the components that change gradients, samples or updates.
 
     Attributes:
-        objective: the loss of a sample.
+        objective: the minimised function of a sample.
         client: the optimizer and its options.
-        codec: encodes updates.
+        codec: the compression of updates.
         hooks: all hooks, in the order in which they act.
         regularisers: the hooks that change the minimised function.
         augmentation: random changes of samples, None for none.

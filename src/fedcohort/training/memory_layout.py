@@ -12,11 +12,13 @@ from fedcohort.ranges import range_error
 SAFE_CHANNELS = 8  # input channels from which on a strided 1x1 convolution is safe
 
 
-def wants_channels_last(layout_choice: str, network: nn.Module) -> bool:
+def uses_channels_last(layout_choice: str, network: nn.Module) -> bool:
     """Return whether images are in the channels-last layout.
 
-    layout_choice: the option `engine.channels_last`; auto means yes for a network with convolutions that torch trains
-        without a fault.
+    Args:
+        layout_choice: option `engine.channels_last`; auto means yes for a network with convolutions that torch trains
+            without a fault.
+        network: the network that is trained.
     """
     if layout_choice == "auto":
         return any(isinstance(module, nn.Conv2d) for module in network.modules()) and find_faulty_layer(network) is None
@@ -24,11 +26,12 @@ def wants_channels_last(layout_choice: str, network: nn.Module) -> bool:
 
 
 def find_faulty_layer(network: nn.Module) -> str | None:
-    """Return a description of the first convolution that torch can't train channels-last on a CPU; None if all work.
+    """Return a description of the first convolution in `network` that torch can't train channels-last on CPUs.
 
-    torch 2.13 writes out of bounds in a 1x1 convolution with a stride and few input channels (output channels if it is
-    transposed). With malloc's checks it crashed at 2 to 6 channels, strides 2 to 4 and any number of output channels.
-    It did not crash with 1 or 7 to 17 channels, kernels of 2 to 5, groups, or in the default layout.
+    None if there is none. torch 2.13 writes out of bounds in a 1x1 convolution with a stride and few input channels
+    (output channels if it is transposed). With malloc's checks it crashed at 2 to 6 channels, strides 2 to 4 and any
+    number of output channels. It did not crash with 1 or 7 to 17 channels, kernels of 2 to 5, groups, or in the default
+    layout.
     """
     for name, module in network.named_modules():
         if not isinstance(module, nn.Conv2d | nn.ConvTranspose2d) or module.groups > 1:
@@ -40,14 +43,20 @@ def find_faulty_layer(network: nn.Module) -> str | None:
 
 
 def check_channels_last(layout_choice: str, network: nn.Module, accelerator: str) -> None:
-    """Raise `OptionError` if `engine.channels_last=yes` would make torch write out of bounds; choice: the option."""
+    """Raise `OptionError` if the channels-last layout would make torch write out of bounds.
+
+    Args:
+        layout_choice: option `engine.channels_last`.
+        network: the network that is trained.
+        accelerator: kind of device, as "cpu".
+    """
     if layout_choice == "yes" and accelerator == "cpu" and (faulty_layer := find_faulty_layer(network)) is not None:
         allowed_text = f"auto or no for this network, as torch writes out of bounds on CPUs in {faulty_layer}"
         raise range_error("engine.channels_last", allowed_text, layout_choice)
 
 
 def to_channels_last(federation: Federation) -> None:
-    """Convert the federation's images to channels last in place, so that memory does not hold them twice."""
+    """Convert the images of `federation` to channels last in place, so that memory does not hold them twice."""
     sample_sets: tuple[Shard | Rows, ...] = (federation.train, federation.val, federation.test)
     inputs = [sample_set.x for sample_set in (*sample_sets, federation.server_val, federation.server_test)]
     for x in [*inputs, *([] if federation.proxy is None else [federation.proxy])]:
@@ -56,7 +65,7 @@ def to_channels_last(federation: Federation) -> None:
 
 
 def gather_rows(inputs: Tensor, rows: Tensor) -> Tensor:
-    """Return x[rows] in the memory layout of x; `index_select` alone returns the default layout."""
+    """Return `inputs[rows]` in the memory layout of `inputs`; `index_select` alone returns the default layout."""
     if inputs.dim() == 4 and inputs.stride(1) == 1:
         return inputs.permute(0, 2, 3, 1).index_select(0, rows).permute(0, 3, 1, 2)
     return inputs.index_select(0, rows)

@@ -12,7 +12,7 @@ PassOrders = list[tuple[Ids, BatchRanges]]  # order of the samples and mini-batc
 
 
 def cut_into_batches(n_samples: int, batch_size: int, merge_last: bool) -> BatchRanges:
-    """Cut [0, n) into mini-batches of `batch_size` samples, of which the last may be shorter.
+    """Cut [0, n_samples) into mini-batches of `batch_size` samples, of which the last may be shorter.
 
     merge_last: whether a last mini-batch of one sample joins the one before it, as batch norm needs two samples.
     """
@@ -23,7 +23,10 @@ def cut_into_batches(n_samples: int, batch_size: int, merge_last: bool) -> Batch
 
 
 def draw_passes(rng: np.random.Generator, n_samples: int, batch_ranges: BatchRanges, steps: int) -> PassOrders:
-    """Return passes with `steps` mini-batches in all, each in another random order; the last pass may be incomplete."""
+    """Return passes with `steps` mini-batches in all, each in a random order drawn from `rng`.
+
+    The last pass may be incomplete. `batch_ranges` are the mini-batches of a pass over `n_samples` samples.
+    """
     return [
         (rng.permutation(n_samples), batch_ranges[: steps - steps_done])
         for steps_done in range(0, steps, len(batch_ranges))
@@ -46,9 +49,16 @@ def count_batches(n_samples: Ids, batch_size: int | None, merge_last: bool) -> I
 
 
 def count_sample_uses(n_samples: Ids, batch_size: int | None, merge_last: bool, steps: "Ids | int") -> Ids:
-    """Return the number of samples, repetitions included, in `steps` mini-batches of `draw_passes`, in the shape of n.
+    """Return the number of samples, repetitions included, in the first mini-batches of `draw_passes`.
 
-    These are complete passes, and full mini-batches of the last pass, as only a pass's last mini-batch is not full.
+    Args:
+        n_samples: numbers of samples, [n].
+        batch_size: samples of a mini-batch; None for all samples at once.
+        merge_last: whether a last mini-batch of one sample joins the one before it.
+        steps: number of mini-batches, [n] or one for all.
+
+    Returns:
+        Numbers of samples, [n]. Only the last mini-batch of a pass is not full.
     """
     passes, further_steps = np.divmod(steps, np.maximum(count_batches(n_samples, batch_size, merge_last), 1))
     n_uses: Ids = passes * n_samples + further_steps * (batch_size or 0)
@@ -56,7 +66,11 @@ def count_sample_uses(n_samples: Ids, batch_size: int | None, merge_last: bool, 
 
 
 def yield_batches(rng: np.random.Generator, n_samples: int, batch_size: int) -> Iterator[Ids]:
-    """Yield the positions of mini-batches, pass after pass, without end; nothing if there are no samples."""
+    """Yield the positions of mini-batches of `batch_size` in random passes over `n_samples` samples, without end.
+
+    Positions are [batch_size], fewer at the end of a pass, in an order drawn from `rng`. Without samples it yields
+    nothing.
+    """
     batch_ranges = cut_into_batches(n_samples, batch_size, False)
     while batch_ranges:
         order = rng.permutation(n_samples)
@@ -64,7 +78,10 @@ def yield_batches(rng: np.random.Generator, n_samples: int, batch_size: int) -> 
 
 
 def flatten_passes(passes: PassOrders) -> tuple[Ids, Ids]:
-    """Return the samples of all mini-batches in their order, and the number of samples of each mini-batch, [steps]."""
+    """Return the samples of all mini-batches in order, [samples], and the size of each mini-batch, [steps].
+
+    `passes` has the order of the samples and the mini-batches of each pass.
+    """
     sample_order = np.concatenate([np.empty(0, np.int64), *(order[: ranges[-1][1]] for order, ranges in passes)])
     return sample_order, np.array([stop - start for _, ranges in passes for start, stop in ranges], dtype=np.int64)
 

@@ -14,11 +14,11 @@ from fedcohort.objective.base import Objective
 
 @dataclass(frozen=True)
 class PerPosition(Objective):
-    """An objective of samples that averages an objective of single targets; no engine has its gradient in closed form.
+    """An objective of samples that averages an objective of single targets; engines differentiate it by autograd.
 
     Attributes:
         target_objective: objective of a single target.
-        targets: the kind of labels.
+        targets: the kind of labels, with a target at each position.
     """
 
     target_objective: Objective
@@ -53,5 +53,5 @@ class PerPosition(Objective):
 
 
 def adapt_objective(targets: Targets, objective: Objective) -> Objective:
-    """Return the objective of samples with this kind of labels."""
+    """Return `objective`, of single targets, as one of samples whose labels are `targets`."""
     return PerPosition(objective, targets) if isinstance(targets, Positions) else objective

@@ -22,7 +22,7 @@ from fedcohort.training.positions import adapt_objective
 
 
 def probe_network(network: nn.Module, federation: Federation) -> Tensor:
-    """Check a network in eval and in train mode, and return its logits of two samples.
+    """Check `network` in eval and in train mode, and return its logits of two samples of `federation`, [2, ..., C].
 
     Raises:
         ComponentError: the network has no usable parameters, or changes its inputs, or returns invalid logits.
@@ -33,7 +33,9 @@ def probe_network(network: nn.Module, federation: Federation) -> Tensor:
         _probe_logits(network_copy.eval(), federation)
         logits = _probe_logits(network_copy.train(), federation)
     if not logits.requires_grad:
-        raise ComponentError("forward must return logits with a gradient to the parameters, got detached ones")
+        raise ComponentError(
+            "forward must return logits with a gradient to the parameters, got detached ones: remove detach or no_grad"
+        )
     return logits
 
 
@@ -41,18 +43,23 @@ def _check_parameters(network: nn.Module) -> None:
     lazy_names = [name for name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
     if lazy_names:
         raise ComponentError(
-            f"the network must have no lazy layer, got the parameter {lazy_names[0]!r} without a shape"
+            f"the network must have no lazy layer, got {lazy_names[0]!r} without a shape: set its number of inputs"
         )
     trained_parameters = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
     if not trained_parameters:
-        raise ComponentError("the network must have at least one trainable parameter, got none")
+        raise ComponentError(
+            "the network must have a trainable parameter, got none: set requires_grad=True for the trained ones"
+        )
     for name, p in trained_parameters:
         if p.dtype not in (torch.float32, torch.float64) or p.dtype != trained_parameters[0][1].dtype:
-            raise contract_error(f"the parameter {name!r}", "a float32 tensor as all others", p)
+            raise contract_error(f"the parameter {name!r}", "a float32 tensor, or float64 as all other parameters", p)
 
 
 def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
-    """Return the logits of two samples, and check their shape and that the samples are unchanged."""
+    """Return the logits of `network` for two samples of `federation`, [2, ..., C], and check their shape.
+
+    Raises `ComponentError` for other results, and if `network` changes its inputs.
+    """
     samples, mode_name = federation.server_test, "train" if network.training else "eval"
     x = _copy_rows(samples.x)
     unchanged_inputs = x.clone()
@@ -76,7 +83,12 @@ def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
 
 
 def probe_objective(objective: Objective, logits: Tensor, federation: Federation) -> None:
-    """Check the objective's results on two samples.
+    """Check the results of an objective on two samples.
+
+    Args:
+        objective: the objective.
+        logits: logits of these samples, with a gradient.
+        federation: data of the run, with the labels.
 
     Raises:
         ComponentError: results have a wrong shape or no gradient, or the objective changes logits or labels.
@@ -93,19 +105,21 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
         mini_batch_loss: object = objective.transform_mean(objective_and_loss[0].mean())
     check_tensor("the result of transform_mean", mini_batch_loss, ())
     if not (torch.equal(logits.detach(), unchanged_tensors[0]) and torch.equal(y, unchanged_tensors[1])):
-        raise ComponentError("per_sample must not change logits and labels in place")
+        raise ComponentError("per_sample must not change logits and labels in place: change copies of them")
     if not isinstance(mini_batch_loss, Tensor) or not mini_batch_loss.requires_grad:
-        raise ComponentError("per_sample and transform_mean must keep the gradient to the logits, got detached values")
+        raise ComponentError(
+            "per_sample and transform_mean must keep the gradient to the logits, got detached values: remove detach()"
+        )
 
 
 def _copy_rows(samples: Tensor) -> Tensor:
-    """Return copies of the first two rows, or twice the same row if there is only one."""
+    """Return copies of the first two rows of `samples`, or twice the same row if there is only one."""
     return samples[[0, min(1, len(samples) - 1)]].clone()
 
 
 @contextmanager
 def _restore_generators() -> Iterator[None]:
-    """Restore the global generators of Python, numpy and torch at the end."""
+    """Seed the global generators of Python, numpy and torch in the `with` block, and restore them at its end."""
     saved_states = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with seeded_torch(0, "probe"):

@@ -16,8 +16,8 @@ from fedcohort.flat import has_recurrence
 
 
 @contextmanager
-def unfused(network: nn.Module) -> Iterator[None]:
-    """Compute recurrent layers of the network without fused kernels in the block; other layers do not change."""
+def disable_fused_kernels(network: nn.Module) -> Iterator[None]:
+    """Compute the recurrent layers of `network` without fused kernels in the `with` block."""
     if not has_recurrence(network):
         yield
         return

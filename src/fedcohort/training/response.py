@@ -21,7 +21,7 @@ ONE_PARAMETER_LAYOUT = Layout((Block("x", (1,), 0),), (), ())
 
 
 class OptimizerResponse:
-    """Computes a_K for any number of steps K.
+    """The norm a_K of an optimizer's gradient coefficients, for any number of steps K (module docstring).
 
     Attributes:
         client: the optimizer and its options.
@@ -35,7 +35,7 @@ class OptimizerResponse:
         self._next_norms: Iterator[float] = iter(())
 
     def __call__(self, steps: int, lr: float) -> float:
-        """Return a_K after `steps` steps at `lr`; the number of steps if the optimizer is not linear."""
+        """Return a_K after K = `steps` steps at the learning rate `lr`; K if the optimizer is not linear."""
         if not self.client.linear or (self.client.plain and not self.hooks):
             return float(steps)
         if lr != self._lr:
@@ -49,8 +49,8 @@ class OptimizerResponse:
         g = torch.ones_like(x.data)
         x.grad = g
         optimizer = self.client.optimizer(x, lr)
-        for group in optimizer.param_groups:
-            group["weight_decay"] = 0.0
+        for parameter_group in optimizer.param_groups:
+            parameter_group["weight_decay"] = 0.0
         ctx = ClientContext(0, 0, ONE_PARAMETER_LAYOUT, lambda purpose: new_generator(0, purpose))
         corrections = [hook.begin(torch.zeros_like(g), {}, {}, ctx) for hook in self.hooks]
         while True:

@@ -2,7 +2,7 @@
 
 Plain      y <- y - lr g, for plain SGD without hooks
 Corrected  the flat gradient passes through the hooks, then through an optimizer of torch.optim or y <- y - lr g
-Chain      hand-written gradients, a whole pass at once, for networks that end in Linear and ReLU (`training/chain.py`)
+Chain      hand-written gradients, a whole pass at once (`training/chain_pass.py`)
 
 A fourth is for hooks that weigh samples (`training/weighted.py`).
 """
@@ -20,16 +20,33 @@ from fedcohort.objective.base import Objective
 
 
 class TrainingStep(Protocol):
+    """A function that makes one mini-batch step."""
+
     def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        """Train on one mini-batch, and return its samples' cross-entropies before the step, [batch], detached."""
+        """Train on one mini-batch, and return its samples' cross-entropies before the step, [batch], detached.
+
+        Args:
+            x: inputs, [batch, ...].
+            y: labels, [batch, ...].
+            reference: class probabilities of the global model, [batch, ..., C]; None if the objective does not use
+                them.
+        """
         ...
 
 
 class TrainingPass(Protocol):
+    """A function that makes the steps of one pass over a client's samples."""
+
     def __call__(
         self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
     ) -> Tensor:
-        """Make one step for each mini-batch [start, stop) of the samples; the mini-batches are contiguous from 0.
+        """Make one step for each mini-batch.
+
+        Args:
+            x: inputs of the pass, [n, ...].
+            y: labels, [n, ...].
+            reference: class probabilities of the global model, [n, ..., C]; None if the objective does not use them.
+            batch_ranges: [start, stop) of each mini-batch; they are contiguous from 0.
 
         Returns:
             Each sample's cross-entropy before its step, in nats, [last stop], detached.
@@ -57,7 +74,15 @@ class StepwisePass:
 def evaluate_objective(
     model: FlatModel, objective: Objective, x: Tensor, y: Tensor, reference_probs: Tensor | None
 ) -> tuple[Tensor, Tensor]:
-    """Return the mini-batch's objective, with its graph, and its samples' cross-entropies [batch], detached."""
+    """Return the objective of a mini-batch, with its graph, and its samples' cross-entropies [batch], detached.
+
+    Args:
+        model: the trained model.
+        objective: the objective of samples.
+        x: inputs, [batch, ...].
+        y: labels, [batch, ...].
+        reference_probs: class probabilities of the global model, [batch, ..., C], or None.
+    """
     sample_objectives, cross_entropies = objective.per_sample(model.logits(x), y, reference_probs)
     return objective.transform_mean(sample_objectives.mean()), cross_entropies.detach()
 
@@ -94,7 +119,7 @@ class CorrectedStep:
 
 
 class ParameterStep:
-    """Updates `model.w` by the raw gradient in `model.g`: hooks, clipping and optimizer, in this order."""
+    """An update of `model.w` by the raw gradient in `model.g`: hooks, clipping and optimizer, in this order."""
 
     def __init__(self, model: FlatModel, client: Client, lr: float) -> None:
         self.model, self.clip, self.lr = model, client.clip, lr

@@ -15,7 +15,7 @@ HELD_BYTES = {"cpu": 0, "cuda": 2**28}  # updates that wait for the copy of thei
 
 
 def to_device(arrays: Sequence[np.ndarray], device: torch.device) -> Iterator[Tensor]:
-    """Copy arrays of indices or counts to a device at once, and return them in their shapes as int32 tensors."""
+    """Copy arrays of indices or counts to `device` at once, and yield them in their shapes as int32 tensors."""
     flat_array = np.concatenate([np.empty(0, np.int32), *(array.astype(np.int32).ravel() for array in arrays)])
     flat_parts = torch.from_numpy(flat_array).to(device).split([array.size for array in arrays])
     return (flat_part.view(array.shape) for flat_part, array in zip(flat_parts, arrays, strict=True))
@@ -28,10 +28,10 @@ class TrainingResult:
     Attributes:
         n_used: number of samples that mini-batches are drawn from.
         passes: order of the samples and mini-batches of each pass.
-        losses: cross-entropies of all steps' samples before their step, in nats, on the device.
+        losses: cross-entropies of all steps' samples before their step, in nats, on the device, [samples].
         norms: norms of the vectors that the client sends (`ClientUpdate.norms`), scalars on the device.
         stored: vectors that hooks keep at the client, by name.
-        remember: see `ClientTask.remember`.
+        remember: function of the first losses of the samples, `ClientTask.remember`; None without it.
         n_bytes: bytes of the vectors on the device.
         make_update: function that returns the client's update, given the fields that depend on the losses and norms.
     """
@@ -46,7 +46,7 @@ class TrainingResult:
     make_update: Callable[..., ClientUpdate]
 
     def finish(self, losses: Values, norms: Values) -> ClientUpdate:
-        """Return the client's update; losses, norms: the values of these attributes on the host."""
+        """Return the client's update, given the values of the attributes `losses` and `norms` on the host."""
         batch_loss, batch_size, first_losses = summarise_losses(self.n_used, self.passes, losses)
         remembered_vectors, loss_report = ({}, {}) if self.remember is None else self.remember(first_losses)
         return self.make_update(
@@ -64,7 +64,7 @@ Results = Sequence[TrainingResult]  # of clients that were trained at once
 
 
 def finish_in_blocks(groups: Iterable[Results], device: torch.device) -> Iterator[ClientUpdate]:
-    """Yield the updates of groups of clients in their order.
+    """Yield the updates of `groups`, results of clients that were trained at once on `device`, in their order.
 
     On a GPU, results wait until they hold `HELD_BYTES`, and their losses and norms are then copied at once. On a CPU,
     each group is finished immediately, so that its updates are added up while they are in the processor's cache.
@@ -79,7 +79,7 @@ def finish_in_blocks(groups: Iterable[Results], device: torch.device) -> Iterato
 
 
 def _finish_results(results: Results) -> Iterator[ClientUpdate]:
-    """Copy the losses and norms of all results to the host at once, and yield the updates."""
+    """Copy the losses and norms of all `results` to the host at once, and yield the updates."""
     if not results:
         return
     parts = [part for result in results for part in (result.losses, torch.stack(list(result.norms)))]

@@ -20,10 +20,15 @@ TensorMask = Bool[np.ndarray, "tensors"]  # which of the layout's parameters a c
 def draw_tensor_masks(
     send_probability: Values | None, clients: Ids, layout: Layout, draws: Draws
 ) -> list[TensorMask | None]:
-    """Draw the tensors that each client sends: every tensor with probability `send_probability` [n_clients].
+    """Draw which tensors each client sends: for each client a mask, bool [tensors], or None if it sends all.
 
-    The entry is None for a client that sends all tensors. A client's draw depends on the seed, the round and the
-    client, but not on other clients.
+    A client's draw depends on the seed, the round and the client, but not on other clients.
+
+    Args:
+        send_probability: probability of each tensor by client, [n_clients]; None if all send everything.
+        clients: ids of the clients.
+        layout: layout of the model's tensors.
+        draws: random numbers of the round.
     """
     if send_probability is None:
         return [None] * len(clients)
@@ -35,7 +40,12 @@ def draw_tensor_masks(
 
 
 def make_sent_layout(layout: Layout, tensor_mask: TensorMask) -> Layout:
-    """Return the layout of the tensors that a client sends, concatenated."""
+    """Return the layout of the tensors that a client sends, concatenated.
+
+    Args:
+        layout: layout of all tensors.
+        tensor_mask: which of the tensors are sent.
+    """
     sent_blocks = [block for block, is_sent in zip(layout.parameters, tensor_mask, strict=True) if is_sent]
     offsets = itertools.accumulate((block.size for block in sent_blocks), initial=0)
     blocks = tuple(replace(block, offset=offset) for block, offset in zip(sent_blocks, offsets, strict=False))
@@ -45,7 +55,15 @@ def make_sent_layout(layout: Layout, tensor_mask: TensorMask) -> Layout:
 def transmit_update(
     codec: Codec, layout: Layout, tensor_mask: TensorMask | None, delta: Tensor, rng: Callable[[], np.random.Generator]
 ) -> Tensor:
-    """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes."""
+    """Return the update that the server decodes, [P]; 0 in tensors that are not sent, which no codec encodes.
+
+    Args:
+        codec: the compression of updates.
+        layout: layout of the model's tensors.
+        tensor_mask: which of the tensors are sent; None for all.
+        delta: the client's update, [P].
+        rng: function that returns the codec's random generator.
+    """
     if tensor_mask is None:
         return codec.transmit(delta, layout, rng)
     received_update = torch.zeros_like(delta)

@@ -30,8 +30,8 @@ class GroupPlan:
     """The mini-batches of clients that are trained at once.
 
     Attributes:
-        tasks: their tasks.
-        passes: passes of each client.
+        tasks: tasks of the clients.
+        passes: passes of each client over its samples.
         row_of_client: column of each client in the arrays; clients with more steps come first.
         batch_sizes: samples of each mini-batch, [steps, columns]; 0 after a client's last step.
         arrays: row of each sample among all clients' samples [steps, columns, batch], `batch_sizes`, and the positions
@@ -45,10 +45,10 @@ class GroupPlan:
     arrays: Sequence[np.ndarray]
 
 
-def correct_many(corrections: Sequence[Correction]) -> Callable[[Tensor, Tensor], None]:
+def combine_corrections(corrections: Sequence[Correction]) -> Callable[[Tensor, Tensor], None]:
     """Return a function that corrects gradients [k, P] at models [k, P] of the first k clients in place.
 
-    corrections: corrections of one hook, one for each client.
+    `corrections` are those of one hook, one for each client.
     """
     stack_corrections = getattr(corrections[0], "stack", None)
     if stack_corrections is not None:
@@ -73,7 +73,7 @@ class StackedModels:
 
     def __init__(self, trainer: LocalTrainer, corrections: Sequence[Sequence[Correction]], lr: float) -> None:
         self.trainer, self.lr = trainer, lr
-        self.corrections = [correct_many(same_hook) for same_hook in zip(*corrections, strict=True)]
+        self.corrections = [combine_corrections(same_hook) for same_hook in zip(*corrections, strict=True)]
         self.w = trainer.server.w.repeat(len(corrections), 1)
         self.is_chain = trainer.chain is not None and trainer.chain.front is None
         self.is_plain = self.is_chain and trainer.client.plain and not corrections[0]
@@ -90,7 +90,7 @@ class StackedModels:
         self.gradient_and_loss = vmap(grad_and_value(self._client_loss, has_aux=True), in_dims)
 
     def _view_tensors(self, vectors: Tensor) -> list[Tensor]:
-        """Return the tensors of the network as views of [clients, P]."""
+        """Return the tensors of the network as views of `vectors`, [clients, P]."""
         blocks = self.trainer.worker.layout.parameters
         return [vectors[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
 
@@ -100,12 +100,13 @@ class StackedModels:
         return w - self.trainer.server.w
 
     def train_step(self, x: Tensor, y: Tensor, reference: Tensor | None, sample_shares: Tensor) -> Float[Tensor, "k b"]:
-        """Make a step of the first k clients, and return the samples' cross-entropies before it.
+        """Make a step of the first k clients, and return the samples' cross-entropies before the step.
 
         Args:
             x: inputs, [k, batch, ...].
             y: labels, [k, batch, ...].
-            reference: probabilities of w_t, None if the objective does not use them.
+            reference: class probabilities of the global model, [k, batch, ..., C]; None if the objective does not use
+                them.
             sample_shares: 1 over the size of the client's mini-batch, 0 for padding, [k, batch].
         """
         if self.is_plain:
@@ -119,7 +120,10 @@ class StackedModels:
         return losses
 
     def _step_chain(self, scale: float, x: Tensor, y: Tensor, reference: Tensor | None, shares: Tensor) -> Tensor:
-        """Add `scale` times the gradients to `written_tensors`; return the cross-entropies. Arguments: `train_step`."""
+        """Add `scale` times the gradients to `written_tensors`; return the cross-entropies, [k, batch].
+
+        `x`, `y`, `reference` and `shares` are the arguments of `train_step`.
+        """
         k, h = len(x), x.flatten(2)
         weights, biases = [w[:k] for w in self.tensor_views[::2]], [b[:k, None] for b in self.tensor_views[1::2]]
         inputs = [h]
@@ -139,7 +143,15 @@ class StackedModels:
     def _client_loss(
         self, w: Tensor, x: Tensor, y: Tensor, reference: Tensor | None, sample_shares: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Return one client's objective on a mini-batch, and the samples' cross-entropies."""
+        """Return one client's objective on a mini-batch, and the samples' cross-entropies, [batch].
+
+        Args:
+            w: the client's model, [P].
+            x: inputs, [batch, ...].
+            y: labels, [batch, ...].
+            reference: class probabilities of the global model, [batch, ..., C], or None.
+            sample_shares: 1 over the size of the mini-batch, 0 for padding, [batch].
+        """
         worker, objective = self.trainer.worker, self.trainer.objective
         tensor_views = {block.name: block.view_of(w) for block in worker.layout.parameters}
         with torch.autocast(x.device.type, torch.bfloat16, enabled=worker.bf16):
@@ -148,7 +160,7 @@ class StackedModels:
         return objective.transform_mean((sample_objectives * sample_shares).sum()), losses.detach()
 
     def _apply_gradients(self, k: int) -> None:
-        """Apply hooks, clipping and the optimizer to the first k clients, in this order."""
+        """Apply hooks, clipping and the optimizer to the first `k` clients, in this order."""
         g, w, clip = self.g[:k], self.w[:k], self.trainer.client.clip
         for correct in self.corrections:
             correct(g, w)
@@ -163,17 +175,20 @@ class StackedModels:
 
 
 class VectorisedEngine:
-    """Trains `chunk` clients at a time; it does not support batch norm, dropout and recurrent layers."""
+    """An engine that trains `clients_at_once` clients at a time; not for batch norm, dropout and recurrent layers."""
 
-    def __init__(self, trainer: LocalTrainer, chunk: int) -> None:
-        self.trainer, self.chunk = trainer, chunk
+    def __init__(self, trainer: LocalTrainer, clients_at_once: int) -> None:
+        self.trainer, self.clients_at_once = trainer, clients_at_once
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
-        """Yield groups of `chunk` consecutive tasks, which have similar sizes, as tasks are sorted by size."""
-        return (tasks[start : start + self.chunk] for start in range(0, len(tasks), self.chunk))
+        """Yield groups of `clients_at_once` consecutive tasks; `tasks` are sorted by size, so sizes are similar."""
+        return (tasks[start : start + self.clients_at_once] for start in range(0, len(tasks), self.clients_at_once))
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
-        """Train each group at once, and yield the updates in the order of the tasks."""
+        """Train each group at once, and yield the updates in the order of `tasks`.
+
+        broadcast: vectors that the aggregator broadcasts, by name.
+        """
         return finish_in_blocks(self._train_groups(tasks, broadcast), self.trainer.server.w.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[Results]:
@@ -204,7 +219,10 @@ class VectorisedEngine:
     def _train_group(
         self, plan: GroupPlan, broadcast: Mapping[str, Tensor], rows: Tensor, counts: Tensor, used_positions: Tensor
     ) -> Results:
-        """Train the clients of a plan; the last three arguments are its arrays on the device."""
+        """Train the clients of `plan`, given the aggregator's vectors `broadcast`.
+
+        `rows`, `counts` and `used_positions` are `plan.arrays` on the device.
+        """
         trainer, train_data = self.trainer, self.trainer.federation.train
         trainer.worker.copy_from(trainer.server)
         corrections = [trainer.begin_hooks(task, broadcast) for task in plan.tasks]

@@ -22,7 +22,7 @@ from fedcohort.hook import Correction, Weighing
 from fedcohort.objective.base import Objective
 from fedcohort.training.memory_layout import gather_rows
 from fedcohort.training.passes import yield_batches
-from fedcohort.training.recurrent import unfused
+from fedcohort.training.recurrent import disable_fused_kernels
 from fedcohort.training.step import ParameterStep
 
 LabelledBatch = tuple[Tensor, Tensor]  # inputs, labels
@@ -30,16 +30,25 @@ LabelledBatch = tuple[Tensor, Tensor]  # inputs, labels
 
 @contextmanager
 def keep_eval_mode(network: nn.Module) -> Iterator[None]:
-    """Keep the network in eval mode, so that batch norm's statistics and dropout's random numbers do not change."""
+    """Keep `network` in eval mode in the `with` block: statistics of batch norm and dropout do not change."""
     was_training = network.training
     network.eval()
     yield
     network.train(was_training)
 
 
-def validation_batches(x: Tensor, y: Tensor, batch: int | None, rng: np.random.Generator) -> Iterator[LabelledBatch]:
-    """Yield mini-batches of a client's validation samples without end; batch: None for all samples at once."""
-    for batch_order in yield_batches(rng, len(y), batch or len(y)):
+def yield_validation_batches(
+    x: Tensor, y: Tensor, batch_size: int | None, rng: np.random.Generator
+) -> Iterator[LabelledBatch]:
+    """Yield random mini-batches of a client's validation samples without end.
+
+    Args:
+        x: inputs, [n, ...].
+        y: labels, [n].
+        batch_size: samples of a mini-batch; None for all samples at once.
+        rng: random generator of the order.
+    """
+    for batch_order in yield_batches(rng, len(y), batch_size or len(y)):
         rows = torch.from_numpy(batch_order).to(y.device)
         yield gather_rows(x, rows), y.index_select(0, rows)
 
@@ -53,8 +62,11 @@ class MiniBatchView:
     """A mini-batch before its step, as hooks that weigh samples see it (`hook.StepView`).
 
     Attributes:
-        positions: positions of the samples in T_k.
-        validation: function that returns the next mini-batch of V_k.
+        model: the client's model.
+        objective: the objective of samples.
+        x, y, reference: inputs, labels, and class probabilities of the global model or None.
+        positions: positions of the samples among the client's samples, [batch].
+        validation: function that returns the next mini-batch of the client's validation samples.
     """
 
     def __init__(
@@ -75,13 +87,13 @@ class MiniBatchView:
             return self._gradient(F.cross_entropy(self.model.network(x), y))
 
     def derivative_along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
-        """Return the slope of each sample's objective along u, [b], by forward-mode differentiation.
+        """Return the derivative of each sample's objective in the direction `u`, [b], by forward-mode autograd.
 
-        It is exact, and takes one forward pass that computes values and slopes. Inputs are in the default memory
+        It is exact, and takes one forward pass that computes values and derivatives. Inputs are in the default memory
         layout, as torch's forward mode of group norm supports no other.
         """
         network, blocks = self.model.network, self.model.layout.parameters
-        with keep_eval_mode(network), unfused(network), torch.no_grad(), forward_ad.dual_level():
+        with keep_eval_mode(network), disable_fused_kernels(network), torch.no_grad(), forward_ad.dual_level():
             dual_by_name = {
                 block.name: _make_dual_tensor(block.view_of(self.model.w), block.view_of(u)) for block in blocks
             }
@@ -91,7 +103,7 @@ class MiniBatchView:
         return torch.zeros_like(objective) if derivatives is None else derivatives
 
     def hessian_product(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
-        """Return H u, [P], as the gradient of <gradient, u>."""
+        """Return H u, [P], the gradient of <gradient, u>; H is the Hessian of the loss with `weights` of samples."""
         with keep_eval_mode(self.model.network):
             sample_objectives, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
             loss = self.objective.transform_mean((weights * sample_objectives).mean())
@@ -110,8 +122,8 @@ class WeightedStep:
     """A step on a mini-batch whose samples have weights.
 
     Attributes:
-        positions: iterator over the positions in T_k of each mini-batch's samples.
-        validation: iterator over mini-batches of V_k.
+        positions: iterator over the positions of each mini-batch's samples among the client's samples, [batch].
+        validation: iterator over mini-batches of the client's validation samples.
     """
 
     def __init__(

@@ -19,13 +19,13 @@ from fedcohort.results.matching.run import (
     Run,
     RunsByCell,
     describe_runs,
-    differences,
     find_minority_cells,
     find_oracles,
     follows_from_choice,
     format_cell,
     format_values,
-    label,
+    label_run,
+    list_differences,
     natural_sort_key,
     result_options,
 )
@@ -47,7 +47,7 @@ FEDERATION_OPTIONS = frozenset(
 
 
 @dataclass(frozen=True)
-class Matched:
+class Matching:
     """The runs of a comparison by cell, (setting, condition), and seed.
 
     Attributes:
@@ -71,15 +71,17 @@ class Matched:
 
     @property
     def runs(self) -> list[Run]:
-        """All runs."""
+        """All runs, in the order of their cells."""
         return [run for by_seed in self.cells.values() for run in by_seed.values()]
 
 
 class _RunMatcher:
-    """Puts runs into cells, and records which runs are left out and which options differ.
+    """The assignment of runs to cells, with the runs that are left out and the options that differ.
 
     Attributes:
-        compared: the parameters and tags that are rows and columns.
+        rows, columns: the parameters or tags that are rows and columns of the table; `columns` may be None.
+        metric: metric that a run must have.
+        compared: `rows` and `columns` as a list.
         prefixes: prefixes of the options of the compared groups, which may differ.
         implied: prefixes of the options that the compared groups may set in addition to their options.
         left_out: labels of the runs that are left out, by reason.
@@ -100,7 +102,7 @@ class _RunMatcher:
         return [f"left out: {', '.join(runs)}: {reason}" for reason, runs in self.left_out.items()] + self.differences
 
     def assign_runs(self, runs: Iterable[Run]) -> dict[tuple[str, str], list[Run]]:
-        """Return the usable runs by the row and column of the table, and record the reason for each other run."""
+        """Return the usable ones of `runs` by the row and column of the table, and record why others are left out."""
         runs_by_cell: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
             row, column = run.fact(self.rows), "" if self.columns is None else run.fact(self.columns)
@@ -116,11 +118,14 @@ class _RunMatcher:
         return runs_by_cell
 
     def leave_out(self, run: Run, reason: str) -> None:
-        """Record that a run is left out, with the reason."""
-        self.left_out.setdefault(reason, []).append(label(run))
+        """Record that `run` is left out, with the reason."""
+        self.left_out.setdefault(reason, []).append(label_run(run))
 
     def federation(self, run: Run) -> OptionValues:
-        """Return the options that decide clients and data, without compared ones; () if names of runs are compared."""
+        """Return the options that decide the run's clients and data; () if names of runs are compared.
+
+        Options that are compared are left out.
+        """
         options = result_options(run)
         if ALL_OPTIONS in self.implied or not set(self.compared) <= dict(options).keys():
             return ()
@@ -136,11 +141,7 @@ class _RunMatcher:
 
         Options with a federation that more runs of all cells have are preferred, so that cells can be compared. If
         every seed has one run, the runs may differ in their budgets (such as the time that another run took).
-
-        Args:
-            cell_key: setting and condition of the runs.
-            runs: runs of the cell, the oldest first.
-            federation_counts: number of (run, seed) of each federation over all cells.
+        `cell_key` is (setting, condition), and `federation_counts` the number of (run, seed) of each federation.
         """
         has_one_per_seed = len({run.seed for run in runs}) == len(runs)
         ignored = LIMIT_OPTIONS if has_one_per_seed else frozenset()
@@ -152,7 +153,9 @@ class _RunMatcher:
         chosen_runs: dict[int, Run] = {}
         for run in runs:
             if options[run.id] != majority:
-                differ = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences(options[run.id], majority))
+                differ = "; ".join(
+                    f"{name}={a} (others {b})" for name, a, b in list_differences(options[run.id], majority)
+                )
                 self.leave_out(run, f"it differs from the other runs of {format_cell(cell_key)}: {differ}")
                 continue
             if run.seed in chosen_runs:
@@ -161,9 +164,9 @@ class _RunMatcher:
         return dict(sorted(chosen_runs.items()))
 
     def find_atypical_cells(self, cells: RunsByCell) -> frozenset[Cell]:
-        """Record the options that differ from cell to cell without being compared; return the cells of a minority.
+        """Record the options that differ between cells without being compared; return the cells of a minority.
 
-        Budgets are compared seed by seed if the runs of a cell differ in them.
+        Budgets are compared seed by seed if the runs of a cell differ in them. `cells` has runs by cell and seed.
         """
         first_runs = {cell: next(iter(runs.values())) for cell, runs in cells.items()}
         option_names = sorted({name for run in first_runs.values() for name, _ in result_options(run)})
@@ -186,22 +189,20 @@ class _RunMatcher:
         return frozenset(odd_cells)
 
 
-def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, baseline: str | None = None) -> Matched:
+def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, baseline: str | None = None) -> Matching:
     """Assign runs to cells, (setting, condition), and choose one run for each seed.
 
     Args:
         runs: all runs that may be compared, oldest first.
         rows: the parameter or tag whose values are the rows of the table.
         columns: the parameter or tag whose values are the columns; None for a single column.
-        metrics: a run without the first one is left out.
-        baseline: a value of rows or of cols, which are the conditions then; None for rows.
+        metrics: metrics that some run must have; a run without the first one is left out.
+        baseline: a value of rows or of columns, which are the conditions then; None for rows.
 
-    Raises:
-        OptionError: no run has the parameter, tag, metric or baseline.
-        TrackingError: no run can be compared.
+    Raises `OptionError` if no run has the parameter, tag, metric or baseline, and `TrackingError` if none is left.
     """
     if not runs:
-        raise TrackingError("there is no finished run to compare")
+        raise TrackingError("there is no finished run to compare: finish or resume one, or choose other runs")
     for option, name in (("rows", rows), ("cols", columns)):
         if name is not None and all(run.fact(name) is None for run in runs):
             key_counts = Counter(key for key, _ in {parameter for run in runs for parameter in run.params.items()})
@@ -230,7 +231,7 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
         cell = (row, column) if has_column_conditions else (column, row)
         runs_by_cell[cell] = matcher.choose(cell, runs_by_position[row, column], federation_counts)
     odd_cells = matcher.find_atypical_cells(runs_by_cell)
-    return Matched(
+    return Matching(
         *((str(columns), rows) if has_column_conditions else (rows, columns)),
         runs_by_cell,
         notes=[*matcher.notes, *describe_runs(runs_by_cell, metrics[0])],

@@ -9,8 +9,14 @@ from fedcohort.record.tags import BUDGET_TAGS, RUN_FOLDER
 from fedcohort.results.compare import Cell, Comparison, Options, compare_conditions
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, sum_costs
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, COSTS, RunFrames
-from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_PREFIXES, Matched
-from fedcohort.results.matching.run import differences, follows_from_choice, format_cell, name_newest, result_options
+from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_PREFIXES, Matching
+from fedcohort.results.matching.run import (
+    follows_from_choice,
+    format_cell,
+    list_differences,
+    name_newest,
+    result_options,
+)
 from fedcohort.results.metric import default_rules, sign_of_metric
 from fedcohort.results.run import Kind
 from fedcohort.results.target import Target
@@ -34,7 +40,7 @@ class Question:
         result: result of a run: `late` for the mean of the last sixth, or the `last` or the `best` evaluation.
         horizon: last round whose evaluations count; None for the end of each run.
         target: value that runs have to reach in a comparison of costs, None for no such comparison.
-        axis: the cost that the main verdicts on a target compare.
+        axis: the cost that the main verdicts on a target compare, as `virtual_s`.
         source: describes which runs are compared.
     """
 
@@ -52,11 +58,12 @@ class Question:
 
 @dataclass(frozen=True)
 class Answer:
-    """The result of a comparison.
+    """The result of a comparison of tracked runs. A cell is (setting, condition).
 
     Attributes:
+        question: the options of the comparison.
         matched: the runs in their cells, and the runs that were left out.
-        frames: the runs that are compared, and their evaluations; a cell is (setting, condition).
+        frames: the runs that are compared, and their evaluations.
         tables: a comparison for each metric; verdicts are on the first one.
         costs: cost of the runs by their end, by name of the cost and cell.
         times: costs to the target, None without one.
@@ -66,7 +73,7 @@ class Answer:
     """
 
     question: Question
-    matched: Matched
+    matched: Matching
     frames: RunFrames
     tables: Sequence[Comparison]
     costs: Mapping[str, Mapping[Cell, TotalCost]]
@@ -81,12 +88,12 @@ class Answer:
         return self.tables[0]
 
 
-def answer_question(question: Question, matched: Matched, curves: "pd.DataFrame") -> Answer:
+def answer_question(question: Question, matched: Matching, curves: "pd.DataFrame") -> Answer:
     """Compare matched runs with the baseline, and collect notes on them.
 
     Args:
-        question: what is compared.
-        matched: runs in their cells.
+        question: the options of the comparison.
+        matched: runs in their cells, (setting, condition).
         curves: evaluations of these runs, in the form that `results.frame` describes.
 
     Raises:
@@ -126,8 +133,8 @@ def answer_question(question: Question, matched: Matched, curves: "pd.DataFrame"
     )
 
 
-def _frame_runs(matched: Matched) -> "pd.DataFrame":
-    """Return the frame of the matched runs, in the order of their cells."""
+def _frame_runs(matched: Matching) -> "pd.DataFrame":
+    """Return the frame of the runs of `matched` (`results.frame`), in the order of their cells."""
     import pandas as pd
 
     rows = []
@@ -143,7 +150,7 @@ def _frame_runs(matched: Matched) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matched) -> tuple[str, ...]:
+def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matching) -> tuple[str, ...]:
     """Return the options in which runs of two cells differ on a common seed, although they are not compared.
 
     A verdict on runs of 50 rounds against runs of 500 says nothing about the selector. The options of a choice that
@@ -151,19 +158,19 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matched) ->
     experiment or in a name that a user gave, any option may differ. Then only the budgets are returned.
 
     Args:
-        cell: cell of the comparison.
+        cell: setting and condition of the cell.
         baseline_cell: cell of the baseline in the same setting.
-        matched: the runs.
+        matched: runs of all cells.
     """
     compared_option = matched.condition
     runs, baseline_runs = matched.cells.get(cell, {}), matched.cells.get(baseline_cell, {})
     implied_options = IMPLIED_PREFIXES.get(compared_option, ())
-    unlike: set[str] = set()
+    differing: set[str] = set()
     for seed in set(runs) & set(baseline_runs):
         options, base_options = result_options(runs[seed]), result_options(baseline_runs[seed])
-        values = {name: {cell: a, baseline_cell: b} for name, a, b in differences(options, base_options)}
+        values = {name: {cell: a, baseline_cell: b} for name, a, b in list_differences(options, base_options)}
         only_budgets = ALL_OPTIONS in implied_options or compared_option not in {**dict(options), **dict(base_options)}
-        unlike |= {
+        differing |= {
             name
             for name in values
             if name != compared_option
@@ -171,11 +178,14 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matched) ->
             and not follows_from_choice(name, values)
             and (name in BUDGET_TAGS if only_budgets else not name.startswith(implied_options))
         }
-    names = [name for name in unlike if not any(name.startswith(f"{option}.") for option in unlike)]
+    names = [name for name in differing if not any(name.startswith(f"{option}.") for option in differing)]
     return tuple(sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))
 
 
-def find_newest_sweep(matched: Matched) -> str | None:
-    """Return the newest sweep of the runs; None if all runs belong to one sweep, or none belongs to any."""
+def find_newest_sweep(matched: Matching) -> str | None:
+    """Return the id of the newest sweep of the runs; None if one sweep has all of them, or none belongs to any.
+
+    `matched` holds the runs by cell and seed.
+    """
     common_sweeps = set.intersection(*(set(run.sweeps) for run in matched.runs))
     return None if common_sweeps else name_newest(matched.runs)

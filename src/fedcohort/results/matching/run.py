@@ -16,7 +16,7 @@ OptionValues = tuple[tuple[str, str], ...]  # name and value of each option, sor
 
 # Option that sets in which rounds a metric is measured. server_val/loss may be a signal, measured in all rounds.
 INTERVAL_OPTION_BY_METRIC = {"test/": "eval.every", "server_val/acc": "eval.every", "clients/": "eval.clients_every"}
-CLOCK = "time/virtual_s"
+CLOCK_METRIC = "time/virtual_s"
 
 
 @dataclass(frozen=True)
@@ -24,7 +24,12 @@ class Run:
     """A tracked run.
 
     Attributes:
+        id: id in MLflow, or the name of the run folder.
+        name: name of the run.
+        status: "finished", or how far the run is.
+        started_ms: start of the run, in milliseconds since 1970.
         params: every option by its dotted name; `rounds` is that of the last start.
+        tags: tags of the run by name.
         metrics: the last value of each metric.
     """
 
@@ -37,7 +42,7 @@ class Run:
     metrics: Mapping[str, float]
 
     def fact(self, name: str) -> str | None:
-        """Return the parameter or else the tag of this name; None without either."""
+        """Return the parameter `name`, or else the tag of this name; None without either."""
         return self.params.get(name, self.tags.get(name))
 
     @property
@@ -62,20 +67,25 @@ class Run:
 
 
 def result_options(run: Run) -> OptionValues:
-    """Return name and value of each option that decides the run's result, without the seed."""
+    """Return name and value of each option that decides the result of `run`, without the seed."""
     names = {name for name in run.params if role_of(name).effect is OptionEffect.RESULTS} - {SEED_OPTION}
     return tuple((name, run.params[name]) for name in sorted(names))
 
 
-def differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
-    """Return (name, value in a, value in b) for each option that differs; the value of a missing option is "none"."""
-    first, b_values = dict(a), dict(b)
-    value_pairs = [(name, first.get(name, "none"), b_values.get(name, "none")) for name in sorted({*first, *b_values})]
+def list_differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
+    """Return (name, value in a, value in b) for each option that differs; the value of a missing option is "none".
+
+    `a` and `b` are the options of two runs, as pairs of name and value.
+    """
+    a_values, b_values = dict(a), dict(b)
+    value_pairs = [
+        (name, a_values.get(name, "none"), b_values.get(name, "none")) for name in sorted({*a_values, *b_values})
+    ]
     return [(name, value, other_value) for name, value, other_value in value_pairs if value != other_value]
 
 
-def label(run: Run) -> str:
-    """Return the name of the run's folder, or its name in MLflow if it has no folder.
+def label_run(run: Run) -> str:
+    """Return the name of the folder of `run`, or its name in MLflow if it has no folder.
 
     The name in MLflow lacks the hash of the config, which distinguishes two runs with the same choices.
     """
@@ -84,7 +94,7 @@ def label(run: Run) -> str:
 
 
 def describe_commit(run: Run) -> str:
-    """Return the commit of the run's code; all commits if it was resumed with other code."""
+    """Return the commit of the code of `run`; all commits if the run was resumed with other code."""
     if "," in (commits := run.tags.get(COMMITS, "")):
         return commits.replace(", ", " then ")
     dirty_text = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
@@ -92,7 +102,7 @@ def describe_commit(run: Run) -> str:
 
 
 def name_newest(runs: Sequence[Run]) -> str | None:
-    """Return the sweep with the newest run; among equals the sweep whose name sorts last; None without any sweep."""
+    """Return the sweep with the newest of `runs`; of several, the one whose name sorts last; None without any."""
     dated_sweeps = [(run.started_ms, sweep) for run in runs for sweep in run.sweeps]
     return max(dated_sweeps)[1] if dated_sweeps else None
 
@@ -101,7 +111,7 @@ RunsByCell = Mapping[Cell, Mapping[int, Run]]  # runs by cell and seed
 
 
 def natural_sort_key(sorted_text: str) -> tuple[int, float, str]:
-    """Return a key that sorts 10 after 9, and texts after numbers."""
+    """Return a key of `sorted_text` that sorts 10 after 9, and texts after numbers."""
     try:
         return 0, float(sorted_text), sorted_text
     except ValueError:
@@ -109,18 +119,21 @@ def natural_sort_key(sorted_text: str) -> tuple[int, float, str]:
 
 
 def format_cell(cell: Cell) -> str:
-    """Return the cell as text, such as `ucb_cs + scaffold`; only the condition in a comparison of one setting."""
+    """Return `cell`, (setting, condition), as text, such as `ucb_cs + scaffold`; the condition alone in one setting."""
     setting, condition = cell
     return f"{condition} + {setting}" if setting else condition
 
 
 def format_values(values: Mapping[Cell, str]) -> str:
-    """Return text such as `0.5 for ucb; 0.1 for random`; values: value of an option by cell."""
+    """Return text such as `0.5 for ucb; 0.1 for random` of `values`, the value of an option by cell."""
     return "; ".join(f"{value} for {', '.join(_name_cells(values, value))}" for value in dict.fromkeys(values.values()))
 
 
 def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
-    """Return the names of the settings, conditions or cells with `value`, the first kind that separates the values."""
+    """Return the names of the settings, conditions or cells with `value`, the first kind that separates the values.
+
+    `values` has the value of an option by cell, (setting, condition).
+    """
     equal_cells = [cell for cell in values if values[cell] == value]
     for key_index in (0, 1):
         cell_labels = {cell[key_index] for cell in values}
@@ -130,12 +143,17 @@ def _name_cells(values: Mapping[Cell, str], value: str) -> list[str]:
 
 
 def find_minority_cells(values: Mapping[Cell, str]) -> set[Cell]:
-    """Return the cells whose value differs from the majority of their setting; all cells without a majority."""
+    """Return the cells whose value differs from the majority of their setting; all cells without a majority.
+
+    `values` has the value of an option by cell, (setting, condition).
+    """
     minority_cells = set()
     for setting in {setting for setting, _ in values}:
-        in_setting = {cell: value for cell, value in values.items() if cell[0] == setting}
-        value, n_equal = Counter(in_setting.values()).most_common(1)[0]
-        minority_cells |= {cell for cell in in_setting if in_setting[cell] != value or 2 * n_equal <= len(in_setting)}
+        setting_values = {cell: value for cell, value in values.items() if cell[0] == setting}
+        value, n_equal = Counter(setting_values.values()).most_common(1)[0]
+        minority_cells |= {
+            cell for cell in setting_values if setting_values[cell] != value or 2 * n_equal <= len(setting_values)
+        }
     return minority_cells
 
 
@@ -152,7 +170,12 @@ def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> 
 
 
 def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
-    """Return one line for each note: missing seeds, early ends, divergence, oracles and commits."""
+    """Return one line for each note on runs: missing seeds, early ends, divergence, oracles and commits.
+
+    Args:
+        cells: runs by cell, (setting, condition), and seed.
+        metric: metric whose last value shows divergence.
+    """
     runs = [run for run_by_seed in cells.values() for run in run_by_seed.values()]
     seeds, notes = {run.seed for run in runs}, []
     for cell, run_by_seed in cells.items():
@@ -161,7 +184,7 @@ def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
     notes += _describe_early_ends([run for run in runs if run.ended_early])
     for run in runs:
         if not math.isfinite(run.metrics[metric]):
-            notes.append(f"diverged: {label(run)} ended with {metric}={run.metrics[metric]}")
+            notes.append(f"diverged: {label_run(run)} ended with {metric}={run.metrics[metric]}")
     oracles = find_oracles(cells)
     for oracle_fact in dict.fromkeys(oracles.values()):
         cell_names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == oracle_fact)
@@ -172,30 +195,34 @@ def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
     else:
         commit_counts = ", ".join(f"{name} ({n})" for name, n in commits.items())
         notes.append(f"the runs are of several commits: {commit_counts}")
-    return notes + [f"resumed by force: {label(run)} {run.tags[FORCED]}" for run in runs if FORCED in run.tags]
+    return notes + [f"resumed by force: {label_run(run)} {run.tags[FORCED]}" for run in runs if FORCED in run.tags]
 
 
 def _describe_early_ends(runs: list[Run]) -> list[str]:
     """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
-    stopped = [
-        f"{label(run)} ({run.tags[ROUNDS_DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by
+    stopped_texts = [
+        f"{label_run(run)} ({run.tags[ROUNDS_DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by
     ]
-    lines = [f"ended early: {', '.join(stopped)}"] if stopped else []
+    lines = [f"ended early: {', '.join(stopped_texts)}"] if stopped_texts else []
     runs_by_budget: dict[str, list[Run]] = {}
     for run in (run for run in runs if run.ended_by):
         budget = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
         runs_by_budget.setdefault(budget, []).append(run)
     for budget, group in runs_by_budget.items():
-        end_times = sorted(run.metrics[CLOCK] for run in group if CLOCK in run.metrics and "virtual_s" in budget)
+        end_times = sorted(
+            run.metrics[CLOCK_METRIC] for run in group if CLOCK_METRIC in run.metrics and "virtual_s" in budget
+        )
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
-        span = f", the last round of each after {time_range}" if end_times else ""
+        span_text = f", the last round of each after {time_range}" if end_times else ""
         rounds = sorted({int(run.tags[ROUNDS_DONE]) for run in group})
-        after = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
-        lines.append(f"ended by {budget}: {len(group)} run{'s' if len(group) > 1 else ''}, after {after} rounds{span}")
+        rounds_text = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
+        lines.append(
+            f"ended by {budget}: {len(group)} run{'s' if len(group) > 1 else ''}, after {rounds_text} rounds{span_text}"
+        )
     return lines
 
 
 def find_oracles(cells: RunsByCell) -> dict[Cell, str]:
-    """Return the cells of oracles with the information that they read and no server can know."""
+    """Return the cells of oracles in `cells` with the information that they read and no server can know."""
     tags = {cell: [run.tags.get(ORACLE) for run in run_by_seed.values()] for cell, run_by_seed in cells.items()}
     return {cell: oracle_fact for cell, values in tags.items() if (oracle_fact := next(filter(None, values), None))}

@@ -1,0 +1,68 @@
+"""The tables of a study's page with means over runs: correlations of scores, attackers and privacy."""
+
+import json
+import math
+
+from fedcohort.report.table import Table
+from fedcohort.round.score_correlation import CLIENT_FACTS
+from fedcohort.study.definition import Study
+from fedcohort.study.page_tables import label_method, make_table
+from fedcohort.study.ranking import group_runs
+from fedcohort.study.results import Results
+
+SCORE_NAMES = {"score": "score", "exploit": "exploitation", "reward": "reward"}
+MEAN_TABLES = {  # by table: the column of the results, its factor and the caption
+    "attackers": ("attack_share", 100, "Share of attackers among the clients that arrived, in %"),
+    "privacy": ("epsilon", 1, "Largest epsilon of a client's reports over a run"),
+}
+FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "seconds", "samples": "samples"}
+
+
+def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
+    """Return rank correlations of scores and rewards with facts of the clients, as {"correlations": table}.
+
+    Methods without a reward are left out; {} if no run has one. `results.parquet` has all in the column `follows`.
+
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+    """
+    import pandas as pd
+
+    means_by_condition = {}
+    for condition, rows in group_runs(study, results).items():
+        runs = [json.loads(row["follows"] or "{}") for row in rows.values()]
+        if runs := [run for run in runs if any(name.startswith("reward_") for name in run)]:
+            means_by_condition[condition] = pd.DataFrame(runs).mean()
+    row_names = {
+        f"{score}_{fact}": f"{SCORE_NAMES[score]}: {FACT_NAMES[fact]}" for score in SCORE_NAMES for fact in CLIENT_FACTS
+    }
+    correlation_frame = pd.DataFrame(means_by_condition).reindex([*row_names]).dropna(how="all").rename(index=row_names)
+    cell_texts = correlation_frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()
+    lines = [
+        {"setting": study.settings[cell].label, "method": name, **cell_texts[cell, name]}
+        for cell, name in means_by_condition
+    ]
+    caption = "Rank correlation of scores and rewards with facts of the clients"
+    return {"correlations": make_table(lines, caption)} if lines else {}
+
+
+def make_mean_tables(study: Study, results: Results) -> dict[str, Table]:
+    """Return the tables of `MEAN_TABLES` that the runs have, by name: means over seeds by method and setting.
+
+    Args:
+        study: the study's definition.
+        results: the study's stored results.
+    """
+    tables = {}
+    for name, (column, factor, caption) in MEAN_TABLES.items():
+        texts_by_method: dict[str, dict[str, str]] = {}
+        for (setting, method), rows in group_runs(study, results).items():
+            values = [row[column] for row in rows.values() if math.isfinite(row.get(column, math.nan))]
+            if values:
+                texts_by_method.setdefault(method, {})[study.settings[setting].label] = (
+                    f"{factor * sum(values) / len(values):.1f}"
+                )
+        if lines := [{"method": label_method(study, method), **columns} for method, columns in texts_by_method.items()]:
+            tables[name] = make_table(lines, caption)
+    return tables

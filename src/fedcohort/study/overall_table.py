@@ -1,0 +1,68 @@
+"""The table of a study's page with the methods over all settings."""
+
+import math
+
+from fedcohort.report.comparison.tables import format_p
+from fedcohort.report.table import EMPTY_CELL, Table
+from fedcohort.results.verdict import judge_difference, sign_of_verdict
+from fedcohort.study.definition import Study
+from fedcohort.study.formats import SIGN_MARKS, Format, format_rank
+from fedcohort.study.page_tables import make_table
+from fedcohort.study.ranks import Ranks
+from fedcohort.study.verdict import Verdict
+
+
+def make_overall_line(study: Study, ranks: Ranks, method: str, verdict: Verdict, fmt: Format) -> dict[str, object]:
+    """Return the cells of a method, by heading, in the table of methods over all settings.
+
+    Args:
+        study: the study's definition.
+        ranks: ranks of the methods, with their overall differences.
+        method: name of the method.
+        verdict: the study's verdict.
+        fmt: format of differences.
+    """
+    overall = ranks.overall.get(method)
+    difference_headings = ("over these settings", "p", "over settings like these", "p (families)")
+    line: dict[str, object] = {"method": method}
+    line |= dict.fromkeys((*difference_headings, "worst tenth (worst setting)", "better in", "worse in"), "")
+    if overall is not None:
+        verdicts = [verdict.settings[setting].methods[method] for setting in ranks.by_setting]
+        # "better in some settings" is a claim on the method, whose family is its settings
+        sign_texts = [
+            sign_of_verdict(judge_difference(in_setting.difference, in_setting.p_values.within_method, study.rules))
+            for in_setting in verdicts
+        ]
+        worst_label = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY_CELL
+        family_difference = overall.families
+        line |= {
+            "over these settings": fmt.difference(overall.seeds) + SIGN_MARKS[overall.sign(study.rules)],
+            "p": format_p(overall.seeds.p),
+            "over settings like these": fmt.difference(family_difference) if family_difference else "",
+            "p (families)": format_p(family_difference.p) if family_difference else "",
+            "worst tenth (worst setting)": f"{fmt.signed(overall.worst_decile)} ({worst_label})",
+            "better in": sign_texts.count(1),
+            "worse in": sign_texts.count(-1),
+        }
+    rank = ranks.rank_by_method[method]
+    rank_interval = f" [{format_rank(rank.low)}, {format_rank(rank.high)}]" if math.isfinite(rank.low) else ""
+    return line | {
+        "mean rank [95 %]": format_rank(rank.mean) + rank_interval,
+        "P(rank 1)": f"{100 * rank.first:.0f} %" if math.isfinite(rank.first) else "",
+    }
+
+
+def make_overall_table(study: Study, verdict: Verdict, fmt: Format) -> dict[str, Table]:
+    """Return the table of methods over all settings as {"overall": table}, best mean rank first; {} without ranks.
+
+    Args:
+        study: the study's definition.
+        verdict: the study's verdict, with the ranks.
+        fmt: format of differences.
+    """
+    ranks = verdict.ranks
+    if ranks is None:
+        return {}
+    caption = f"Methods over {len(ranks.by_setting)} settings, mean differences to {study.baseline} in {fmt.unit}"
+    lines = [make_overall_line(study, ranks, name, verdict, fmt) for name in ranks.mean]
+    return {"overall": make_table(lines, caption)}

@@ -1,0 +1,148 @@
+"""A pass over a client's samples with the gradients of `training/chain.py`: the step goes straight into the weights."""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor
+from torch.nn import functional as F
+
+from fedcohort.client.base import Client
+from fedcohort.flat import FlatModel
+from fedcohort.hook import Correction
+from fedcohort.objective.base import Objective
+from fedcohort.training.chain import ChainedNetwork, make_one_hot
+from fedcohort.training.step import ParameterStep
+
+BatchRange = tuple[int, int]
+
+
+class ChainPass:
+    """A pass over a client's samples with the hand-written gradients of a `ChainedNetwork`.
+
+    Under plain SGD without hooks, gradients are never stored.
+    """
+
+    def __init__(
+        self,
+        model: FlatModel,
+        network: ChainedNetwork,
+        objective: Objective,
+        client: Client,
+        lr: float,
+        corrections: Sequence[Correction],
+    ) -> None:
+        self.front, self.tensors, self.layers = network.front, network.tensors, network.layers
+        self.objective, self.corrections, self.lr = objective, corrections, lr
+        self.apply_step = None if client.plain and not corrections else ParameterStep(model, client, lr)
+        self.is_cross_entropy = objective.plain
+        self.w = model.w
+
+    @torch.no_grad()
+    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[BatchRange]) -> Tensor:
+        """Make one SGD step per mini-batch, and return the samples' cross-entropies before each step, [samples].
+
+        Args:
+            x: inputs, [n, ...].
+            y: labels, [n].
+            reference: class probabilities of the global model, [n, C]; None if the objective does not use them.
+            batch_ranges: [start, stop) of each mini-batch, contiguous from 0.
+        """
+        stop, sizes = batch_ranges[-1][1], [end - start for start, end in batch_ranges]
+        input_batches = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
+        ones_column = self.w.new_ones(max(sizes))
+        if not self.is_cross_entropy:
+            return torch.cat(
+                [
+                    self._step_by_autograd(h, y[start:end], reference, start, end)
+                    for h, (start, end) in zip(input_batches, batch_ranges, strict=True)
+                ]
+            )
+        labels = y[:stop]
+        log_probs = self.w.new_empty((stop, len(self.layers[-1].bias)))
+        one_hot_labels = make_one_hot(labels, log_probs.shape[1], log_probs.dtype)
+        for h, out, target, (start, end) in zip(
+            input_batches, torch.split(log_probs, sizes), torch.split(one_hot_labels, sizes), batch_ranges, strict=True
+        ):
+            features, inputs, logits = self._forward(h)
+            torch.log_softmax(logits, 1, out=out)
+            self._backward(features, inputs, out.exp().sub_(target), 1.0 / (end - start), ones_column[: end - start])
+        return F.nll_loss(log_probs, labels, reduction="none")
+
+    def _step_by_autograd(self, h: Tensor, y: Tensor, reference: Tensor | None, start: int, stop: int) -> Tensor:
+        """Make a step for an objective other than cross-entropy, and return the samples' cross-entropies, [batch].
+
+        Args:
+            h: inputs of the mini-batch, [batch, ...].
+            y: labels, [batch].
+            reference: class probabilities of the global model for the whole pass, [n, C], or None.
+            start: position of the mini-batch's first sample in the pass.
+            stop: position after its last sample.
+        """
+        features, inputs, logits = self._forward(h)
+        with torch.enable_grad():
+            leaf = logits.requires_grad_()
+            values, losses = self.objective.per_sample(leaf, y, None if reference is None else reference[start:stop])
+            (gradient,) = torch.autograd.grad(self.objective.transform_mean(values.mean()), leaf)
+        self._backward(features, inputs, gradient, 1.0, self.w.new_ones(stop - start))
+        return losses.detach()
+
+    def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
+        """Return the front's output with its graph, the inputs of the layers, and the logits, for the inputs `x`.
+
+        Their shapes are [batch, inputs of the layer] and [batch, classes].
+        """
+        if self.front is None:
+            features = x
+        else:
+            with torch.enable_grad():
+                features = self.front(x)
+        h = features.detach()
+        inputs = [h]
+        for layer in self.layers[:-1]:
+            h = torch.addmm(layer.bias, h, layer.transposed_weight).relu_()
+            inputs.append(h)
+        return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
+
+    def _backward(
+        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, factor: float, ones_column: Tensor
+    ) -> None:
+        """Make the step of a mini-batch.
+
+        Args:
+            features: output of the front, with its graph.
+            inputs: inputs of each layer, [batch, in].
+            logit_gradient: dL/dlogits divided by `factor`, [batch, classes].
+            factor: factor of all gradients, such as 1 / batch.
+            ones_column: ones, [batch].
+        """
+        scaled_rate = -self.lr * factor
+        for i in range(len(inputs) - 1, -1, -1):
+            layer, h, gradient_t = self.layers[i], inputs[i], logit_gradient.t()
+            if i or self.tensors:
+                logit_gradient = logit_gradient @ layer.weight
+            if i:
+                logit_gradient = torch.ops.aten.threshold_backward(logit_gradient, h, 0)
+            if self.apply_step is None:
+                layer.weight.addmm_(gradient_t, h, alpha=scaled_rate)
+                layer.bias.addmv_(gradient_t, ones_column, alpha=scaled_rate)
+            else:
+                torch.addmm(layer.weight_gradient, gradient_t, h, beta=0, alpha=factor, out=layer.weight_gradient)
+                torch.addmv(layer.bias_gradient, gradient_t, ones_column, beta=0, alpha=factor, out=layer.bias_gradient)
+        if self.tensors:
+            self._move_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, factor)
+        if self.apply_step is not None:
+            self.apply_step(self.corrections)
+
+    def _move_front(self, gradients: Sequence[Tensor], step_size: float, factor: float) -> None:
+        """Make the front's step for plain SGD, or else store its gradient for `apply_step`.
+
+        Args:
+            gradients: gradients of the front's tensors, divided by `factor`.
+            step_size: -lr * `factor`.
+            factor: factor of the gradients.
+        """
+        if self.apply_step is None:
+            torch._foreach_add_(self.tensors, list(gradients), alpha=step_size)
+            return
+        for parameter, gradient in zip(self.tensors, gradients, strict=True):
+            torch.mul(gradient, factor, out=parameter.grad)
