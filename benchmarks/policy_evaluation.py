@@ -104,13 +104,13 @@ class SteppedRun:
 
     def save(self) -> tuple[torch.Tensor, Any, Any]:
         """Return the run's checkpoint: weights, state of the server, stored vectors of clients."""
-        return self.setup.server.w.clone(), self.runner.state.pack(), self.setup.store.state_dict()
+        return self.setup.server.w.clone(), self.runner.state.to_plain_data(), self.setup.store.state_dict()
 
     def restore(self, saved: tuple[torch.Tensor, Any, Any]) -> None:
         """Go back to a checkpoint."""
         with torch.no_grad():
             self.setup.server.w.copy_(saved[0])
-        self.runner.state = type(self.runner.state).unpack(saved[1], self.setup.initial_server_state())
+        self.runner.state = type(self.runner.state).from_plain_data(saved[1], self.setup.initial_server_state())
         self.setup.store.load_state_dict(saved[2])
 
     def train(self, t: int, cohort: Ids | None = None) -> tuple[Any, list[Any]]:

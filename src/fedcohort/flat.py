@@ -34,7 +34,7 @@ class Block:
     def size(self) -> int:
         return int(torch.Size(self.shape).numel())
 
-    def view_of(self, flat_vector: Tensor) -> Tensor:
+    def make_view(self, flat_vector: Tensor) -> Tensor:
         """Return the tensor as a view of `flat_vector`, in the tensor's shape for either memory format."""
         flat_values = flat_vector[self.offset : self.offset + self.size]
         if not self.channels_last:
@@ -136,13 +136,13 @@ class FlatModel:
     def _attach_views(self, flat_vector: Tensor, blocks: tuple[Block, ...]) -> None:
         parameters_by_name = dict(self.network.named_parameters())
         for block in blocks:
-            tensor_view = block.view_of(flat_vector)
+            tensor_view = block.make_view(flat_vector)
             if block.name in parameters_by_name:
                 parameter = parameters_by_name[block.name]
                 tensor_view.copy_(parameter.data)
                 parameter.data = tensor_view
                 if parameter.requires_grad:
-                    parameter.grad = block.view_of(self.g)
+                    parameter.grad = block.make_view(self.g)
             else:
                 module_path, _, buffer_name = block.name.rpartition(".")
                 module = self.network.get_submodule(module_path)

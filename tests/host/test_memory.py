@@ -37,14 +37,14 @@ def test_freed_memory_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     assert sorted(library.asked) == [("mallopt", -3, 2**30), ("mallopt", -1, 2**31 - 1)]
     monkeypatch.setattr(ctypes, "CDLL", lambda name: Library())
     memory.keep_freed_memory()
-    memory.share_with_children()
+    memory.share_memory_with_children()
     gc.unfreeze()
 
 
 def test_existing_objects_are_frozen_before_forking(monkeypatch: pytest.MonkeyPatch) -> None:
     library = Library("malloc_trim")
     monkeypatch.setattr(ctypes, "CDLL", lambda name: library)
-    memory.share_with_children()
+    memory.share_memory_with_children()
     frozen = gc.get_freeze_count()
     gc.unfreeze()
     assert library.asked == [("malloc_trim", 0)]

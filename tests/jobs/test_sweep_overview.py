@@ -254,4 +254,4 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     jobs, context = {0: ("seed=0",)}, JobContext(tmp_path / "s", tmp_path)
     assert list(launcher._run(context, jobs)) == []
     with pytest.raises(OptionError, match="a search, which chooses its jobs one by one"):
-        list(launcher._run(replace(context, search=True), jobs))
+        list(launcher._run(replace(context, by_search=True), jobs))

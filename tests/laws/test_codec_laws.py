@@ -144,7 +144,7 @@ def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
     def relaid(vector: torch.Tensor) -> torch.Tensor:
         out = torch.empty_like(vector)
         for a, b in zip(plain.parameters, last.parameters, strict=True):
-            b.view_of(out).copy_(a.view_of(vector))
+            b.make_view(out).copy_(a.make_view(vector))
         return out
 
     assert not torch.equal(relaid(delta), delta)
@@ -170,7 +170,7 @@ def test_the_transmitted_bytes_are_the_charged_bytes(codec: Any, layout: Layout)
     wire = codec.encode(delta, layout, make_generator_factory())
     assert len(b"".join(array.tobytes() for array in wire)) == codec.bytes_up(layout)
     came = torch.cat(
-        [b.view_of(codec.transmit(delta, layout, make_generator_factory())).flatten() for b in layout.parameters]
+        [b.make_view(codec.transmit(delta, layout, make_generator_factory())).flatten() for b in layout.parameters]
         or [delta]
     )
     assert codec.decode(wire, layout).tolist() == came.tolist()

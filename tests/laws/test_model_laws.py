@@ -80,7 +80,7 @@ def test_the_model_fits_a_flat_vector_and_every_parameter_learns(built: Any) -> 
     before = flat.logits(x).detach()
     targets = y.repeat_interleave(shape[0]) if model.per_position else y
     nn.functional.cross_entropy(flat.logits(x).flatten(0, -2), targets).backward()
-    silent = [block.name for block in flat.layout.parameters if not block.view_of(flat.g).any()]
+    silent = [block.name for block in flat.layout.parameters if not block.make_view(flat.g).any()]
     assert silent == []
     with torch.no_grad():
         flat.w.mul_(1.5)

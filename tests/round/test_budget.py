@@ -78,7 +78,7 @@ def test_a_metric_that_a_round_does_not_measure_is_kept() -> None:
     after = after.after_round(2, {"comp/client_flops": 9.0})
     assert after.after_round(3, {}) == BudgetUse(3, 7.0, 5.0, 0.2, 9.0)
     spending = BudgetHistory().after_round(0, {}).after_round(1, {"time/virtual_s": 7.0})
-    assert BudgetHistory.unpack(json.loads(json.dumps(spending.pack()))) == spending
+    assert BudgetHistory.from_plain_data(json.loads(json.dumps(spending.to_plain_data()))) == spending
 
 
 def test_spending_more_than_the_budget_is_rejected_by_name() -> None:

@@ -53,7 +53,7 @@ def test_both_memory_layouts_give_the_same_network() -> None:
         server = conv(last)
         change = torch.zeros(server.layout.n_params, dtype=torch.float64)
         for block in server.layout.parameters:
-            block.view_of(change).copy_(torch.linspace(-1, 1, block.size).view(block.shape))
+            block.make_view(change).copy_(torch.linspace(-1, 1, block.size).view(block.shape))
         models.append(workshop(server).model(change, None).eval())
     torch.testing.assert_close(models[0](x), models[1](x), atol=1e-5, rtol=0)
 
@@ -66,7 +66,7 @@ def test_buffers_are_those_of_the_round_or_of_a_client() -> None:
     client_buffers = torch.full((server.layout.n_buffers,), 7.0, dtype=torch.float64)
     client_norm = norm_of(bench.model(update(server), client_buffers))
     assert known(client_norm.running_mean).tolist() == client_norm.bias.tolist() == [7, 7, 7]
-    assert mean_block.view_of(server.buffers).tolist() == [0, 0, 0]
+    assert mean_block.make_view(server.buffers).tolist() == [0, 0, 0]
 
 
 def test_created_networks_share_no_memory() -> None:

@@ -49,9 +49,9 @@ def test_layers_are_the_tensors_of_the_network() -> None:
     expected = [
         np.mean(
             [
-                float((b.view_of(u) * b.view_of(step)).sum() / b.view_of(step).norm())
+                float((b.make_view(u) * b.make_view(step)).sum() / b.make_view(step).norm())
                 for b in blocks
-                if b.view_of(step).any()
+                if b.make_view(step).any()
             ]
         )
         for u in updates

@@ -37,12 +37,12 @@ def test_a_flat_model_is_the_same_network_in_either_layout() -> None:
     state = plain.network.state_dict()
     assert all(torch.equal(state[name], tensor) for name, tensor in last.network.state_dict().items())
     last.network.load_state_dict({name: tensor + 1 for name, tensor in state.items()})
-    assert torch.equal(last.layout.parameters[0].view_of(last.w), state["0.weight"] + 1)
+    assert torch.equal(last.layout.parameters[0].make_view(last.w), state["0.weight"] + 1)
     last.network(x).sum().backward()
     plain.network.load_state_dict(last.network.state_dict())
     plain.network(x).sum().backward()
     block = last.layout.parameters[0]
-    torch.testing.assert_close(block.view_of(last.g), plain.parameters[0].grad)
+    torch.testing.assert_close(block.make_view(last.g), plain.parameters[0].grad)
 
 
 def test_images_are_laid_out_in_place_and_rows_are_not() -> None:

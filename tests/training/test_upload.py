@@ -53,7 +53,7 @@ def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
     blocks = trainer.server.layout.parameters
     for block, stays in zip(blocks, task.tensor_mask, strict=True):
         assert torch.equal(
-            block.view_of(less), block.view_of(delta) if stays else torch.zeros_like(block.view_of(delta))
+            block.make_view(less), block.make_view(delta) if stays else torch.zeros_like(block.make_view(delta))
         )
 
 

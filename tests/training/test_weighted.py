@@ -96,7 +96,7 @@ def gradient(model: FlatModel, value: torch.Tensor) -> torch.Tensor:
     """Of a value of the network, by autograd, in the order of the flat vector."""
     out = torch.empty_like(model.w)
     for block, part in zip(model.layout.parameters, torch.autograd.grad(value, model.tensors), strict=True):
-        block.view_of(out).copy_(part)
+        block.make_view(out).copy_(part)
     return out
 
 

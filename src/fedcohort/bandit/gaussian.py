@@ -115,7 +115,7 @@ class Kernel(Protocol):
 
 @dataclass(frozen=True)
 class LinearKernel:
-    """The kernel X'X + noise^2 I of the clients' feature vectors X.
+    """The kernel X'X + noise^2 I of the clients' feature vectors, the columns of X.
 
     Attributes:
         noise: standard deviation of the independent noise.

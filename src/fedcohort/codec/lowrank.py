@@ -67,7 +67,7 @@ class _ColumnSpaceCorrection(Correction):
 
     def correct(self, g: Vector, y: Vector) -> None:
         for block, A in self.block_bases:
-            G = block.view_of(g)
+            G = block.make_view(g)
             G.copy_((A @ (A.t() @ G.reshape(len(A), -1))).view(G.shape))
 
 

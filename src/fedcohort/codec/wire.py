@@ -26,7 +26,7 @@ def to_logical_order(delta: Vector, layout: Layout) -> Float32Vector:
         layout: names and shapes of the network's tensors.
     """
     if any(block.channels_last for block in layout.parameters):
-        delta = torch.cat([block.view_of(delta).flatten() for block in layout.parameters])
+        delta = torch.cat([block.make_view(delta).flatten() for block in layout.parameters])
     return np.asarray(delta.detach().to("cpu", torch.float32).numpy())
 
 
@@ -45,7 +45,7 @@ def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout,
     tensor_in_memory_order = torch.empty(len(values_in_order), dtype=dtype)
     for block in layout.parameters:
         block_values = flat_tensor[block.offset : block.offset + block.size]
-        block.view_of(tensor_in_memory_order).copy_(block_values.view(block.shape))
+        block.make_view(tensor_in_memory_order).copy_(block_values.view(block.shape))
     return tensor_in_memory_order.to(like_tensor.device)
 
 

@@ -45,11 +45,11 @@ class Targets(Protocol):
         """
 
     @abstractmethod
-    def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
+    def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
         """Return whether each target's class has the highest score, a correct prediction, bool with the shape of `y`.
 
         Args:
-            scores: logits or probabilities, [B, C], or [B, C, positions].
+            class_scores: logits or probabilities, [B, C], or [B, C, positions].
             y: labels, [B], or [B, positions].
         """
 
@@ -92,8 +92,8 @@ class OneClass(Targets):
     def per_sample(self, function: "PerTarget") -> "PerTarget":
         return function
 
-    def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
-        return scores.argmax(1) == y
+    def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
+        return class_scores.argmax(1) == y
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         return _cross_entropy(logits, y, "none")
@@ -138,14 +138,14 @@ class Positions(Targets):
         is_labelled = y > UNLABELLED
         return values.view(y.shape).where(is_labelled, 0).sum(1) / is_labelled.sum(1).clamp(min=1)
 
-    def hits(self, scores: "Tensor", y: "Tensor") -> "Tensor":
-        is_correct = scores.argmax(1) == y
+    def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
+        is_correct = class_scores.argmax(1) == y
         for token in self.never_correct:
             is_correct = is_correct & (y != token)
         return is_correct
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
-        return self.per_sample(lambda scores, labels: _cross_entropy(scores, labels, "none"))(logits, y)
+        return self.per_sample(lambda class_scores, labels: _cross_entropy(class_scores, labels, "none"))(logits, y)
 
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
         return np.zeros(len(y), dtype=np.int64), 1

@@ -150,7 +150,11 @@ class Frame:
         return find_value_type(self.table.schema.field(name).type)
 
     def is_number(self, name: str) -> bool:
-        """Return whether the column `name` holds numbers, or texts at least half of which, but not all, are numbers."""
+        """Return whether the column `name` holds numbers.
+
+        Texts count if at least half of them are numbers: the others may mark missing values. If all of them are,
+        they are codes that were quoted on purpose, and stay texts.
+        """
         data_type = self.get_type(name)
         if arrow_columns.is_text(data_type):
             return 0.5 <= arrow_columns.share_of_numbers(self.table.column(name)) < 1

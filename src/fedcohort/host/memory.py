@@ -29,7 +29,7 @@ def keep_freed_memory() -> None:
         c_library.mallopt(M_TRIM_THRESHOLD, 2**31 - 1)
 
 
-def share_with_children() -> None:
+def share_memory_with_children() -> None:
     """Prepare memory for forks: return free memory, and exclude existing objects from garbage collection.
 
     The collector writes into the header of every object, and a page that is written to is no longer shared.

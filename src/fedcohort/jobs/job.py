@@ -34,7 +34,7 @@ class JobContext:
         configs: folder of the config groups.
         hydra_options: options of Hydra that were typed, such as `hydra.searchpath`.
         environment: environment variables of `hydra.job.env_set`.
-        search: whether the sweeper is search-based, so that a failed job has to raise its error.
+        by_search: whether the sweeper is search-based, so that a failed job has to raise its error.
         share_gpus: whether each process takes one GPU of this machine.
         prints_errors: whether the error of a failed job is printed; its record has it in any case.
     """
@@ -43,7 +43,7 @@ class JobContext:
     configs: Path
     hydra_options: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    search: bool = False
+    by_search: bool = False
     share_gpus: bool = False
     prints_errors: bool = True
 
@@ -72,7 +72,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
     try:
         composition = compose_config()
         metric = composition.config["objective_metric"]
-        folder = run_checked(composition, job, search=context.search, share_gpus=context.share_gpus)
+        folder = run_checked(composition, job, by_search=context.by_search, share_gpus=context.share_gpus)
         objective = read_objective(folder, metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.write_record("stopped")
@@ -84,7 +84,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
             log.error("%s", error if is_user_error else traceback.format_exc().rstrip())
         reason = f"{error if is_user_error else describe_unexpected_error(error)}{describe_log(job.folder)}"
         job.write_record("failed", reason=reason, error_name=type(error).__name__)
-        if context.search or metric is not None:
+        if context.by_search or metric is not None:
             raise
         return None
     job.write_record(job.end, value=objective)
@@ -92,19 +92,24 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
 
 
 def run_checked(
-    composition: Composed, job: SweepJob | None, *, search: bool = False, share_gpus: bool = False, last: bool = False
+    composition: Composed,
+    job: SweepJob | None,
+    *,
+    by_search: bool = False,
+    share_gpus: bool = False,
+    last: bool = False,
 ) -> Path:
     """Check the options of a run, train, and return the run's folder.
 
     Args:
         composition: the composed config.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
-        search: whether a search-based sweeper started the run, which then needs an objective metric.
+        by_search: whether a search-based sweeper started the run, which then needs an objective metric.
         share_gpus: whether the process takes one GPU of this machine.
         last: whether the process ends after this run.
     """
     check_options(composition)
-    check_objective(composition.config, by_search=search)
+    check_objective(composition.config, by_search=by_search)
     if job is not None and share_gpus:
         gpus.assign_gpu(job, composition)
     return run(composition, job, is_last=last)

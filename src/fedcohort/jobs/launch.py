@@ -159,7 +159,7 @@ class _Launcher(Launcher):
         records, results = sweep_folder.read_records(sweep), []
         for number, overrides in jobs.items():
             record, has_objective = records.get(number), any(word.startswith("objective_metric=") for word in overrides)
-            if record is not None and (record.how in ("done", "skipped") or not (context.search or has_objective)):
+            if record is not None and (record.how in ("done", "skipped") or not (context.by_search or has_objective)):
                 results.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=record.value))
             else:
                 failure_reason = record.reason if record is not None else "it was never started"
@@ -190,7 +190,7 @@ class Slurm(_Launcher):
         self.options = options
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
-        if context.search and not self.config.sweep.wait:
+        if context.by_search and not self.config.sweep.wait:
             raise OptionError("sweep.wait must be true for a search, which chooses its jobs one by one")
         launcher_options: Any = OmegaConf.to_container(OmegaConf.create(self.options), resolve=True)
         yield from cluster.run_jobs(context, jobs, launcher_options, wait=self.config.sweep.wait)

@@ -40,7 +40,7 @@ def start(cfg: DictConfig) -> float | None:
             sweep = Path(hydra.sweep.dir).absolute()
             share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
             context = JobContext(
-                sweep, compose.find_config_folder(hydra), search=is_search(hydra), share_gpus=share_gpus
+                sweep, compose.find_config_folder(hydra), by_search=is_search(hydra), share_gpus=share_gpus
             )
             job = SweepJob(sweep, hydra.job.num, overrides)
             if opening_line := CURRENT_SWEEP.describe_opening(job.number):

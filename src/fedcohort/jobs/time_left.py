@@ -11,13 +11,13 @@ T = TypeVar("T")
 class TimeLeft(Generic[T]):
     """An estimate of the wall time of runs: the median over finished runs of the most similar group."""
 
-    def __init__(self, list_groups: Callable[[T], Sequence[Hashable]]) -> None:
+    def __init__(self, list_run_groups: Callable[[T], Sequence[Hashable]]) -> None:
         """Start without finished runs.
 
         Args:
-            list_groups: function that returns the groups of a run, the group with the most similar runs first.
+            list_run_groups: function that returns the groups of a run, the group with the most similar runs first.
         """
-        self._groups_of = list_groups
+        self._groups_of = list_run_groups
         self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
 
     @property

@@ -171,10 +171,10 @@ class FederatedLoop(pl.Callback):
         observer_digests = (observer.digest(self.last_reported) for observer in self.observers)
         return {
             "config_hash": self.settings.config_hash,
-            "server": self.round_runner.state.pack(self.components),
+            "server": self.round_runner.state.to_plain_data(self.components),
             "clients": self.round_runner.setup.store.state_dict(),
             "average": self.round_runner.setup.average.state_dict(),
-            "spending": self.spending.pack(),
+            "spending": self.spending.to_plain_data(),
             "journal": next(filter(None, observer_digests), None),
             "halted_by": list(self.ends_early) if self.is_halted else None,
         }

@@ -12,7 +12,7 @@ import torch
 import torch.distributed as dist
 from lightning.pytorch.strategies import DDPStrategy, SingleDeviceStrategy, Strategy
 
-from fedcohort.host.memory import share_with_children
+from fedcohort.host.memory import share_memory_with_children
 from fedcohort.host.orphan import end_when_parent_ends
 from fedcohort.lightning.compat import MultiProcessingLauncher, make_fork_launcher, read_process_timeout
 from fedcohort.round.guard import find_faulty_component
@@ -52,7 +52,7 @@ class CohortLauncher(MultiProcessingLauncher):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults
                 raise
 
-        share_with_children()
+        share_memory_with_children()
         with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
             self._strategy.meeting_file = Path(folder) / "ranks"
             return super().launch(run_in_process, *args, trainer=trainer, **kwargs)

@@ -88,21 +88,21 @@ class CohortLaw:
 
     def log_probability(self, cohort: Ids) -> float:
         """Return the log probability of `cohort`, sorted ids, in nats; -inf if it cannot be drawn."""
-        weights_by_draw = self._split_weights(cohort)
+        weights_by_draw = self._find_weights_by_draw(cohort)
         if weights_by_draw is None:
             return LOG_OF_ZERO
         return sum(_log_probability(draw, weights) for draw, weights in zip(self.draws, weights_by_draw, strict=True))
 
     def can_draw(self, cohort: Ids) -> bool:
         """Return whether `cohort`, sorted ids, has a positive probability."""
-        return self._split_weights(cohort) is not None
+        return self._find_weights_by_draw(cohort) is not None
 
     @property
     def has_all_weights(self) -> bool:
         """Whether the log has the weights of all clients in the pools, so that each cohort's probability is known."""
         return all(len(draw.pool) == draw.pool_size for draw in self.draws)
 
-    def _split_weights(self, cohort: Ids) -> list[Values] | None:
+    def _find_weights_by_draw(self, cohort: Ids) -> list[Values] | None:
         """Return the weights of the clients of `cohort` that come from each draw; None if it cannot be drawn."""
         remaining_ids = np.setdiff1d(cohort, self.certain_ids, assume_unique=True)
         if len(remaining_ids) != len(cohort) - len(self.certain_ids):

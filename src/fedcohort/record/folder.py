@@ -119,7 +119,7 @@ def status_of(path: Path) -> dict[str, Any]:
 def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
     """Return what a run has spent, by the content `status` of its `status.json`; older files have the rounds only."""
     if "spent" in status:
-        return BudgetHistory.unpack(status["spent"])
+        return BudgetHistory.from_plain_data(status["spent"])
     return BudgetHistory(BudgetUse(status.get("rounds_done", 0)))
 
 

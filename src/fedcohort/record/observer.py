@@ -39,7 +39,7 @@ class RunInfo:
         n_params: number of model parameters.
         rounds: number of rounds that the run is to reach.
         start: rounds completed before this start; 0 for a new run.
-        spent: cost of these rounds (`round.budget.BudgetHistory.pack`); {} for a new run.
+        spent: cost of these rounds (`round.budget.BudgetHistory.to_plain_data`); {} for a new run.
         starts: every start of the run, this one last (`provenance.append_start`).
     """
 

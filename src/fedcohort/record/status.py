@@ -29,7 +29,7 @@ class RunStatus(Observer):
         self.spending = BudgetHistory()
 
     def start(self, info: RunInfo) -> None:
-        self.info, self.spending = info, BudgetHistory.unpack(info.spent)
+        self.info, self.spending = info, BudgetHistory.from_plain_data(info.spent)
         self._write_status("running")
 
     def observe(self, report: RoundReport) -> None:
@@ -53,7 +53,7 @@ class RunStatus(Observer):
             "rounds": info.rounds,
             "ended_by": ended_by,
             "early": status == "finished" and not ended_by,
-            "spent": self.spending.pack(),
+            "spent": self.spending.to_plain_data(),
             "callbacks": self.callbacks,
             **{name: getattr(info, name) for name in ("config_hash", "seed", "choices", "commit", "dirty", "versions")},
             "slurm_job": slurm.read_job_id(),

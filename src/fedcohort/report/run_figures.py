@@ -205,7 +205,7 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
 
 
 def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
-    """Return the scores' mean rank correlation with each property in which clients differ, largest first.
+    """Return the mean over rounds of the rank correlation of the selector's scores with each property of the clients.
 
     Args:
         info: the run.

@@ -69,12 +69,12 @@ class BudgetHistory:
         """Return the amounts reached after round `step` and before it; `metrics`: values of the round by name."""
         return BudgetHistory(self.now.after_round(step, metrics), self.now)
 
-    def pack(self) -> dict[str, dict[str, float]]:
+    def to_plain_data(self) -> dict[str, dict[str, float]]:
         """Return the amounts by name, separately for `now` and `before`, for `status.json` and checkpoints."""
         return asdict(self)
 
     @classmethod
-    def unpack(cls, packed_amounts: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
+    def from_plain_data(cls, packed_amounts: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
         """Restore the history from the result of `pack`; {} stands for a run without a finished round.
 
         Args:

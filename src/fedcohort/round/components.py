@@ -171,7 +171,7 @@ class ServerState:
             uniform=UniformReference.make_empty(populations.n_clients),
         )
 
-    def pack(self, components: Components | None = None) -> dict[str, Any]:
+    def to_plain_data(self, components: Components | None = None) -> dict[str, Any]:
         """Return the fields of the state by name, as numbers, texts and tensors for a checkpoint.
 
         Args:
@@ -190,7 +190,7 @@ class ServerState:
         return packed_fields
 
     @classmethod
-    def unpack(cls, packed_state: dict[str, Any], initial_state: "ServerState") -> "ServerState":
+    def from_plain_data(cls, packed_state: dict[str, Any], initial_state: "ServerState") -> "ServerState":
         """Restore a state from the result of `pack`.
 
         Args:

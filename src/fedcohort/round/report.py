@@ -110,7 +110,7 @@ def hash_weights(server: FlatModel) -> str:
     for vector, blocks in vectors_and_blocks:
         host_vector = vector.detach().cpu() if blocks else vector
         for block in blocks:
-            digest.update(block.view_of(host_vector).contiguous().numpy().tobytes())
+            digest.update(block.make_view(host_vector).contiguous().numpy().tobytes())
     return digest.hexdigest()
 
 

@@ -51,7 +51,7 @@ class RoundRunner:
             clients: state of the store of clients' vectors.
             average: state of the average of models; None for a checkpoint of a version without averages.
         """
-        self.state = ServerState.unpack(dict(server), self.state)
+        self.state = ServerState.from_plain_data(dict(server), self.state)
         self.setup.store.load_state_dict(clients)
         if average is not None:
             self.setup.average.load_state_dict(average)

@@ -78,7 +78,7 @@ class RoundModels:
         parameters_of_network = torch.empty_like(self.server.w, dtype=torch.float64)
         parameters = dict(network.named_parameters())
         for block in self.server.layout.parameters:
-            block.view_of(parameters_of_network).copy_(parameters[block.name])
+            block.make_view(parameters_of_network).copy_(parameters[block.name])
         return parameters_of_network - self.server.w
 
     def average_over_ranks(self, displacement: Tensor) -> Tensor:
@@ -109,4 +109,4 @@ class RoundModels:
 
 def _fill_tensors(tensor_by_name: dict[str, Tensor], blocks: tuple[Block, ...], vector: Tensor) -> None:
     for block in blocks:
-        tensor_by_name[block.name].copy_(block.view_of(vector))
+        tensor_by_name[block.name].copy_(block.make_view(vector))

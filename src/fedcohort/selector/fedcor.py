@@ -178,7 +178,7 @@ class FedCor(Selector[State]):
         return replace(state, loss_changes=loss_changes, alpha=alpha, loss=current_losses, last_query_round=round)
 
     def _fit_features(self, state: State, ctx: RoundContext) -> State:
-        """Return the state after fitting the Gaussian process to the clients' loss changes before round `ctx`."""
+        """Return the state with the Gaussian process fitted to the loss changes before the round of `ctx`."""
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         is_first_fit = state.X is None

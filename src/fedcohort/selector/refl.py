@@ -59,7 +59,7 @@ class Refl(Selector[State]):
 
     Attributes:
         alpha: weight of the past in the mean duration of a round.
-        accuracy: probability that a client's forecast of its availability is right; others count reversed.
+        accuracy: probability that a client forecasts its availability rightly, otherwise the opposite.
         adaptive: whether fewer clients are selected, by the number of late updates that are expected in the round.
     """
 

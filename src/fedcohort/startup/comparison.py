@@ -31,10 +31,10 @@ def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = se
     q = question
     try:
         with limit_time(wait_s, "reading the runs (wait_s)"):
-            client = runs.connect(query)
-            query = runs.resolve_sweep(client, query)
-            matched_runs = match(runs.read_runs(client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
-            curves = runs.read_curves(client, matched_runs.runs, q.metrics)
+            mlflow_client = runs.connect(query)
+            query = runs.resolve_sweep(mlflow_client, query)
+            matched_runs = match(runs.read_runs(mlflow_client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
+            curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
     except server.expected_errors() as error:
         raise TrackingError(
             f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)}): check tracking_uri"

@@ -89,7 +89,7 @@ def find_resume_point(
     for difference in differences:
         log.warning("resume=force continues in spite of a difference: %s", difference)
     saved_histories = [state["spending"] for state in states if "spending" in state]  # older versions saved none
-    spending = BudgetHistory.unpack(saved_histories[0]) if saved_histories else BudgetHistory(BudgetUse(done))
+    spending = BudgetHistory.from_plain_data(saved_histories[0]) if saved_histories else BudgetHistory(BudgetUse(done))
     return ResumePoint(done, differences if resume == FORCE else None, spending)
 
 

@@ -55,7 +55,7 @@ def describe_run(
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],
         start=resume_point.rounds,
-        spent=resume_point.spending.pack() if resume_point.rounds else {},
+        spent=resume_point.spending.to_plain_data() if resume_point.rounds else {},
         starts=starts,
         changed=list_typed_options(composition),
         **this_start,

@@ -211,12 +211,14 @@ class DualEngine:
         return (a * diagonal).sum((1, 2), dtype=torch.float64)
 
     def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
-        """Return an object that sums the clients' updates without single ones; None if a client sends only a part.
+        """Return an object that sums the clients' updates without computing each one.
+
+        It is None if a client sends only some of the model's tensors. A client's update is -lr A' X.
 
         Args:
             tasks: tasks of the clients, each with the tensors that the client sends.
-            a: A of each client, whose update is -lr A' X, [clients, samples, classes].
-            x: samples of each client, [clients, samples, inputs].
+            a: A, the gradient of the loss by the logits, [clients, samples, classes].
+            x: X, the samples, [clients, samples, inputs].
             lr: learning rate.
         """
         if not all(self.trainer.sends_all(task) for task in tasks):
@@ -243,6 +245,6 @@ class DualEngine:
     def _add_primal(self, update: Tensor, a: Tensor, x: Tensor, lr: float) -> Tensor:
         """Add (-lr A' X, -lr sum of A's rows) to `update`, [P], and return it; `a` is [n, classes], `x` [n, inputs]."""
         weight, bias = self.trainer.worker.layout.parameters
-        weight.view_of(update).addmm_(a.t(), x, alpha=-lr)
-        bias.view_of(update).sub_(a.sum(0), alpha=lr)
+        weight.make_view(update).addmm_(a.t(), x, alpha=-lr)
+        bias.make_view(update).sub_(a.sum(0), alpha=lr)
         return update

@@ -153,7 +153,7 @@ class StackedModels:
             sample_shares: 1 over the size of the mini-batch, 0 for padding, [batch].
         """
         worker, objective = self.trainer.worker, self.trainer.objective
-        tensor_views = {block.name: block.view_of(w) for block in worker.layout.parameters}
+        tensor_views = {block.name: block.make_view(w) for block in worker.layout.parameters}
         with torch.autocast(x.device.type, torch.bfloat16, enabled=worker.bf16):
             logits = functional_call(worker.network, tensor_views, (x,)).to(w.dtype)
         sample_objectives, losses = objective.per_sample(logits, y, reference)

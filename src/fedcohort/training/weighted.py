@@ -95,7 +95,7 @@ class MiniBatchView:
         network, blocks = self.model.network, self.model.layout.parameters
         with keep_eval_mode(network), disable_fused_kernels(network), torch.no_grad(), forward_ad.dual_level():
             dual_by_name = {
-                block.name: _make_dual_tensor(block.view_of(self.model.w), block.view_of(u)) for block in blocks
+                block.name: _make_dual_tensor(block.make_view(self.model.w), block.make_view(u)) for block in blocks
             }
             logits = functional_call(network, dual_by_name, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)
@@ -109,7 +109,7 @@ class MiniBatchView:
             loss = self.objective.transform_mean((weights * sample_objectives).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
             gradients_and_blocks = zip(gradients, self.model.layout.parameters, strict=True)
-            products = [(g * block.view_of(u)).sum() for g, block in gradients_and_blocks]
+            products = [(g * block.make_view(u)).sum() for g, block in gradients_and_blocks]
             return self._gradient(torch.stack(products).sum())
 
     def _gradient(self, loss: Tensor) -> Tensor:

@@ -28,7 +28,9 @@ def check_inside(source: Path, name: str | Path) -> Path:
         reason = getattr(error, "strerror", None) or error
         raise DataError(f"{source}: {str(name)[:200]!r} can't be read: {reason}") from error
     if not resolved_path.is_relative_to(source.resolve()):
-        raise DataError(f"{source}: {name} leads out of the folder, to {resolved_path}: it is not read")
+        raise DataError(
+            f"{source}: {name} leads out of the folder, to {resolved_path}: replace the link by its file, or remove it"
+        )
     if not is_existing:
         raise DataError(f"{source} has no {name}: add it")
     if not disk.is_file_or_folder(path):

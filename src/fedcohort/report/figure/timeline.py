@@ -59,7 +59,7 @@ class TimedRound:
 
     @property
     def end(self) -> float:
-        """The end of the round in seconds, or the deadline if it is later."""
+        """The seconds from the start of the round to its end, or to its deadline if that is later."""
         return max(self.closed_s, self.announced_s) if np.isfinite(self.announced_s) else self.closed_s
 
 
