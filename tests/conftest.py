@@ -2,6 +2,7 @@
 
 import gc
 import os
+import re
 import signal
 import sys
 from collections.abc import Iterator
@@ -30,6 +31,19 @@ def _few_pixels() -> Iterator[None]:
     """Draw the figures of all tests with a quarter of the dots per inch."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("fedcohort.report.figure.style.DPI", 50)
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _rounds_with_checkpoint(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Write checkpoints of small runs in each round where a module stops or resumes runs, elsewhere in the last."""
+    import run_harness  # noqa: PLC0415 - after the session's import hook
+
+    stops_runs = re.search("resum|kill|halt|interrupt|checkpoint|restart|stop", request.path.read_text())
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(
+            run_harness, "small_checkpoints", run_harness.EACH_ROUND if stops_runs else run_harness.LAST_ROUND
+        )
         yield
 
 

@@ -27,10 +27,11 @@ SMALL = (
     "rounds=3",
     "model=logreg",
     "client.epochs=2",
-    "checkpoint.every_s=0",
     "callback=none",
     "logger=none",
 )
+EACH_ROUND, LAST_ROUND = "checkpoint.every_s=0", "checkpoint.every_s=3600"  # rounds with a checkpoint
+small_checkpoints = EACH_ROUND  # conftest.py sets it for each module
 
 
 @dataclass
@@ -92,7 +93,7 @@ def go(logs: Path, *overrides: str, small: bool = True) -> FinishedRun:
 def collecting_overrides(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
     """Return the overrides of a small run whose reports `Collect` stores."""
     named = {word.split("=")[0].lstrip("+~") for word in overrides}
-    base = [word for word in SMALL if small and word.split("=")[0] not in named]
+    base = [word for word in (*SMALL, small_checkpoints) if small and word.split("=")[0] not in named]
     return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.Collect")
 
 

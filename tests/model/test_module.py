@@ -68,7 +68,7 @@ REFUSED: list[tuple[tuple[str, ...], str]] = [
         r"Fails\(depth=4\) raises ValueError: no network of depth 4 \(.*own_networks.py, line \d+, in __init__\)",
     ),
     (("model.path=own_networks.InPlace",), "must not change its inputs in place"),
-    (("model.path=own_networks.Lazy",), "the network must have no lazy layer, got the parameter 'out.weight'"),
+    (("model.path=own_networks.Lazy",), "the network must have no lazy layer, got 'out.weight' without a shape"),
     (("model.path=own_networks.Unseeded",), "two networks with the same seed have different weights 'out.bias'"),
     (("model.path=own_networks.NamedHeads",), "must return a tensor of logits, got a dict with auxiliary, logits: "),
     (
