@@ -11,6 +11,7 @@ from yaml_words import ROOT
 def test_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pytest.MonkeyPatch) -> None:
     pace = load_script("pace", monkeypatch)
     monkeypatch.setattr(pace, "ROUNDS", 5)
+    monkeypatch.setattr(pace, "OVERRIDES", [*pace.OVERRIDES, "rounds=5"])
     monkeypatch.setattr(pace, "LISTS", 10)
     monkeypatch.setattr(pace, "time_sample_choice", partial(pace.time_sample_choice, 20))
     times = pace.measure(clients=200, cohort=20)
