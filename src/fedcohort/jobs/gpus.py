@@ -21,7 +21,7 @@ _LOCK_BY_SWEEP: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this pr
 
 
 def list_gpus() -> list[str]:
-    """Return the GPUs that this process may use, by their names in CUDA_VISIBLE_DEVICES; [] without any."""
+    """Return the GPUs that this process may use, by name in CUDA_VISIBLE_DEVICES, else by number; [] if none."""
     if VISIBLE_VARIABLE in os.environ:
         return [name.strip() for name in os.environ[VISIBLE_VARIABLE].split(",") if name.strip()]
     try:
@@ -32,7 +32,7 @@ def list_gpus() -> list[str]:
 
 
 def assign_gpu(job: SweepJob, composition: Composed) -> None:
-    """Make one GPU visible to this process if its job trains on a single GPU.
+    """Make one GPU visible to this process if its job trains on a single GPU, and the sweep gave it none before.
 
     Args:
         job: the job of the sweep.
@@ -44,7 +44,7 @@ def assign_gpu(job: SweepJob, composition: Composed) -> None:
 
 
 def limit_jobs_to_gpus(launcher: Launcher) -> None:
-    """Set the number of parallel jobs of `launcher` to the number of GPUs, unless the user typed a number."""
+    """Set `n_jobs` of `launcher` to the number of GPUs if it is -1 and there are GPUs."""
     if getattr(launcher, "n_jobs", None) == ALL_DEVICES and (visible_gpus := list_gpus()):
         launcher.n_jobs = len(visible_gpus)  # type: ignore[attr-defined]  # checked above
 
@@ -56,7 +56,7 @@ def take_gpu(sweep: Path, gpus: list[str], job_number: int) -> str | None:
 
     Args:
         sweep: folder of the sweep, which holds the locks.
-        gpus: names of the GPUs in CUDA_VISIBLE_DEVICES.
+        gpus: names of the GPUs, as in CUDA_VISIBLE_DEVICES (`list_gpus`).
         job_number: number of the job in the sweep, from 0.
 
     Returns:

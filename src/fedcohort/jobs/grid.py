@@ -64,6 +64,9 @@ def list_rejected_jobs(
         jobs: overrides of each job.
         compose: function from overrides to a composed config.
         configs: folder of the config groups.
+
+    Raises:
+        Exception: any error that `explain_error` does not attribute to the user.
     """
     for job_number, overrides in enumerate(jobs):
         try:
@@ -78,16 +81,16 @@ def list_rejected_jobs(
 
 
 def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, may_skip: bool) -> Plan:
-    """Return the plan of a sweep without the jobs that would be rejected, and print these.
+    """Return the plan of a sweep, whose jobs are those that are not rejected, and log the rejected ones.
 
     Args:
         rejected: the jobs that would be rejected.
-        jobs: all jobs of the sweep.
-        launcher: the class that starts the jobs.
+        jobs: overrides of all jobs of the sweep.
+        launcher: the class that starts the jobs; for a sweep from Python, the choice of hydra/launcher.
         may_skip: whether the other jobs start although some are rejected (`sweep.skip_refused`).
 
     Raises:
-        IncompatibleConfig: if the rejected jobs prevent the sweep from starting; the message lists them.
+        IncompatibleConfig: jobs are rejected and `may_skip` is false, or all are rejected; the message lists them.
     """
     lines = [f"  job {job.number + 1} ({status.varying_overrides(jobs, job.words)}): {job.reason}" for job in rejected]
     if rejected and (not may_skip or len(rejected) == len(jobs)):
@@ -108,8 +111,11 @@ class Grid(Sweeper):
         """Store the options of the sweeper.
 
         Args:
-            params: overrides of all jobs.
+            params: further options with their values, separated by commas, by name (`hydra.sweeper.params`).
             max_batch_size: largest number of jobs that the launcher gets at a time; None for all.
+
+        Raises:
+            OptionError: `max_batch_size` is out of range.
         """
         ranges.integer("hydra.sweeper.max_batch_size", max_batch_size, "[1, inf)", allow_null=True)
         self.params, self.max_batch_size = params, max_batch_size
@@ -127,10 +133,11 @@ class Grid(Sweeper):
         """Launch the jobs that are not rejected, and return their results.
 
         Args:
-            arguments: overrides of the command line, with several values separated by commas.
+            arguments: overrides of the command line, which Hydra passes; they are read from the config instead.
 
         Raises:
-            FedcohortError: the sweep can't start; errors of the launcher are raised, too.
+            FedcohortError: the sweep can't start. Errors of the launcher, and those that it returns for failed jobs,
+                are raised, too.
         """
         skip, wait = self.typed.sweep.skip_refused, self.typed.sweep.wait
         for name, option_value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
@@ -178,10 +185,11 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
     Args:
         overrides: overrides of the sweep, with several values separated by commas.
         configs: folder of the config groups.
-        launcher: the class that starts the jobs.
+        launcher: the choice of hydra/launcher that starts the jobs.
 
     Raises:
-        IncompatibleConfig: jobs would be rejected and `sweep.skip_refused` is false.
+        IncompatibleConfig: jobs would be rejected and `sweep.skip_refused` is false, or all would be rejected.
+        OptionError: `sweep.wait` is false, or the first job can't be composed.
     """
     with initialised_hydra(configs):
         jobs = combine_values(overrides)
@@ -196,12 +204,17 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
 
 
 def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
-    """Run the jobs of a planned sweep. A job that fails does not end the others.
+    """Run the jobs of a planned sweep. A job that fails does not end the others, with one exception.
+
+    Jobs that run one by one in this process end at the first failure if they have an `objective_metric`.
 
     Args:
         folder: folder of the sweep, which holds the plan.
         configs: folder of the config groups.
         launch: how jobs are started.
+
+    Raises:
+        FileNotFoundError: the folder holds no plan that can be read.
     """
     plan = sweep_folder.read_plan(folder)
     if plan is None:

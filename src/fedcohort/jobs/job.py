@@ -48,7 +48,7 @@ class JobContext:
     prints_errors: bool = True
 
     def run(self, job_number: int, overrides: Sequence[str]) -> float | None:
-        """Run a job of the sweep, and return its objective metric.
+        """Run a job of the sweep, and return its objective metric, as `run_job` does.
 
         Args:
             job_number: number of the job in the sweep, from 0.
@@ -66,6 +66,12 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
         job: the job, whose record this writes.
         compose_config: function that composes the config. Its errors are failures of the job.
         context: what the jobs of the sweep share.
+
+    Returns:
+        The objective metric; None if the job has none, or if it failed and its error is not raised.
+
+    Raises:
+        Exception: the error of the failed job, if a search started it or it has an `objective_metric`.
     """
     job.write_record("running")
     metric = None
@@ -105,7 +111,7 @@ def run_checked(
         composition: the composed config.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
         by_search: whether a search-based sweeper started the run, which then needs an objective metric.
-        share_gpus: whether the process takes one GPU of this machine.
+        share_gpus: whether the process takes one GPU of this machine for the job of a sweep.
         last: whether the process ends after this run.
     """
     check_options(composition)
@@ -116,7 +122,9 @@ def run_checked(
 
 
 def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:
-    """Raise `OptionError` if a search-based sweeper (hydra/sweeper=optuna) would get no result from a run.
+    """Raise `OptionError` if a run could not return the result that its options or its sweeper require.
+
+    A search-based sweeper (hydra/sweeper=optuna) requires an `objective_metric`, which is read from the journal.
 
     Args:
         config: config of the run.

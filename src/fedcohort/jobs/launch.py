@@ -46,7 +46,10 @@ class Launch:
         launcher: a choice of hydra/launcher.
         n_jobs: largest number of jobs at the same time.
         wait: whether to wait for the jobs; only SLURM runs them without this process.
-        options: overrides of `hydra.launcher`.
+        options: overrides of `hydra.launcher`; jobs of the launcher "local" ignore them.
+
+    Raises:
+        OptionError: `wait` is false for another launcher than SLURM, or the launcher is not installed.
     """
 
     launcher: str = "local"
@@ -89,6 +92,8 @@ class Launch:
 def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
     """Run jobs by another launcher of Hydra in a thread, and yield the number of each when its record has its end.
 
+    Jobs without such a record are yielded when the launcher ends. Its error is raised if no job has a record.
+
     Args:
         config: config of the sweep.
         sweep: folder of the sweep.
@@ -124,7 +129,7 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
 
 
 class JobFailed(FedcohortError):
-    """An error for a failed job, which its sweeper must notice. The job's record has the traceback."""
+    """An error for a failed job, which its sweeper must notice. The message is the reason in the job's record."""
 
 
 class _Launcher(Launcher):
@@ -138,6 +143,9 @@ class _Launcher(Launcher):
 
     def launch(self, job_overrides: Sequence[Sequence[str]], initial_job_idx: int) -> list[JobReturn]:
         """Run jobs, and return their results in their order.
+
+        A failed job counts as completed, without a value, unless a search started it or its overrides set
+        `objective_metric`. With `sweep.wait=false` all jobs count as completed once they are submitted.
 
         Args:
             job_overrides: overrides of each job.

@@ -45,7 +45,7 @@ def run_local(
         context: what the jobs share.
         jobs: overrides of each job, by number.
         n_jobs: largest number of jobs at the same time.
-        n_threads: threads of a worker's libraries.
+        n_threads: threads of a worker's libraries (`start_fork_server`).
         in_process: whether a single job at a time runs in this process, whose terminal then has its messages.
     """
     if in_process and n_jobs == 1:
@@ -68,7 +68,8 @@ def start_fork_server(n_threads: int) -> None:
     """Start the process from which workers are forked, where the platform can fork.
 
     Args:
-        n_threads: number of threads of a job's libraries, which read it at import.
+        n_threads: number of threads of a job's libraries, which read it at import; a variable of the environment in
+            THREAD_VARIABLES has precedence.
     """
     if not HAS_FORK_SERVER:
         return
@@ -139,7 +140,7 @@ def describe_exit(exit_code: int) -> str:
     """Return how a process ended, as text.
 
     Args:
-        exit_code: exit code by `multiprocessing`, minus the number of a signal that ended the process.
+        exit_code: exit code by `multiprocessing`; after a signal, minus its number, or 128 plus its number.
     """
     signal_number = -exit_code if exit_code < 0 else exit_code - 128
     try:

@@ -52,10 +52,10 @@ class SweepStatus:
         return max(0, len(self.plan.jobs) - len(self.records))
 
     def seconds_left(self, now_s: float) -> float | None:
-        """Return the estimated seconds until all jobs are done; None without a done or running job.
+        """Return the estimated seconds until all jobs are done; None without a done job or a running one with progress.
 
         The time of a job is estimated from done jobs of its condition, else of its selector, else from all. Without a
-        done job, the progress of running jobs is used.
+        done job, the progress of running jobs is used. As many jobs as run now are expected to run at the same time.
 
         Args:
             now_s: current time, in seconds since 1970.
@@ -77,7 +77,7 @@ class SweepStatus:
         return waiting_s / max(1, len(running_jobs))
 
     def best(self) -> tuple[float, JobRecord] | None:
-        """Return the highest last validation accuracy of the jobs that are done, and its job."""
+        """Return the highest last validation accuracy of the jobs that are done, and its job; None if none has one."""
         value_by_job = {
             job_number: value
             for job_number, record in self.records.items()
@@ -141,7 +141,7 @@ def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
 
 
 def log_failed(records: Iterable[JobRecord]) -> None:
-    """Print the jobs in `records` that failed at the end of the sweep, as earlier lines may have scrolled away."""
+    """Log the failed jobs in `records`; it is called after the last job, as earlier lines may have scrolled away."""
     for record in records:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)

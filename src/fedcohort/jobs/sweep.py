@@ -71,7 +71,11 @@ class Sweep:
         return [record for _, record in sorted(records.items())]
 
     def exit_code(self) -> int:
-        """Print, after the last job, the failures and the counts; return 1 if a job failed or was stopped."""
+        """Log the failures and the counts of jobs after the last job; return 1 if a job failed or was stopped, else 0.
+
+        It also adds the sweep to the skipped runs in MLflow, and compares the runs if
+        `report` is true. Without `waits` the jobs are SLURM's and the result is 0.
+        """
         if self.folder is None:
             return 0
         if not self.waits:
@@ -108,6 +112,8 @@ class Sweep:
 
     def stop(self, exit_code: int) -> bool:
         """Print the failed jobs after a signal ended this process or a job, and whether other jobs continue.
+
+        If no jobs continue in SLURM's queue, jobs whose records say that they run are recorded as stopped.
 
         Args:
             exit_code: 128 + the signal's number; 0 if only a job received the signal.

@@ -31,6 +31,6 @@ class TimeLeft(Generic[T]):
             self._seconds[group].append(seconds)
 
     def seconds(self, runs: Iterable[T]) -> float:
-        """Return the estimated wall time of `runs` in seconds, one after the other; 0 without a finished run."""
+        """Return the estimated wall time of `runs` in seconds, one after the other; 0 for one without similar runs."""
         groups = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
         return sum(median(seconds[0]) for seconds in groups if seconds)

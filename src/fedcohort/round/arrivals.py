@@ -61,11 +61,11 @@ class Arrivals:
     Attributes:
         clients: sorted ids, [m].
         dropped_ids: ids of the clients whose update was excluded because it was not finite or too long.
-        mean: weighted mean of the updates, float64 [P]; None if no client arrived.
+        mean: weighted mean of the updates, float64 [P]; None if no client arrived or all weights are 0.
         totals: sum or weighted mean of each vector that client hooks uploaded, float64 [P], by name.
-        buffers: mean of the clients' float buffers, weighted by samples, [B]; None if no client arrived.
-        counters: elementwise maximum of the clients' integer buffers, [I]; None if no client arrived.
-        weights: normalised weights of the updates, [m].
+        buffers: mean of the clients' float buffers, weighted by samples, [B]; None where `mean` is None.
+        counters: elementwise maximum of the clients' integer buffers, [I]; None where `mean` is None.
+        weights: weights of the updates, [m], with the sum 1 unless selector or aggregator set others.
         updates: matrix of the updates, [m, P]; None if only their sum is kept.
         reports: values that clients reported, float64 [m] by signal.
         stored: vectors that each client keeps for later rounds, by id and name.

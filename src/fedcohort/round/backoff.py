@@ -3,6 +3,8 @@
     f_k <- 0 for k that arrived, f_k + 1 for k that failed.
     From f_k = 3 on, k is withheld after a failure for min(2^(f_k - 3), 8) laps of ceil(K / m) rounds.
 
+K is the number of all clients, and m that of the clients from which the selector chooses (`Selector.shortlist`).
+
 In a lap every client could be selected once, so that a client that is withheld for one lap is selected at most as often
 as any other. The filter applies to selectors with `backs_off`. It always leaves as many clients as the selector chooses
 from; if necessary, it readmits the clients whose back-off ends first. An arrival resets a client's count of failures.

@@ -75,7 +75,7 @@ class BudgetHistory:
 
     @classmethod
     def from_plain_data(cls, packed_amounts: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
-        """Restore the history from the result of `pack`; {} stands for a run without a finished round.
+        """Restore the history from the result of `to_plain_data`; {} stands for a run without a finished round.
 
         Args:
             packed_amounts: amounts by name, for each of `now` and `before`.
@@ -134,7 +134,7 @@ class Budget:
         return [option for option in self.list_reached_options(budget_history.before) if option != "rounds"]
 
     def check_not_exceeded(self, budget_history: BudgetHistory, path: Path) -> None:
-        """Raise `OptionError` if the run in the folder `path` has trained more rounds than this budget allows.
+        """Raise `OptionError` if the run in the folder `path` reached a limit of `until` before its last round.
 
         `budget_history` has the amounts that the run has reached.
         """

@@ -98,7 +98,7 @@ def make_signal_columns(signal: str, values: np.ndarray) -> Mapping[str, np.ndar
 
 
 def list_registered_signals(components: Components, populations: Populations) -> ClientFacts:
-    """Return the signals that clients sent when they registered, as columns.
+    """Return the signals that clients sent when they registered and that the selector declares, as columns.
 
     Args:
         components: the components of the run.

@@ -191,7 +191,7 @@ class ServerState:
 
     @classmethod
     def from_plain_data(cls, packed_state: dict[str, Any], initial_state: "ServerState") -> "ServerState":
-        """Restore a state from the result of `pack`.
+        """Restore a state from the result of `to_plain_data`.
 
         Args:
             packed_state: fields by name; fields in `NEW_FIELDS`, which older checkpoints lack, keep their initial

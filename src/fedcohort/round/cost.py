@@ -114,7 +114,8 @@ class CostModel:
         Args:
             clients: ids of the clients.
             rates: costs of a client's job in the round.
-            answered: the selector's queries; the aggregator's queries for the same signal cost nothing.
+            answered: the selector's queries, each with the clients that answered. The aggregator's queries of these
+                clients for the same signal cost nothing.
         """
         passes: Values = rates.passes_after * self.federation.n_train[clients]
         for name, signal in rates.queried_signals.items():
@@ -134,8 +135,8 @@ class CostModel:
     ) -> Workload:
         """Return the workload of jobs, in multiples of the device's time per sample: n for all epochs over n samples.
 
-        A forward pass over a sample takes a third of its training step, and more if a job weighs samples. Each step
-        takes the mean time of the job's steps, of which the last may be shorter.
+        A forward pass over a sample takes a third of its training in a step; training takes longer in a job that weighs
+        samples. Each step takes the mean time of the job's steps, of which the last may be shorter.
 
         Args:
             n_used: samples that each client trains on, [n].
@@ -178,7 +179,7 @@ class CostModel:
         }
 
     def sum_query_work(self, probes: Sequence[Probe], draws: Draws) -> QueryWork:
-        """Return the forward passes and training samples that the queries `probes` require of each client.
+        """Return the work that the queries `probes` require of each client, training included, in forward passes.
 
         `draws` has the random numbers of the round.
         """
@@ -209,8 +210,9 @@ class CostModel:
     ) -> Charge:
         """Return the bytes and FLOPs that a round costs.
 
-        Each client receives the global model once. A late client is charged for its full computation, but not for an
-        upload. Excluded updates, updates for a signal and answers of clients that left too early are charged for, too.
+        Each client receives the global model once, and once more for a signal that is made of clients' updates. A late
+        client is charged for its full computation, but not for an upload. Excluded updates and updates for a signal are
+        charged for, too. A client that leaves before it answers is charged for its computation, but not for an answer.
 
         Args:
             probes: the selector's queries.

@@ -150,7 +150,7 @@ class Dispatcher:
         )
 
     def add_uniform_cohort(self, dispatch: Dispatch) -> Dispatch:
-        """Return the decisions `dispatch` with the uniform reference cohort of all clients that the round selected."""
+        """Return the decisions `dispatch` with a uniform reference cohort as large as the selection with refills."""
         draws = Draws(self.settings.seed, self.federation.n_clients, dispatch.round)
         return replace(dispatch, uniform_ids=draw_uniform(dispatch.ready_ids, len(dispatch.selection.clients), draws))
 

@@ -149,7 +149,7 @@ def _charge_round(
         dispatch.selection,
         Draws(dispatcher.settings.seed, dispatcher.federation.n_clients, dispatch.round),
     )
-    # The charge includes first measurements of all samples, which the cost model's `round` does not know.
+    # The charge includes first measurements of all samples, which `charge_round` does not know.
     if n_refills := len(dispatch.refills):  # their uploads are among those of `landed_jobs`, if they arrive
         client_order = np.argsort(np.concatenate([jobs.client, dispatch.refills.client]))
         is_in_time = np.append(outcome.is_in_time, np.zeros(n_refills, dtype=bool))[client_order]

@@ -87,7 +87,8 @@ class JobScheduler:
     def _time_all_jobs(self, rates: JobRates, draws: Draws) -> Timing:
         """Return the expected seconds of each phase of every client's whole job, on all of its samples.
 
-        `rates` are the costs of a job in the round; the result is cached for each value. `draws` belong to the run.
+        `rates` are the costs of a job in the round; the result is cached for each object. `draws` belong to the round,
+        and only their draws of the run have an effect.
         """
         if id(rates) not in self.timing_by_rates:
             cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids

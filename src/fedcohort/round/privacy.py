@@ -35,9 +35,9 @@ def count_reported_numbers(components: Components, round_end: RoundEnd) -> Ids:
 
 
 def compute_privacy_metrics(components: Components, round_end: RoundEnd | None, state: ServerState) -> dict[str, float]:
-    """Return the largest epsilon of a client in the round and in the run so far, by metric name; {} without noise.
+    """Return the largest epsilon of a client in the round and in the run so far, by metric name.
 
-    Epsilon is the parameter of differential privacy.
+    The result is {} without noise, and before the first round. Epsilon is the parameter of differential privacy.
 
     Args:
         components: the components of the run.

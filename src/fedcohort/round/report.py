@@ -99,7 +99,7 @@ def max_accuracy(best_so_far: float, accuracy: float) -> float:
 
 
 def hash_weights(server: FlatModel) -> str:
-    """Return a hash of the tensors of the model `server`, in the order of the network's state."""
+    """Return a hash of the tensors of the model `server`: its parameters, float buffers and integer buffers."""
     digest = hashlib.blake2b(digest_size=6)
     layout = server.layout
     vectors_and_blocks = (
@@ -115,7 +115,9 @@ def hash_weights(server: FlatModel) -> str:
 
 
 def compute_deadline_metrics(round_end: RoundEnd) -> Mapping[str, float]:
-    """Return the announced deadline and the duration of a round, in seconds by metric; {} without a cohort.
+    """Return the announced deadline and the duration of a round, in seconds by metric.
+
+    Without a finite announced deadline, its metric is left out. The result is {} if no client was selected or arrived.
 
     Args:
         round_end: the round after it has closed.

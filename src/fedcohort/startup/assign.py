@@ -35,8 +35,8 @@ class SplitOptions:
         label_noise: flips labels.
         seed: the data seed.
         clients: number of clients, None for the number of natural clients.
-        server_val: share of the training data that the server holds for validation, in [0, 1].
-        client_val: share of each client's samples that is held for validation, in [0, 1].
+        server_val: share of the training data that the server holds for validation, in (0, 0.5].
+        client_val: share of each client's samples that is held for validation, in [0, 0.5]; at least 2 samples are.
         limit: number of training samples to use, None for all.
         feature_noise: disturbs inputs; None for no noise.
     """

@@ -98,7 +98,7 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
         network: the network to train.
 
     Raises:
-        OptionError: a round needs more memory than is available.
+        OptionError: a round on a CPU needs more memory than is available.
     """
     from fedcohort.flat import Layout, has_batch_statistics
     from fedcohort.host import processes

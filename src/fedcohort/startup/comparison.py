@@ -47,7 +47,7 @@ def compare_folders(folders: Sequence[Path], question: Question, conditions: Map
     """Compare the runs in `folders`, without MLflow.
 
     Args:
-        folders: folders of finished runs; other folders are left out, with a notice.
+        folders: folders of runs; unfinished runs are left out, with a notice.
         question: the comparison to make.
         conditions: values that options of the compared runs must have, by name; None for all runs.
 
@@ -74,10 +74,10 @@ def publish_comparison(
         answer: result of the comparison.
         query: the query that selected the runs.
         files: files to attach to the run.
-        wait_s: largest number of seconds to wait for MLflow.
+        wait_s: largest number of seconds to find the sweep in MLflow, and again to send the report.
 
     Raises:
-        TrackingError: MLflow fails or takes longer than `wait_s` seconds.
+        TrackingError: MLflow fails, or one of these two steps takes longer than `wait_s` seconds.
     """
     try:
         with limit_time(wait_s, "finding the sweep (wait_s)"):

@@ -62,6 +62,7 @@ def make_component(composition: Composed, group: str, *, foreign: bool = False) 
 
     Raises:
         OptionError: a class or an option can't be used.
+        ComponentError: the component lacks an attribute of its contract, or it has a wrong type.
     """
     node = composition.config.get(group)
     if not node:

@@ -125,6 +125,7 @@ def _record_start(
 
     Raises:
         OptionError: the run has more rounds already than its budget allows.
+        CheckpointError: the files of the run are damaged, or were written under other conditions.
     """
     if run_folder is None:
         raise TypeError("run_folder is None, but the first task of a run needs its folder: pass it")

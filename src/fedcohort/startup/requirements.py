@@ -85,6 +85,8 @@ def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[
 def check_clock(choices: Mapping[str, str], facts: Facts) -> None:
     """Raise `IncompatibleConfig` if a budget of virtual seconds or joules (`until`) can never be reached.
 
+    It is also raised for `device.watts` with a device whose work takes no time.
+
     Args:
         choices: the choice in each group.
         facts: the run's components and config.

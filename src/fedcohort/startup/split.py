@@ -110,10 +110,10 @@ def _describe_unused(raw: Raw, n_unused: int, test_owners: Ids | None) -> Iterat
 
 
 def _count_groups(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
-    """Return the samples of each client by attribute and observed label, [clients, attributes x classes]; or None.
+    """Return the samples of each client by observed label y and attribute a, in column A * y + a of [clients, C * A].
 
     Args:
-        raw: the dataset; None is returned if it has no attribute.
+        raw: the dataset, with C classes and A attributes; the result is None if it has no attribute.
         train: positions of each client's training samples.
         labels: labels that clients see, aligned with `train`.
     """
@@ -132,6 +132,9 @@ def _assign_test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Coun
         n_clients: number of clients.
         counts: samples of each client and class, [clients, classes].
         seed: the data seed.
+
+    Raises:
+        DataError: test rows are distributed by owner, and no client has any.
     """
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
