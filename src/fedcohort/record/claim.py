@@ -16,7 +16,7 @@ log = logging.getLogger("fedcohort")
 
 
 class FolderUse(enum.IntEnum):
-    """The use that a resuming run can make of an existing run folder; the folder with the highest value is taken."""
+    """The use that a resuming run can make of an existing folder; the highest value is taken, but never `UNRELATED`."""
 
     UNRELATED = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
     NO_CHECKPOINT = 1  # a start without a checkpoint, which must not hide a run with one
@@ -48,9 +48,10 @@ class RunRequest:
     siblings: Set[Path] = frozenset()
 
     def find_use(self, path: Path) -> FolderUse:
-        """Return whether this run can resume or reuse the run in the run folder `path`.
+        """Return the use that this run can make of the run in the run folder `path`.
 
-        The folder is `UNRELATED` if the resumed run could give other results than an uninterrupted one.
+        The folder is `UNRELATED` if the resumed run could give other results than an uninterrupted one. It is also
+        `UNRELATED` if it belongs to another job of the sweep and is not `FINISHED`.
         """
         folder_use = self._use_without_siblings(path)
         return FolderUse.UNRELATED if path in self.siblings and folder_use is not FolderUse.FINISHED else folder_use
@@ -76,8 +77,9 @@ def claim_folder(logs_folder: Path, name: str, request: RunRequest, resume: bool
     """Return the folder for a run, with its lock held.
 
     With `resume` it is the newest unfinished run of the same config, seed and rounds. If there is no such run, it is
-    the finished run that this run would equal, else the run with the most rounds that this run extends. A run with more
-    rounds is never taken. If there is none, or without `resume`, the folder is new.
+    the finished run that this run would equal, else the run with the most rounds that this run extends. The next choice
+    is the newest run without a checkpoint. A run with more rounds is never taken. If there is none, or without
+    `resume`, the folder is new.
 
     Args:
         logs_folder: folder of logs, whose subfolder `runs` has the run folders.
@@ -86,8 +88,9 @@ def claim_folder(logs_folder: Path, name: str, request: RunRequest, resume: bool
         resume: whether the run may take an existing folder.
 
     Raises:
-        CheckpointError: another process runs in the folder.
-        OptionError: the folder cannot be written, or every earlier run went beyond `until`.
+        CheckpointError: another process runs in the folder, or a file in an earlier folder is no regular file.
+        OptionError: the folder cannot be written, or holds too many runs of this name. With `resume` also if earlier
+            runs went beyond `until`, and none can be resumed or reused.
     """
     runs_folder = logs_folder / "runs"
     with _name_folder_in_errors(logs_folder):

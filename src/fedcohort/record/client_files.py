@@ -32,7 +32,11 @@ def find_damaged_steps(folder: Path, digests: Mapping[int, str | None]) -> dict[
 
     Args:
         folder: the run folder.
-        digests: digest of each round's file in the journal; None for files of older versions, which must be readable.
+        digests: digest of each round's file in the journal. With None the file must be readable, but may be missing:
+            the round has no table, or an older version wrote it.
+
+    Raises:
+        DamagedFile: `clients.parquet` is damaged. Its rounds are not checked one by one.
     """
     damage = {}
     merged_steps = set(list_steps(folder / TABLE_FILE)) if is_file(folder / TABLE_FILE) else set[int]()
@@ -46,7 +50,7 @@ def find_damaged_steps(folder: Path, digests: Mapping[int, str | None]) -> dict[
 
 
 def file_step(path: Path) -> int:
-    """Return the round of the file `path` of the per-client table; -1 for `clients.parquet`, which has all rounds."""
+    """Return the round of the file `path` of the per-client table; -1 for `clients.parquet`, which has several."""
     return -1 if path.name == TABLE_FILE else int(path.stem)
 
 
@@ -65,7 +69,10 @@ def list_table_files(folder: Path, steps: Collection[int], digests: Mapping[int,
     Args:
         folder: the run folder.
         steps: the rounds.
-        digests: digest of each round's file in the journal.
+        digests: digest of each round's file in the journal. These files are listed even if they are missing.
+
+    Raises:
+        DamagedFile: `clients.parquet` is damaged.
     """
     table_files = [folder / TABLE_FILE] if is_file(folder / TABLE_FILE) else []
     merged_steps = {step for path in table_files for step in list_steps(path)}
@@ -78,11 +85,12 @@ def open_verified(path: Path, checksum: str | None = None) -> Any:  # noqa: ANN4
     """Return a file of the per-client table as a `pq.ParquetFile` whose content has been checked.
 
     Args:
-        path: the file. `clients.parquet` is checked by the folder's manifest.
-        checksum: digest of another file; None if the journal has none, so that its page checksums are checked.
+        path: the file. `clients.parquet` is checked by the folder's manifest, if there is one.
+        checksum: digest of a round's file in the journal, not used for `clients.parquet`. If it is None, the file is
+            read, which checks its page checksums.
 
     Raises:
-        DamagedFile: the file is missing or damaged.
+        DamagedFile: the file is missing or damaged, or has rows of another round.
     """
     if path.name == TABLE_FILE:
         manifest.check_file(path)
@@ -99,7 +107,7 @@ def open_verified(path: Path, checksum: str | None = None) -> Any:  # noqa: ANN4
 
 @contextmanager
 def name_file_in_errors(path: Path) -> Iterator[None]:
-    """Return a context manager that raises errors of pyarrow as `DamagedFile`, which names the file `path`."""
+    """Return a context manager that raises errors of reading as `DamagedFile`, which names the file `path`."""
     import pyarrow as pa
 
     try:

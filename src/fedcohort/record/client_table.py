@@ -80,7 +80,8 @@ def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> st
     Args:
         folder: the run folder.
         step: number of the round.
-        columns: values of each column by name, for the clients of the round or for all, [n_clients].
+        columns: values of all clients by column name, [n_clients] each; False or NaN is no value. Only clients with a
+            row are written (`ClientFacts.clients_with_rows`), and NaN as null.
     """
     import pyarrow as pa
 
@@ -110,11 +111,11 @@ def load_rows(
     Args:
         folder: the run folder.
         steps: numbers of the rounds.
-        columns: columns in addition to `step` and `client`; None for all.
+        columns: columns in addition to `step` and `client`, of which those that no file has are left out; None for all.
         digests: digest of each round's file in the journal.
 
     Raises:
-        DamagedFile: a file differs from its digest or cannot be read.
+        DamagedFile: a file is missing, differs from its digest or cannot be read.
     """
     import pandas as pd
     import pyarrow as pa

@@ -28,7 +28,7 @@ def append_digest(text: str, previous_digest: str = "") -> str:
     """Return the text of a JSON object with its digest as the last entry.
 
     Args:
-        text: the object as text; not empty.
+        text: the object as text, with at least one entry.
         previous_digest: digest of the previous line, in hex digits, if lines are chained.
     """
     json_text = text.rstrip()
@@ -41,7 +41,9 @@ def read_digest(text: str) -> str:
 
 
 def check_digest(text: str, previous_digest: str = "") -> tuple[str, bool | None]:
-    """Return the right digest of a JSON object's text, and whether the text has it; None if it has no digest.
+    """Return the right digest of a JSON object's text, and whether the text has it.
+
+    The second value is None if the text has no digest.
 
     Args:
         text: the object as text; older versions of fedcohort wrote no digest.
@@ -62,7 +64,7 @@ def read_json(path: Path, advice_text: str) -> dict[str, Any] | None:
         advice_text: what the user can do about a damaged file, for the message.
 
     Raises:
-        DamagedFile: the file is no JSON object, or its digest is wrong.
+        DamagedFile: the file cannot be read or is no JSON object, or its digest is wrong. A missing digest is no error.
     """
     if not is_file(path):
         return None

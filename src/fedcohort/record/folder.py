@@ -41,7 +41,7 @@ class RunFolder:
         path: the folder.
         lock: the locked file.
         is_new: whether this process made the folder.
-        is_finished: whether the run in the folder had finished before this process.
+        is_finished: whether the folder holds the finished run that this run would equal, so that nothing is trained.
     """
 
     path: Path
@@ -92,7 +92,7 @@ def has_checkpoint(path: Path) -> bool:
 
 
 def check_files(path: Path) -> None:
-    """Raise `DamagedFile` if a file of the run folder `path` is something else, such as a pipe, or a folder is none."""
+    """Raise `DamagedFile` if a file of the run folder `path` is no regular file, or a subfolder is no folder."""
     for name in (*MANIFEST_FILES, *UNLISTED_FILES):
         is_file(path / name)
     for name in RUN_SUBFOLDERS:
@@ -104,7 +104,7 @@ def status_of(path: Path) -> dict[str, Any]:
     """Return the content of `status.json` in the run folder `path`.
 
     The result is {} if the run was killed before it wrote the file, and if the file is damaged: the number of completed
-    rounds is in the checkpoint, too.
+    rounds is in the checkpoint, too. Raises `DamagedFile` if `status.json` is no regular file, such as a pipe.
     """
     try:
         status_text = (path / "status.json").read_text() if is_file(path / "status.json") else "{}"
@@ -124,7 +124,7 @@ def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
 
 
 def list_runs(runs_folder: Path, config_digest: str, seed: int) -> list[Path]:
-    """Return the run folders in `runs_folder` whose names end in the hash `config_digest` and the seed."""
+    """Return the run folders in `runs_folder` with the hash `config_digest` and the seed in their names."""
     key = f"-{config_digest}-s{seed}"
     return [path for path in runs_folder.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
 
@@ -137,7 +137,7 @@ def describe_log(path: Path | None) -> str:
 def take_lock(path: Path) -> IO[str] | None:
     """Return the locked file of the run folder `path`; None if another process holds the lock.
 
-    The lock ends with the process that holds it.
+    The lock ends when the file is closed or its process ends. Raises `DamagedFile` if `run.lock` is no regular file.
     """
     is_file(path / LOCK_FILE)  # raises for a pipe, which would block
     return try_to_lock(path / LOCK_FILE)

@@ -31,11 +31,11 @@ class JournalLine:
         time_ms: when the line was written, milliseconds since 1970.
         metrics: value of each metric.
         trace: (mean, standard deviation) of each quantity of the selector's state, by name.
-        fingerprint: fingerprint of the weights.
+        fingerprint: digests of all selections so far and of the weights.
         cohort: ids of the selected clients.
         arrived: ids of the clients whose updates arrived.
-        present: the available clients (`record/presence.py`); None at step 0, and if the per-client table has a row for
-            every client.
+        present: the available clients (`record/presence.py`); None at step 0, and in lines of older versions, whose
+            per-client table has a row for every client.
         table: digest of the step's per-client table, a separate file until the run has finished; None without a table,
             and in lines of older versions.
         draws: the draws by which the selector chose the cohort (`record/logged_draws.py`); None at step 0, and in lines
@@ -58,21 +58,21 @@ class JournalLine:
 
 @dataclass(frozen=True)
 class History:
-    """The committed rounds of a run in order, read from its journal.
+    """The committed rounds of a run, read from its journal. Sequences are in the order of `steps`.
 
     Attributes:
         folder: the run folder.
         steps: numbers of the rounds, 0 for the untrained model.
-        times: when each step was committed, milliseconds since 1970, int64 [steps].
+        times: when each step was committed, milliseconds since 1970.
         metrics: one row per step (the index), one column per metric; NaN if it was not measured or is not a number.
         measured: the steps that measured each metric, even if the value is NaN, such as a diverged model's loss.
-        trace: quantities of the selector's state, by step.
-        fingerprints: fingerprint of the weights, by step.
-        cohorts: ids of the selected clients, by step.
-        arrived: ids of the clients whose updates arrived, by step.
-        presence: the available clients of a step as text, if the journal has them.
-        tables: digest of the per-client table of a step, if the journal has one.
-        draws: the draws of a step as `record/logged_draws.py` encodes them, if the journal has them.
+        trace: quantities of the selector's state at each step.
+        fingerprints: digests of all selections so far and of the weights at each step.
+        cohorts: ids of the selected clients of each step.
+        arrived: ids of the clients whose updates arrived in each step.
+        presence: the available clients as text, by step, if the journal has them.
+        tables: digest of the per-client table, by step, if the journal has one.
+        draws: the draws as `record/logged_draws.py` encodes them, by step, if the journal has them.
     """
 
     folder: Path
@@ -96,12 +96,12 @@ class History:
     def available(self, step: int) -> Bool[np.ndarray, "clients"] | None:
         """Return whether each client was available in the round `step`, [n_clients].
 
-        The result is None if the journal does not have this: the per-client table then has all clients.
+        The result is None at step 0, and for older versions, whose per-client table has all clients.
         """
         return presence.decode_available(self.presence[step]) if step in self.presence else None
 
     def clients(self, columns: Sequence[str] | None = None, *, start: int = 0) -> "pd.DataFrame":
-        """Return the per-client table: a row for each step and client (`record/client_table.py` lists the columns).
+        """Return the per-client table; `record/client_table.py` lists its columns and which clients have a row.
 
         Args:
             columns: columns in addition to `step` and `client`; None for all.
@@ -113,7 +113,7 @@ class History:
 def read_lines(path: Path, start_offset: int = 0, previous_digest: str = "") -> tuple[list[JournalLine], int]:
     """Read the journal's complete lines; return them, and the offset in bytes at which the last one ends.
 
-    An incomplete last line was never committed and is ignored.
+    An incomplete or unreadable last line counts as never committed, and is ignored.
 
     Args:
         path: the journal.
@@ -121,7 +121,7 @@ def read_lines(path: Path, start_offset: int = 0, previous_digest: str = "") -> 
         previous_digest: digest of the line that ends at `start_offset`.
 
     Raises:
-        DamagedFile: a line before the last one is damaged.
+        DamagedFile: a line before the last one is damaged, or the digest of the last one is wrong.
     """
     lines, offset, damage = read_undamaged(path, start_offset, previous_digest)
     if damage:
@@ -158,7 +158,7 @@ def read_undamaged(path: Path, offset: int = 0, previous_digest: str = "") -> tu
 
 
 def sum_spending(lines: Sequence[JournalLine]) -> BudgetUse:
-    """Return the rounds, virtual seconds, bytes and accuracy that a run has reached by the last of these lines."""
+    """Return the amounts of the budget that a run has reached by the last of `lines`, those of its journal."""
     budget_use = BudgetUse()
     for line in lines:
         budget_use = budget_use.after_round(line.step, line.metrics)
@@ -235,7 +235,7 @@ def read_history(folder: Path) -> History:
 
 
 def wall_s(starts_ms: Sequence[int], times_ms: Sequence[int]) -> float:
-    """Return the seconds in which processes of a run trained, without the gaps between them.
+    """Return the seconds from the start of each process to its last committed round, summed over processes.
 
     Args:
         starts_ms: when each process started, in milliseconds since 1970.

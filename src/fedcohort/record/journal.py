@@ -31,7 +31,7 @@ class CommittedLine(NamedTuple):
     """The fingerprint and digest of a committed round, which the journal keeps in memory.
 
     Attributes:
-        fingerprint: fingerprint of the global model's weights.
+        fingerprint: digests of all selections so far and of the global model's weights.
         table: digest of the round's per-client table; None without a table.
         digest: running digest of the journal up to this round.
     """
@@ -52,9 +52,9 @@ class Journal(Observer):
         self._is_forced = False
 
     def start(self, info: RunInfo) -> None:
-        """Open the journal of the run, with metadata `info`, after its last undamaged line.
+        """Save the metadata `info`, and open the run's journal after its last undamaged line.
 
-        Raises `CheckpointError` if the journal lacks rounds that the checkpoint has.
+        Raises `CheckpointError` if the journal lacks rounds that the checkpoint has, or one of these is damaged.
         """
         self._folder = info.folder
         self._is_forced = bool(info.starts) and info.starts[-1]["resume"] == "force"

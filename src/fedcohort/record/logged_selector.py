@@ -38,7 +38,7 @@ class LoggedSelector:
         """Initialise the selector's state.
 
         Args:
-            queried_signals: signals that the run's selector may have queried, such as FedCor's after its warm-up.
+            queried_signals: signals that the run's selector reads, which it may have queried in some rounds only.
 
         Raises:
             IncompatibleConfig: the selector reads values that the log lacks.
@@ -69,14 +69,15 @@ class LoggedSelector:
     ) -> tuple[list[Probe], Selection, AggregationOverride | None]:
         """Replay a round, and return the selector's queries, its selection and its changes of the aggregation.
 
-        The changes are None if the selection differs from the run's, whose outcome the selector then does not observe.
+        The changes are None if the selector makes none. They are also None if the round has no selected clients, or the
+        selection differs from the run's; the selector then does not observe the outcome.
 
         Args:
             round: the round of the log.
             logged_probes: queries of the run's selector in this round; None if this selector is the run's.
 
         Raises:
-            IncompatibleConfig: the selector makes another query.
+            IncompatibleConfig: the log has no answers to a query of the selector.
         """
         probes, selection, _ = self.select(round, logged_probes)
         if not len(round.chosen) or not np.array_equal(selection.clients, round.chosen):
@@ -86,14 +87,14 @@ class LoggedSelector:
     def select(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, DrawLog]:
-        """Return the selector's queries in a logged round, its selection and the draws of the selection.
+        """Return the selector's queries in a logged round, its selection, and its draws for both.
 
         Args:
             round: the round of the log.
             logged_probes: queries of the run's selector in this round; None if this selector is the run's.
 
         Raises:
-            IncompatibleConfig: the selector makes another query.
+            IncompatibleConfig: the log has no answers to a query of the selector.
         """
         run_log = self.log
         generator = Draws(run_log.info.seed, run_log.n_clients, round.t).generator("selector")
@@ -121,8 +122,11 @@ class LoggedSelector:
 
         Args:
             round: the round of the log.
-            selection: the selector's selection, equal to the run's.
+            selection: the selection of the run in this round, perhaps by another selector.
             probes: the selector's queries in this round.
+
+        Raises:
+            IncompatibleConfig: the log lacks the signal of a concurrent query.
         """
         signals = {name: values[round.arrived] for name, values in round.signals.items()}
         signals |= {name: signals[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider

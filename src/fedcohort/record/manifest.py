@@ -58,7 +58,7 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
 
 
 def check_file(path: Path) -> None:
-    """Raise `DamagedFile` if the manifest in the folder of the file `path` lists other content for the file."""
+    """Raise `DamagedFile` if the file `path` is missing or differs, although its folder's manifest lists it."""
     entries = _read_manifest(path.parent)
     if entries is not None and path.name in entries:
         _check_entries(path, entries[path.name])

@@ -36,7 +36,7 @@ def save_info(info: RunInfo) -> None:
 
 
 def rewrite_info(info: RunInfo) -> None:
-    """Write changed metadata `info` without another start time. Raises `CheckpointError` if there are none yet."""
+    """Write changed metadata `info` without another start time. Raises `CheckpointError` without earlier metadata."""
     _write_info(info, read_start_times(info.folder))
 
 
@@ -69,7 +69,7 @@ def _shrink_integers(values: np.ndarray) -> np.ndarray:
 
 
 def load_info(folder: Path) -> RunInfo:
-    """Return the metadata in the run folder `folder`; raise `CheckpointError` if they are incomplete."""
+    """Return the metadata in the run folder `folder`; raise `CheckpointError` if they are missing or damaged."""
     values = _read_info(folder)["info"]
     field_names = {field.name for field in dataclasses.fields(RunInfo)}
     values = {name: value for name, value in values.items() if name in field_names}

@@ -24,19 +24,19 @@ class RunInfo:
         seed: seed of the run.
         commit, dirty: commit of the running code, and whether files were changed since.
         versions: versions of Python and packages, by name.
-        tags: texts by which the run is found (`sweep_id`), the command that opens the tracking page (`tracking`), and
-            the training engine with the reason for it (`engine`).
+        tags: texts by name: the run's sweeps (`sweep_id`), and the command or address that shows the tracked runs
+            (`tracking`). Others name the training engine with its reason, the data, and the signals of an oracle.
         n_train: number of training samples of each client, int64 [K].
         class_counts: number of training and validation samples by client and true class, int64 [K, n_classes]; [K, 1]
-            if samples have no class.
+            if samples have no class or more than one.
         noise_rate: label-noise rate of each client, [K].
-        changed: choices and options that were typed, with their values.
+        changed: choices and options that were typed and that MLflow records, with their values.
         feature_noise: strength of the noise in each client's inputs, [K]; None without such noise.
         expected_s: expected virtual seconds of a full local job, [K].
         client_names: names of the clients in the data, text [K]; None if they have no names.
         labels: name of each class by its number; {} if the classes have no names.
         skew: imbalance metrics of the federation by name (`skew.skew_metrics`), as far as the dataset allows.
-        n_params: number of model parameters.
+        n_params: number of trainable model parameters.
         rounds: number of rounds that the run is to reach.
         start: rounds completed before this start; 0 for a new run.
         spent: cost of these rounds (`round.budget.BudgetHistory.to_plain_data`); {} for a new run.
@@ -70,7 +70,7 @@ class RunInfo:
 
     @property
     def budget(self) -> Budget:
-        """Limits at which the run ends: rounds, virtual seconds, bytes, client FLOPs and accuracy."""
+        """Limits at which the run ends: rounds, virtual seconds, bytes, accuracy, client FLOPs and joules."""
         return Budget.from_config({**self.config, "rounds": self.rounds})
 
 
@@ -95,7 +95,7 @@ class Observer:
         """
 
     def observe(self, report: RoundReport) -> None:
-        """Handle a round; called after every round, and once with step 0 for the untrained model.
+        """Handle a round; called after every round, and in a new run with step 0 for the untrained model.
 
         Args:
             report: results of the round.

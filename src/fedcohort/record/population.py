@@ -25,7 +25,7 @@ class Trait:
         word: noun for the property in a title, such as "label noise".
         label: label of an axis.
         values: value of each client, [n_clients]; 0 if unknown.
-        differs: whether clients differ in the property, other than in proportion to their number of samples.
+        differs: whether clients differ visibly in the property. For speed they must also differ per sample.
         common: text that replaces the figure if clients do not differ; "" for none.
     """
 
@@ -82,7 +82,7 @@ def _is_uneven(values: Values) -> bool:
 
 
 def class_shares(class_counts: np.ndarray) -> Float64[np.ndarray, "clients classes"]:
-    """Return each client's share of each class; zeros for a client without samples.
+    """Return the share of each class in each client's samples; zeros for a client without samples.
 
     Args:
         class_counts: samples by client and class, int64 [clients, classes].

@@ -51,11 +51,12 @@ def _run_git(*arguments: str) -> str:
 
 
 def current_start(config: Mapping[str, Any], options: Mapping[str, Any], checksum: str) -> dict[str, Any]:
-    """Return the versions, code, data and hardware that determine the results of `config` to the bit.
+    """Return the versions, code, data and options of the hardware that determine the results of `config` to the bit.
 
     Args:
         config: the composed config.
-        options: the options whose change needs `resume=force` (`RunIdentity.NEEDS_FORCE`), by dotted name.
+        options: the options whose change needs `resume=force` (`RunIdentity.NEEDS_FORCE`), and the numbers of
+            processes, by dotted name.
         checksum: checksum of the loaded data.
     """
     head_commit, dirty = current_commit()
@@ -68,8 +69,8 @@ def list_differences(earlier_start: StartRecord, new_start: StartRecord) -> list
     """Describe the differences between two starts of a run that may change its results; [] without any.
 
     Args:
-        earlier_start: versions, code, data and hardware of the earlier start (`current_start`).
-        new_start: those of the new start.
+        earlier_start: the result of `current_start` for the earlier start.
+        new_start: that for the new start.
     """
     differences = []
     if earlier_start["sources"] != new_start["sources"]:
@@ -99,7 +100,7 @@ def append_start(folder: Path, start: StartRecord) -> None:
     Args:
         folder: the run folder.
         start: the result of `current_start`, with `round` (rounds completed before), `resume` (the option), and
-            `forced`: the differences to the start before, None without `resume=force`.
+            `forced`: the differences to the start that wrote the checkpoint; None without `resume=force`.
     """
     start_line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
     path = folder / STARTS_FILE
@@ -131,7 +132,7 @@ def read_starts(folder: Path) -> list[StartRecord]:
 
 
 def describe_forced(starts: Sequence[StartRecord]) -> list[str]:
-    """Return a line for each of `starts` with `resume=force`; [] if results equal those of an uninterrupted run."""
+    """Return a line for each of `starts` that resumed a checkpoint with `resume=force`; [] without any."""
     forced_starts = [(start["round"], start["forced"]) for start in starts if start["forced"] is not None]
     return [f"after round {t}: {'; '.join(differences) or 'no known difference'}" for t, differences in forced_starts]
 

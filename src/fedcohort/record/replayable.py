@@ -29,7 +29,7 @@ class LoggedRound:
         available: sorted ids of the available clients.
         chosen: sorted ids of the selected clients.
         arrived: sorted ids of the clients whose updates arrived.
-        signals: logged signals by name, each [n_clients] or [n_clients, d], NaN if a client did not report.
+        signals: logged signals by name, each float64 [n_clients] or [n_clients, d], NaN if a client did not report.
         round_s: length of the round in virtual seconds.
         draw_log: the draws by which the run's selector chose; None in runs of older versions.
     """
@@ -61,7 +61,7 @@ class RunLog:
 
     @property
     def cohort(self) -> int:
-        """Number of clients that the run selects in each round."""
+        """Number of clients that the run requests in each round; its deadline may select more."""
         return int(self.info.config["cohort"])
 
     @property
@@ -71,13 +71,13 @@ class RunLog:
 
     @property
     def units(self) -> int:
-        """Units of local work (epochs, or steps) that are requested from every selected client."""
+        """Units of local work (epochs, or steps) that a selected client trains, unless the selector sets others."""
         client = self.info.config["client"]
         return int(client["epochs"] if client["steps"] is None else client["steps"])
 
 
 def read_run_log(folder: Path) -> RunLog:
-    """Read the run in `folder`. Raises `CheckpointError` if it holds no run, or rounds are missing."""
+    """Read the run in `folder`. Raises `CheckpointError` if it holds no run, or rounds are missing or damaged."""
     info = metadata.load_info(folder)
     journal = history.read_history(folder)
     if list(journal.steps) != list(range(len(journal.steps))) or len(journal.steps) < 2:
@@ -158,7 +158,10 @@ def find_signal_columns(column_names: Sequence[str]) -> dict[str, str | list[str
 
 
 def select_facts(signals: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """Return those of `signals`, values by signal, that clients report once at registration; counts as integers."""
+    """Return the signals that clients reported at registration; rows of whole numbers become int64.
+
+    `signals` are the values of step 0 by name. Those without any value are left out.
+    """
     registered_facts = {}
     for signal, values in signals.items():
         if not np.isnan(values).all():

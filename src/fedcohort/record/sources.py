@@ -62,8 +62,8 @@ def _digest_files(class_names: Collection[str], files: Mapping[str, bytes]) -> s
 def list_files_of_classes(class_names: Collection[str], files: Mapping[str, bytes]) -> set[str]:
     """Return the source files of the package that a run with these components may execute.
 
-    Of the folder of a config group these are the chosen options, `base`, and the files of the groups' folders that they
-    import.
+    Of the folder of a config group these are the chosen options, `base`, `__init__`, and the files of such folders that
+    they import.
 
     Args:
         class_names: dotted names of the classes.

@@ -106,7 +106,7 @@ class SweepJob:
     def write_record(
         self, state: str, folder: Path | None = None, reason: str = "", error_name: str = "", value: float | None = None
     ) -> None:
-        """Write the record of the job, with the fields of `JobRecord`.
+        """Write the record of the job, with the fields of `JobRecord`; an error of the disk is only logged.
 
         Args:
             state: state of the job: running, done, skipped, failed or stopped.

@@ -5,7 +5,7 @@ import sys
 
 
 def read_value(value: float) -> float:
-    """Return the metric that was logged as `value`: MLflow 3.17.2 stores infinity as the largest float."""
+    """Return the logged value of a metric that MLflow returns as `value`: it stores infinity as the largest float."""
     return math.copysign(math.inf, value) if abs(value) == sys.float_info.max else value
 
 

@@ -49,7 +49,7 @@ class Sender:
     Attributes:
         info: metadata of the run.
         place: server or database that the run is sent to.
-        every_s: seconds between two sends; 0 sends at each call.
+        every_s: smallest number of seconds between two sends; 0 sends at each call.
         wait_s: seconds that one send may take.
         next_send_s: time of the next send, on the clock `time.monotonic`.
     """
@@ -61,7 +61,7 @@ class Sender:
         self._failures = 0
 
     def start(self) -> None:
-        """Find or create the MLflow run. Raises `TrackingError` if the experiment was deleted."""
+        """Find or create the MLflow run, and send its rounds. Raises `TrackingError` if the experiment was deleted."""
         identity.register_place(self.info.folder, self.place)
         self._try_action(self._send_rounds)
         if not self._failures:  # importing and connecting takes longer than sending
@@ -148,7 +148,8 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
             ended. The run has also ended if its lock is free.
 
     Raises:
-        TrackingError: the experiment was deleted.
+        TrackingError: the experiment was deleted, or `mlflow.json` is damaged.
+        ValueError: the run was never tracked.
     """
     tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
@@ -218,7 +219,7 @@ def _exit_after_parent(input_descriptor: int) -> None:
     """End this process `EXIT_DELAY_S` seconds after the last process that could write to a pipe has ended.
 
     Args:
-        input_descriptor: file descriptor of the pipe's other end, this process's input.
+        input_descriptor: file descriptor of this process's end of the pipe, its input.
     """
     hangup_poll = select.poll()
     hangup_poll.register(input_descriptor, 0)

@@ -35,7 +35,7 @@ class TrackedRun:
     Attributes:
         tracking_uri: address of the server or database.
         experiment: name of the experiment.
-        artifacts: folder of the files, None if the server decides.
+        artifacts: URI of the folder of the files; None if the server decides.
         key: random key of the run.
         experiment_id: id of the experiment, None until the server has answered.
         run_id: id of the run, None until the server has answered.
@@ -96,6 +96,9 @@ def find_or_create_run(client: "MlflowClient", info: RunInfo, server_place: Serv
         client: client of MLflow.
         info: metadata of the run.
         server_place: server or database that the run is sent to.
+
+    Raises:
+        TrackingError: the experiment was deleted, or `mlflow.json` is damaged.
     """
     with exclusive_lock(info.folder / LOCK_FILE):
         # first: a server that is down leaves mlflow.json unchanged
@@ -113,7 +116,7 @@ def find_or_create_run(client: "MlflowClient", info: RunInfo, server_place: Serv
 
 
 def describe_run(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
-    """Add the tags, parameters and dataset that an MLflow run lacks; a parameter that has changed becomes a tag.
+    """Update an MLflow run's tags, and add parameters and dataset that it lacks; a changed parameter becomes a tag.
 
     Args:
         client: client of MLflow.

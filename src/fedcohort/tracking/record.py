@@ -63,7 +63,9 @@ def list_tags(info: RunInfo, status: str) -> dict[str, str]:
 
 
 def list_params(info: RunInfo) -> dict[str, str]:
-    """Return the MLflow parameters of a run: the choice of each group, and every scalar option by its dotted name.
+    """Return the MLflow parameters of a run: choices, numbers of clients and parameters, and options by dotted name.
+
+    Options that are not tracked (`OptionRole.is_tracked`) and names of classes of this package are left out.
 
     Args:
         info: metadata of the run.
@@ -78,7 +80,7 @@ def list_params(info: RunInfo) -> dict[str, str]:
 
 
 def describe_dataset(info: RunInfo) -> "DatasetInput":
-    """Return the data as distributed to the clients: equal digests mean equal partition and noise.
+    """Return the data as distributed to the clients; the digest covers their numbers of samples and noise.
 
     Args:
         info: metadata of the run.

@@ -1,10 +1,9 @@
 """Store a comparison as a run in MLflow, so that the experiment's page shows its result.
 
 The run has the tag `report` and the comparison's files as artifacts, and its note is the verdict with a link to the
-page. There is one report for a sweep, or for a condition on runs, which is rewritten. A report is also rewritten if all
-runs of its sweep belong to the sweep that resumed or extended it. MLflow lists the newest run first and cannot change
-the start time of a run: if other runs have started since, a new report is created and the older one deleted. The
-experiment's note begins with the verdicts and links to the pages.
+page. There is one report for a sweep, or for a condition on runs. MLflow lists the newest run first and cannot change
+the start time of a run: a new report is therefore created, and the older one deleted. The experiment's note begins with
+the verdicts and links to the pages.
 """
 
 import time
@@ -28,7 +27,7 @@ def publish_report(
 ) -> str:
     """Create the MLflow run of a report in the place of an earlier one, and the sweep's view; return the run's id.
 
-    Raises the exceptions of `server.expected_errors`.
+    Raises the exceptions of `server.expected_errors`, and `TrackingError` if the experiment was deleted.
 
     Args:
         place: the server or database.

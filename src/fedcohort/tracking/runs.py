@@ -55,9 +55,9 @@ class RunQuery:
 
 
 def connect(query: RunQuery) -> "MlflowClient":
-    """Return a client of the MLflow in `query`. Raises `OptionError` for a database that does not exist.
+    """Return a client of the MLflow in `query`.
 
-    MLflow itself would create the database.
+    Raises `OptionError` for an invalid address, and for a database that does not exist, which MLflow would create.
     """
     server_place = server.locate(query.tracking_uri, query.experiment, Path("logs"))
     if server_place.database is not None and not server_place.database.exists():
@@ -68,7 +68,7 @@ def connect(query: RunQuery) -> "MlflowClient":
 def resolve_sweep(client: "MlflowClient", query: RunQuery) -> RunQuery:
     """Return `query` with the id of the newest sweep, which `client` looks up, in the place of `last`.
 
-    Raises `OptionError` if there is no sweep.
+    Raises `OptionError` if `last` stands for no sweep, or there is no such experiment.
     """
     if query.sweep != LAST_SWEEP:
         return query
@@ -80,7 +80,12 @@ def resolve_sweep(client: "MlflowClient", query: RunQuery) -> RunQuery:
 
 
 def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
-    """Return the runs that satisfy `query`, oldest first, read by `client`. Raises `TrackingError` for none."""
+    """Return the runs that satisfy `query`, oldest first, read by `client`.
+
+    Raises:
+        OptionError: the experiment or sweep does not exist, or MLflow can't read the filter.
+        TrackingError: no run satisfies the query.
+    """
     from mlflow.exceptions import MlflowException
 
     experiment_id = find_experiment(client, query)

@@ -49,7 +49,7 @@ class ServerPlace:
     Attributes:
         uri: address of the server or database.
         experiment: name of the experiment.
-        artifacts: folder of the files, or None if the server decides.
+        artifacts: URI of the folder of the files, or None if the server decides.
     """
 
     uri: str
@@ -58,7 +58,7 @@ class ServerPlace:
 
     @property
     def database(self) -> Path | None:
-        """The SQLite file, or None for a server."""
+        """The SQLite file, or None for a server or another database."""
         return Path(self.uri.removeprefix(SQLITE_PREFIX)) if self.uri.startswith(SQLITE_PREFIX) else None
 
 
@@ -68,10 +68,11 @@ def locate(uri: str | None, experiment: str, logs: Path) -> ServerPlace:
     Args:
         uri: address of the server or database; None for a SQLite file in `logs`.
         experiment: name of the experiment.
-        logs: folder of logs.
+        logs: folder of logs, for the SQLite file and the artifacts of databases.
 
     Raises:
-        OptionError: the address has a password, or is a folder of files, which MLflow rejects since 3.13.
+        OptionError: the address has a password, or is a folder, as MLflow rejects folders of files since 3.13. The name
+            of the experiment is empty or no text.
     """
     uri = uri or f"{SQLITE_PREFIX}{logs.absolute() / 'mlflow.db'}"
     if has_password(uri):
@@ -119,7 +120,10 @@ def import_mlflow() -> None:
 
 
 def connect(location: ServerPlace) -> "MlflowClient":
-    """Return a client of MLflow at `location`. A new SQLite file gets its tables under a lock, all of them or none."""
+    """Return a client of MLflow at `location`. A new SQLite file gets its tables under a lock, all of them or none.
+
+    Raises `OSError` if SQLite cannot open an existing file.
+    """
     import_mlflow()  # outside of the lock
     from mlflow import MlflowClient
 
@@ -138,7 +142,7 @@ def connect(location: ServerPlace) -> "MlflowClient":
 def lock_database(location: ServerPlace) -> AbstractContextManager[None]:
     """Return a lock on the SQLite file at `location`, so that one process at a time creates tables or an experiment.
 
-    For a server the lock has no effect.
+    For a server or another database the lock has no effect.
     """
     if location.database is None:
         return nullcontext()
@@ -188,7 +192,10 @@ def _create_experiment(client: "MlflowClient", location: ServerPlace) -> str:
 
 
 def retry_after_conflicts(server_action: Callable[[], T]) -> T:
-    """Return the result of `server_action`, which is called again while it conflicts with another process."""
+    """Return the result of `server_action`, which is called again while it conflicts with another process.
+
+    After `MAX_ATTEMPTS` calls the error of the last one is raised.
+    """
     for attempt_number in range(MAX_ATTEMPTS):
         try:
             return server_action()

@@ -1,7 +1,7 @@
 """Sweeps in MLflow: the tag `sweep_id` of a run, and the command that compares the runs of a sweep.
 
-A run belongs to the sweep that ran it, and to each later sweep that found it finished. The tag has their ids, the
-earliest first.
+A run belongs to each sweep that trained a part of it, and to each later sweep that found it finished. The tag has their
+ids, the earliest first.
 """
 
 import logging
@@ -30,7 +30,7 @@ def parse_sweeps(tag_value: str | None) -> list[str]:
 
 
 def list_sweeps_of_run(folder: Path) -> list[str]:
-    """Return the sweeps of the run in `folder`; none if it has not begun or has no journal."""
+    """Return the sweeps of the run in `folder`; none if it has not begun or has no metadata."""
     return parse_sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.INFO_FILE).exists() else []
 
 
@@ -41,7 +41,7 @@ def make_sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
 
 
 def add_sweep(folder: Path, sweep: str) -> None:
-    """Record that the finished run in `folder` also belongs to `sweep`, unless the run has no journal."""
+    """Record that the finished run in `folder` also belongs to `sweep`, unless its metadata is missing or damaged."""
     try:
         info = metadata.load_info(folder)
     except CheckpointError:
@@ -53,7 +53,7 @@ def send_sweeps(runs: Sequence[RunInfo]) -> None:
     """Send the sweeps of finished runs to MLflow; an unreachable server only causes a message.
 
     Args:
-        runs: metadata of the runs.
+        runs: metadata of the runs, each with the tag `sweep_id`. Runs without an MLflow run are left out.
     """
     for info in runs:
         tracked_run = identity.load_tracked_run(info.folder)

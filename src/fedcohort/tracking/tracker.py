@@ -59,10 +59,10 @@ class MlflowTracker(Observer):
         experiment: name of the experiment in MLflow.
         every_s: seconds between two sends, 0 to send each round at once.
         wait_s: seconds that one send may take, and that the end of a run waits in all.
-        logs: folder of the runs.
+        logs: folder of logs, for the SQLite file and the artifacts of databases.
 
     Raises:
-        OptionError: an option is out of range, or MLflow does not support the address.
+        OptionError: an option is out of range, or the address has a password or is not supported by MLflow.
     """
 
     _follower: ClassVar[Follower | None] = None  # shared by the runs of a process: MLflow's import takes seconds
@@ -106,7 +106,7 @@ class MlflowTracker(Observer):
     def observe(self, report: RoundReport) -> None:
         """Log the messages of the uploading process; `report` is not read.
 
-        Raises `TrackingError` if the experiment was deleted.
+        Raises `TrackingError` if that process reports an error, such as a deleted experiment.
         """
         if self._folder is not None and self._read_messages(0) and self._problem:
             raise TrackingError(self._problem)
@@ -147,7 +147,7 @@ class MlflowTracker(Observer):
         return self._send_message(folder=str(self._folder), every_s=self._every_s, wait_s=self._wait_s)
 
     def _end_upload(self, status: str, deadline_s: float, send_command: str) -> bool:
-        """Send the run's status to the process that uploads its journal; return whether it has uploaded the rest.
+        """Send the run's status to the uploading process; return whether it is done with the run, even if it failed.
 
         Args:
             status: how the run ended, such as "finished".
@@ -174,7 +174,7 @@ class MlflowTracker(Observer):
             return False
 
     def _read_messages(self, timeout_s: float) -> bool:
-        """Log the messages of the uploading process for at most `timeout_s` seconds; return whether it is done."""
+        """Log messages of the uploading process for at most `timeout_s` seconds; return whether the run is done."""
         deadline_s = time.monotonic() + timeout_s
         try:
             while MlflowTracker._follower is not None:

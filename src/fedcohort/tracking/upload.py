@@ -95,7 +95,7 @@ def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = 
     Args:
         info: metadata of the run.
         server_place: server or database that the run is sent to.
-        is_running: whether MLflow shows the run as running. A repeated call has no further effect.
+        is_running: whether to set the run's status in MLflow to running, as for a run that is resumed.
     """
 
     def connect_run() -> RunUpload:

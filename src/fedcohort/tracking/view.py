@@ -31,7 +31,7 @@ ALL_RUNS_FILE = Path(__file__).with_name("view_of_runs.json")  # the view of all
 PAGE_TEMPLATE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
 VERDICT_TAG, PAGE_TAG = "verdict", "page"  # tags of a report
-# likewise: the options in which its runs differ
+# tags of a report: its sweep, the options in which its runs differ, and when it was made
 SWEEP_TAG, OPTIONS_TAG, DATE_TAG = ("report_sweep", "report_options", "report_date")
 ANSWER_START = "**[Answer]("  # prefix of a paragraph of the note that a report has written
 MAX_REPORTS = 5  # reports in the note
