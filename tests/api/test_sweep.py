@@ -77,6 +77,12 @@ def test_jobs_that_would_be_rejected_keep_a_sweep_from_starting(tmp_path: Path) 
     assert len(skipped.jobs) == 1
 
 
+@pytest.mark.parametrize("metric", [None, "server_val/acc"])
+def test_a_job_that_fails_does_not_end_the_others(metric: str | None, tmp_path: Path) -> None:
+    result = sweep(tmp_path, objective_metric=metric, **{"split.limit": [3, None]})
+    assert result.runs["status"].tolist() == ["failed", "done"]
+
+
 def test_ctrl_c_returns_the_jobs_so_far(tmp_path: Path) -> None:
     press = {"+callback.press._target_": f"{PressCtrlC.__module__}.PressCtrlC", "+callback.press.step": 1}
     result = sweep(tmp_path, seed=[0, 1], rounds=3, **press)

@@ -204,9 +204,7 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
 
 
 def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
-    """Run the jobs of a planned sweep. A job that fails does not end the others, with one exception.
-
-    Jobs that run one by one in this process end at the first failure if they have an `objective_metric`.
+    """Run the jobs of a planned sweep. A job that fails does not end the others.
 
     Args:
         folder: folder of the sweep, which holds the plan.

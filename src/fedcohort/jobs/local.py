@@ -50,7 +50,8 @@ def run_local(
     """
     if in_process and n_jobs == 1:
         for job_number, overrides in jobs.items():
-            context.run(job_number, overrides)
+            with suppress(Exception):  # the record has its error
+                context.run(job_number, overrides)
             yield job_number
         return
     start_fork_server(n_threads)

@@ -182,7 +182,6 @@ def _check_attributes(component: object, contract: type, component_name: str) ->
 
 
 @functools.cache
-@functools.cache
 def _list_declared_types(contract: type) -> dict[str, TypeHint]:
     """Return the types of the attributes and properties of the class `contract`, by name, without quoted types."""
     type_by_name: dict[str, TypeHint] = {}
