@@ -136,8 +136,8 @@ def leaf_contents() -> Mapping[str, tuple[object, str]]:
         "input beyond float64": (good.replace("5.0", "1e999"), "holds inf"),
         "input beyond float32": (user([[1e39]], [0]), "holds 1e+39"),
         "input of 400 digits": (good.replace("5.0", "9" * 400), "float32 can hold"),
-        "input null": (user([[1.0, None]], [0]), "and holds None"),
-        "input a truth value": (user([[True, False]], [0]), "and holds True"),
+        "input null": (user([[1.0, None]], [0]), "but holds None"),
+        "input a truth value": (user([[True, False]], [0]), "but holds True"),
         "input a text among numbers": (user([[1.0, "2"]], [0]), "x must hold texts, or lists of numbers"),
         "inputs nested": (user([[[1.0]]], [0]), "x must hold texts, or lists of numbers"),
         "inputs scalars": (user([1.0, 2.0], [0, 1]), "must hold texts, or lists of numbers"),
@@ -197,11 +197,9 @@ def leaf_files() -> list[Case]:
     return [
         case("user in two files", "leaf", lambda raw: two_files(raw, document()), "'u' has samples in two files"),
         case("files of two kinds", "leaf", lambda raw: two_files(raw, second), "all parts must have"),
-        case("no file", "leaf", lambda raw: None, "has no train/*.json"),
-        case("folders alone", "leaf", lambda raw: (raw / "train" / "sub").mkdir(parents=True), "has no train/*.json"),
-        case(
-            "other case of .JSON", "leaf", lambda raw: raw_json(raw, document(), "train/a.JSON"), "has no train/*.json"
-        ),
+        case("no file", "leaf", lambda raw: None, "has no JSON files"),
+        case("folders alone", "leaf", lambda raw: (raw / "train" / "sub").mkdir(parents=True), "has no JSON files"),
+        case("other case of .JSON", "leaf", lambda raw: raw_json(raw, document(), "train/a.JSON"), "has no JSON files"),
         case("a pipe", "leaf", lambda raw: pipe(raw / "train" / "a.json"), "neither a file nor a folder"),
         case("a folder a.json", "leaf", lambda raw: (raw / "train" / "a.json").mkdir(parents=True), "is a folder"),
         case("a link out", "leaf", lambda raw: link(raw / "train" / "a.json", "/etc/passwd"), "leads out"),
@@ -215,11 +213,17 @@ def leaf_files() -> list[Case]:
             "files beside",
             "leaf",
             lambda raw: two_files(raw, second, "train/b.txt"),
-            "1 left out",
+            "left out, the first is",
             "b.txt",
             accepted=True,
         ),
-        case("JSON beside train", "leaf", lambda raw: two_files(raw, second, "b.json"), "1 left out", accepted=True),
+        case(
+            "JSON beside train",
+            "leaf",
+            lambda raw: two_files(raw, second, "b.json"),
+            "left out, the first is",
+            accepted=True,
+        ),
     ]
 
 
