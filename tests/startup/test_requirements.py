@@ -173,8 +173,8 @@ def test_every_requirement_can_fail_and_every_fact_exists() -> None:
         parts, compose_words().config, federation_of(), 3, Layout.from_network(network), has_batch_statistics(network)
     )
     for requirement in all_requirements:
-        message = requirements.format_requirement(requirement, "somebody", choices, facts)
-        assert "somebody" in message
+        message = requirements.format_requirement(requirement, "selector=flash", choices, facts)
+        assert "selector=flash" in message
         assert "{" not in message
         assert bool(requirement.holds(facts)) == requirement.holds(facts)
 

@@ -3,6 +3,8 @@
 `PYTHONPATH=src:tests python -m whole.test_auto_networks_claims` prints the rows of the table and the sentences.
 """
 
+from functools import cache
+
 import pandas as pd
 
 from whole import claims
@@ -14,12 +16,18 @@ HORIZONS = (40, 120, 240)
 NO_CELL = "–"
 
 
-def differences_at(horizon: int, cell: str, method: str) -> list[float]:
-    """Return differences to random selection by seed, in points: means of the last sixth of `horizon` rounds."""
+@cache
+def read_late_means(horizon: int) -> pd.DataFrame:
+    """Return the means of the last sixth of the first `horizon` rounds, in points, by setting, seed and method."""
     curves = pd.read_parquet(claims.ROOT / "studies" / STUDY / "curves.parquet")
-    is_late = (curves["step"] > horizon * 5 / 6) & (curves["step"] <= horizon)
-    late = 100 * curves[is_late & (curves["cell"] == cell)].groupby(["seed", "selector"])["value"].mean().unstack()
-    return (late[method] - late["random"]).dropna().tolist() if method in late.columns else []
+    late_rows = curves[(curves["step"] > horizon * 5 / 6) & (curves["step"] <= horizon)]
+    return 100 * late_rows.pivot_table(index=["cell", "seed"], columns="selector", values="value", aggfunc="mean")
+
+
+def differences_at(horizon: int, cell: str, method: str) -> list[float]:
+    """Return a method's differences to random selection by seed, in points; [] if it is not run in the setting."""
+    late_means = read_late_means(horizon).loc[cell]
+    return (late_means[method] - late_means["random"]).dropna().tolist()
 
 
 def table_rows() -> list[str]:
