@@ -5,6 +5,7 @@ import math
 import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 
 from fedcohort.study import report
@@ -292,3 +293,5 @@ def test_energy_is_shown_where_it_was_measured(tmp_path: Path) -> None:
     with_energy, without = ((tmp_path / "tables" / f"setting_{cell}.csv").read_text() for cell in ("noisy", "equal"))
     assert "6 J (×1.50)" in with_energy
     assert "energy" not in without
+    numbers = pd.read_csv(tmp_path / "tables" / "numbers.csv").set_index(["cell", "selector"])["joules"]
+    assert (numbers["noisy", "flash"], numbers["noisy", "random"], numbers["equal", "flash"]) == (6, 4, 0)

@@ -2,7 +2,8 @@
 
 The value of this signal is a function of a weight for each arrived client, [arrived]. The weights need not sum to 1. It
 returns the accuracy, from 0 to 1, and the mean cross-entropy in nats, both on the server's validation set. The run
-charges the forward passes of each call to the server (`comp/server_flops`). GPFL reads it.
+charges the forward passes of each call to the server (`comp/server_flops`). GPFL reads it. Batch normalisation uses
+the running statistics of w_t: those of the updates are not averaged for it.
 """
 
 from collections.abc import Callable

@@ -2,7 +2,8 @@
 
 The value of this signal is a function: it takes a weight for each arrived client, [arrived], which need not sum to 1,
 and returns the mean cross-entropy on the server's validation set, in nats. The run charges the forward passes of each
-call to the server (`comp/server_flops`). FedPNS and GreedyFed read it.
+call to the server (`comp/server_flops`). FedPNS and GreedyFed read it. Batch normalisation uses the running statistics
+of w_t: those of the updates are not averaged for it.
 """
 
 from collections.abc import Callable

@@ -180,6 +180,8 @@ def _draw_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -
 def make_numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":
     """Return all numbers in the metric's own unit, a row per setting and method; infinite numbers and NaN are empty.
 
+    The column `joules` is left out if no run measured energy.
+
     Args:
         study: the study's definition.
         verdict: the study's verdict.
@@ -193,6 +195,8 @@ def make_numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
     path_by_column, lines = read_yaml(Path(__file__).with_name("numbers.yaml")), []
+    if not any(method.costs.get("joules") for method in verdict.methods):
+        del path_by_column["joules"]
     for method in verdict.methods:
         line = {name: read_field(method, field_path) for name, field_path in path_by_column.items()}
         has_target = study.settings[method.setting].target is not None
