@@ -7,7 +7,7 @@ import pandas as pd
 
 from fedcohort.results.matching.match import Matching, match
 from fedcohort.results.matching.question import Answer, Question, answer_question
-from fedcohort.results.matching.run import Run
+from fedcohort.results.matching.tracked_run import Run
 
 ACC = "test/acc"
 

@@ -7,7 +7,7 @@ import pytest
 from cases import for_all
 from compare_toy import make_run
 from fedcohort.record import folder
-from fedcohort.results.matching.run import result_options
+from fedcohort.results.matching.tracked_run import result_options
 from fedcohort.roles import (
     COMPONENT_OPTION_ROLE,
     NEUTRAL_CHOICE_BY_LATER_GROUP,

@@ -8,7 +8,7 @@ from fedcohort.startup.options import make_unknown_option_error
 
 
 def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, str]:
-    """Return the options in `arguments` by name; raise `OptionError` for one that is not in `names`."""
+    """Return the options in `arguments` by name; raise `OptionError` for one without = or not in `names`."""
     options = {}
     for argument in arguments:
         name, equals_sign, value = argument.partition("=")
@@ -30,11 +30,7 @@ def read_folders_and_options(arguments: Sequence[str], names: Collection[str]) -
     Raises:
         OptionError: an option is not in `names`, or no folder is named.
     """
-    folders = [
-        argument
-        for argument in arguments
-        if argument.partition("=")[0] not in names and ("=" not in argument or "/" in argument)
-    ]
+    folders = [a for a in arguments if a.partition("=")[0] not in names and ("=" not in a or "/" in a)]
     options = read_options([argument for argument in arguments if argument not in folders], names)
     if not folders:
         raise OptionError("type the folder of a run, such as logs/runs/NAME")

@@ -51,15 +51,13 @@ def compare_runs(options: Options) -> tuple[str, list[Path]]:
         OptionError: an option is invalid.
         TrackingError: MLflow does not answer.
     """
-    comparison_result = compare_tracked_runs(options.query, options.question, float(options.wait_s))
-    text, written_paths = page.write_files(
-        comparison_result, Path(options.out).absolute(), curves=options.curves == "true"
-    )
+    wait_s = float(options.wait_s)
+    comparison = compare_tracked_runs(options.query, options.question, wait_s)
+    page_folder = Path(options.out).absolute()
+    tables_text, written_paths = page.write_files(comparison, page_folder, curves=options.curves == "true")
     if options.report == "true":
-        text += (
-            f"\nMLflow: {publish_comparison(comparison_result, options.query, written_paths, float(options.wait_s))}\n"
-        )
-    return text, written_paths
+        tables_text += f"\nMLflow: {publish_comparison(comparison, options.query, written_paths, wait_s)}\n"
+    return tables_text, written_paths
 
 
 def parse_options(arguments: Sequence[str]) -> Options:

@@ -13,14 +13,8 @@ from pathlib import Path
 import typer
 
 SHELLS = ("bash", "zsh", "fish", "powershell")
-COMMANDS_WITH_RUN_OPTIONS = (
-    "run",
-    "replay",
-    "evaluate-policy",
-    "profile",
-    "data",
-    "demo",
-)  # they take those of train.py
+# they take those of train.py
+COMMANDS_WITH_RUN_OPTIONS = ("run", "replay", "evaluate-policy", "profile", "data", "demo")
 
 
 def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
@@ -49,12 +43,8 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     matching_groups = [name for name in groups if (name == group if equals_sign else name.startswith(group))]
     if len(matching_groups) > 1:
         return [f"{name}=" for name in matching_groups]
-    return [
-        f"{name}={choice}"
-        for name in matching_groups
-        for choice in _list_choices(configs, name)
-        if choice.startswith(start)
-    ]
+    choices = [(name, choice) for name in matching_groups for choice in _list_choices(configs, name)]
+    return [f"{name}={choice}" for name, choice in choices if choice.startswith(start)]
 
 
 def _list_choices(configs: Path, group: str) -> list[str]:

@@ -167,10 +167,8 @@ def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str
     n_train, n_val = len(federation.train.y), len(federation.val.y)
     clients_own_samples = f"{len(federation.test.y):,} of them in clients' test sets"
     yield "data", f"{info.name}  (checksum {federation.checksum}, seed {info.seed})"
-    yield (
-        "samples",
-        f"{n_train:,} for training, {n_val:,} for clients' validation, {len(federation.server_val.y):,} on the server",
-    )
+    server_text = f"{len(federation.server_val.y):,} on the server"
+    yield "samples", f"{n_train:,} for training, {n_val:,} for clients' validation, {server_text}"
     yield "test", f"{len(federation.server_test.y):,} samples, {clients_own_samples}"
     sample_shape = " x ".join(str(axis_length) for axis_length in federation.server_test.x.shape[1:])
     yield "sample", f"{sample_shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
@@ -223,15 +221,9 @@ def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, lis
 
     typed_options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
     proposal = propose_options(path, {name: value.strip("'\"") for name, value in typed_options.items()})
-    option_values = {"dataset": "folder", "dataset.path": path, **proposal.options}
-    return proposal, [
-        *(
-            f"{name}={spell_override_value(name, value)}"
-            for name, value in option_values.items()
-            if name not in typed_options
-        ),
-        *arguments,
-    ]
+    proposed_values = {"dataset": "folder", "dataset.path": path, **proposal.options}
+    new_options = {name: value for name, value in proposed_values.items() if name not in typed_options}
+    return proposal, [*(f"{name}={spell_override_value(name, v)}" for name, v in new_options.items()), *arguments]
 
 
 def spell_training_command(arguments: Sequence[str]) -> str:

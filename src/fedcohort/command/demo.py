@@ -56,9 +56,8 @@ def make_demo_table(comparison: Comparison, title: str) -> "Table":
     """
     from rich.table import Table
 
-    table = Table(
-        "selector", "test accuracy", f"against {BASELINE}", *(COST_NAMES[cost] for cost in COSTS), title=title
-    )
+    cost_names = [COST_NAMES[cost] for cost in COSTS]
+    table = Table("selector", "test accuracy", f"against {BASELINE}", *cost_names, title=title)
     for result_row in comparison.table.to_dict("records"):
         difference = "" if math.isnan(result_row["difference"]) else f"{100 * result_row['difference']:+.1f} points"
         cost_texts = [
@@ -73,7 +72,7 @@ def make_demo_table(comparison: Comparison, title: str) -> "Table":
 def main(arguments: Sequence[str] = ()) -> int:
     """Run the demo with the options `arguments` in place of its defaults, and return the exit code.
 
-    Raises `OptionError` for an invalid option.
+    The demo ends with the first run that does not finish. Raises `OptionError` for an invalid option.
     """
     terminal, runs, run_results = make_console(), list_demo_runs(arguments), []
     for run_number, overrides in enumerate(runs.values(), 1):
@@ -88,9 +87,8 @@ def main(arguments: Sequence[str] = ()) -> int:
     common_text = " ".join(common)
     terminal.print()
     # any other option may change the clients, or how many there are
-    terminal.print(
-        make_demo_table(comparison, f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else "")
-    )
+    title = f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""
+    terminal.print(make_demo_table(comparison, title))
     for hint in (
         "Test accuracy is the mean of the last sixth of the rounds: that of a single round varies more.",
         f"Report: {page_path}",

@@ -29,7 +29,8 @@ MAX_PAGE_WIDTH = 100  # characters of a line of the page on the terminal
 def main(arguments: Sequence[str]) -> int:
     """Diagnose a run or a federation, print the page and write it; return the exit code 0.
 
-    Raises `OptionError` if `arguments` are neither a run's folder nor the options of a run.
+    Raises `OptionError` if `arguments` are neither a run's folder nor the options of a run, and `CheckpointError` if
+    the folder holds no run.
     """
     from rich.markdown import Markdown
 
@@ -74,8 +75,7 @@ def _count_probe_rounds(overrides: Sequence[str]) -> int:
     config = composition.config
     n_clients = config["clients"]
     if n_clients is None:
-        n_clients = load_federation(
-            composition, {g: components.make_component(composition, g) for g in DATA_GROUPS}
-        ).n_clients
+        data_components = {group: components.make_component(composition, group) for group in DATA_GROUPS}
+        n_clients = load_federation(composition, data_components).n_clients
     ranges.integer("cohort", config["cohort"], "[1, inf)")
     return N_PROBES * rounds_between_probes(config["selector"]["first"], n_clients, config["cohort"]) + 1

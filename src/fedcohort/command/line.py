@@ -86,9 +86,8 @@ def _run_command(name: str, arguments: Sequence[str]) -> int:
     from fedcohort.startup.command_line import run_with_one_line_errors  # noqa: PLC0415 - imports Hydra
 
     if name in CONFIG_COMMANDS and not Path("configs").is_dir():
-        sys.stderr.write(
-            f"fedcohort {name} reads configs/, which is not in {Path.cwd()}: call it in the folder of train.py\n"
-        )
+        folder_text = f"configs/, which is not in {Path.cwd()}"
+        sys.stderr.write(f"fedcohort {name} reads {folder_text}: call it in the folder of train.py\n")
         return 2
     results: list[int] = []
     module = import_module(f"fedcohort.command.{spell_module_name(name)}")

@@ -81,9 +81,8 @@ def _make_row(path: Path, group: str) -> str:
         if any(str(value).startswith("${") for value in node.values()):  # an option of the run decides its value
             node = compose.compose_group(group, [f"{group}={path.stem}"], path.parents[1].absolute())
         signals_read = _list_signals_read(node, group, path.stem)
-        return (
-            f"| `{path.stem}` | {summary} | {_format_signals(signals_read)} |{_format_secure_cell(signals_read, group)}"
-        )
+        signal_cells = f"{_format_signals(signals_read)} |{_format_secure_cell(signals_read, group)}"
+        return f"| `{path.stem}` | {summary} | {signal_cells}"
     names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]
     base_yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
     base_yaml = next((yaml for yaml in base_yamls if "_target_" in _read_options(yaml, group)), None)

@@ -44,9 +44,7 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
     }
     folder = resources.files("fedcohort.command") / "templates"
     templates = {Path(path): folder / file for file, path in paths.items() if (folder / file).is_file()}
-    return {
-        path: Template(template.read_text()).substitute(name=name, title=title) for path, template in templates.items()
-    }
+    return {path: Template(t.read_text()).substitute(name=name, title=title) for path, t in templates.items()}
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -35,7 +35,7 @@ def main(arguments: Sequence[str]) -> int:
     """Convert raw files to Parquet tables, and return the exit code 0.
 
     Args:
-        arguments: kind, source and destination.
+        arguments: kind, source and destination, and optionally size=N.
 
     Raises:
         OptionError: an argument is invalid.
@@ -54,9 +54,8 @@ def main(arguments: Sequence[str]) -> int:
     with disk.disk_errors_in_one_line(destination):
         try:
             table_pieces = preparer.plan_tables(source, image_size)
-            row_counts = write_tables(
-                table_pieces, destination, make_progress_printer(), getattr(preparer, "UNIQUE_COLUMN", "")
-            )
+            unique_column = getattr(preparer, "UNIQUE_COLUMN", "")
+            row_counts = write_tables(table_pieces, destination, make_progress_printer(), unique_column)
             if hasattr(preparer, "write_vocabulary"):
                 preparer.write_vocabulary(destination)
         except OSError as error:

@@ -16,7 +16,7 @@ from typing import Any
 
 from fedcohort import ranges
 from fedcohort.host import messages
-from fedcohort.record.observer import Observer, RunInfo
+from fedcohort.record.observer import Observer
 from fedcohort.startup import compose, run
 from fedcohort.types import RoundReport
 
@@ -32,9 +32,6 @@ class StageTimer(Observer):
 
     def __init__(self, path: str) -> None:
         self._path, self._reported_s, self._stage_s = Path(path), list[float](), Counter[str]()
-
-    def start(self, info: RunInfo) -> None:
-        """Do nothing: step 0 is reported first; `info` is not read."""
 
     def observe(self, report: RoundReport) -> None:
         self._reported_s.append(time.perf_counter())
@@ -55,9 +52,8 @@ def measure_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
     with tempfile.TemporaryDirectory() as folder:
         times_path = Path(folder) / "times.json"
         timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={times_path}")
-        composition = compose.compose_run(
-            ["callback=none", "logger=none", *arguments], configs, f"paths.logs={folder}", *timer
-        )
+        overrides = ["callback=none", "logger=none", *arguments]
+        composition = compose.compose_run(overrides, configs, f"paths.logs={folder}", *timer)
         ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
         run.run(composition)
         return dict(json.loads(times_path.read_text()))

@@ -29,10 +29,8 @@ def spell_scenario(typed_options: Sequence[str]) -> str:
 
     `typed_options` are the options as typed.
     """
-    options = [argument.split("=")[0] for argument in typed_options]
-    return " ".join(
-        f"{o}=FOLDER" if o in MACHINE_OPTIONS else argument for o, argument in zip(options, typed_options, strict=True)
-    )
+    option_pairs = [(argument.split("=")[0], argument) for argument in typed_options]
+    return " ".join(f"{name}=FOLDER" if name in MACHINE_OPTIONS else argument for name, argument in option_pairs)
 
 
 def write_page(

@@ -126,9 +126,8 @@ def main(arguments: Sequence[str]) -> int:
         return _report_study(study, configs)
     seeds = _read_seeds(study, options["seeds"])
     requested_conditions = list_conditions(study, _read_list("cells", options["cells"]), method_names)
-    may_write = verb != "status" or not is_locked(
-        study_logs / session.LOCK_FILE
-    )  # else the running command stores the results
+    # else the running command stores the results
+    may_write = verb != "status" or not is_locked(study_logs / session.LOCK_FILE)
     with session.lock_study(study_logs, _print_line) if may_write else session.print_warnings_once():
         stored = results.load_results(study, study_logs)  # under the lock, so that no other process writes to it
         keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
@@ -139,9 +138,8 @@ def main(arguments: Sequence[str]) -> int:
             compare_code.compare_with_current_code(runner, requested_conditions, seeds)
         running = runner.collect_ended_jobs(requested_conditions, seeds) if may_write else []
         state = runner.find_progress(requested_conditions, seeds)
-    _print_line(
-        "\n".join([progress.describe_runs(study, state, stored), *running, *progress.describe_ranks(study, stored)])
-    )
+    status_lines = [progress.describe_runs(study, state, stored), *running, *progress.describe_ranks(study, stored)]
+    _print_line("\n".join(status_lines))
     return 1 if verb == "run" and state.count(FAILED) else 0
 
 
@@ -156,9 +154,8 @@ def _tune_study(study: Study, methods: Sequence[str] | None, configs: Path, laun
         ranges.choice("selectors", method, *study.search_space.methods)
     study_logs = (LOGS / study.name).absolute()
     with session.lock_study(study_logs, _print_line):
-        tune.Tuning(study, study.search_space, configs, study_logs, _print_line, launch).run(
-            methods or list(study.search_space.methods)
-        )
+        tuning = tune.Tuning(study, study.search_space, configs, study_logs, _print_line, launch)
+        tuning.run(methods or list(study.search_space.methods))
     return 0
 
 
@@ -173,9 +170,8 @@ def _report_study(study: Study, configs: Path) -> int:
     joined = _read_results(study, LOGS / study.name, configs)
     if joined.user_keys:  # git ignores this page
         files += report.write_report(replace(study, folder=LOGS / study.name), joined)
-    _print_line(
-        "\n".join([*map(str, files), *progress.describe_ranks(study, joined), str(overview.write_page(STUDIES))])
-    )
+    rank_lines = progress.describe_ranks(study, joined)
+    _print_line("\n".join([*map(str, files), *rank_lines, str(overview.write_page(STUDIES))]))
     return 0
 
 
@@ -198,9 +194,7 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
     board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read_results(study, None, configs))
     report_files = leaderboard_page.write_page(board)
     if any((LOGS / study / RESULTS_FILE).exists() for study in board.studies):
-        merged = leaderboard.load_leaderboard(
-            STUDIES / name, lambda study: _read_results(study, LOGS / study.name, configs)
-        )
+        merged = leaderboard.load_leaderboard(STUDIES / name, lambda s: _read_results(s, LOGS / s.name, configs))
         report_files += leaderboard_page.write_page(replace(merged, study=replace(merged.study, folder=LOGS / name)))
     _print_line("\n".join(map(str, report_files)))
     return 0

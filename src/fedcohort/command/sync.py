@@ -74,16 +74,14 @@ def _send(info: RunInfo, server_place: server.ServerPlace) -> str:
 
 def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.ServerPlace:
     tracked_run = identity.load_tracked_run(folder)
-    if (
-        tracked_run is not None
-        and tracking_uri in (None, tracked_run.tracking_uri)
-        and experiment in (None, tracked_run.experiment)
-    ):
+    if tracked_run is None:
+        if tracking_uri is None:
+            raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
+        return server.locate(tracking_uri, experiment or server.DEFAULT_EXPERIMENT, folder.parent)
+    if tracking_uri in (None, tracked_run.tracking_uri) and experiment in (None, tracked_run.experiment):
         return tracked_run.place
-    if tracking_uri is None and tracked_run is None:
-        raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
-    name = experiment or (tracked_run.experiment if tracked_run else server.DEFAULT_EXPERIMENT)
-    return server.locate(tracking_uri or (tracked_run.tracking_uri if tracked_run else None), name, folder.parent)
+    uri, experiment_name = tracking_uri or tracked_run.tracking_uri, experiment or tracked_run.experiment
+    return server.locate(uri, experiment_name, folder.parent)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -23,8 +23,11 @@ BRIEF_LINES = 5  # of a run, where the output is no terminal
 class Progress(Observer):
     """An observer that shows the progress of a run on the terminal or in a notebook.
 
-    Attributes:
-        lines_every: rounds between plain lines, where the output is no terminal.
+    Args:
+        lines_every: rounds between plain lines, where the output is no terminal; 1 or more.
+
+    Raises:
+        OptionError: `lines_every` is out of range.
     """
 
     def __init__(self, *, lines_every: int) -> None:
@@ -58,10 +61,12 @@ class Progress(Observer):
         if self._progress_bar is not None:
             self._progress_bar.update(report.step, self._describe_round(report.step))
         elif report.step % self._lines_every == 0 or report.step == self._total_rounds:
-            self._print_line(
-                f"round {report.step}/{self._total_rounds}  "
-                f"{list_progress_facts(report, self._latest_metrics, self._evaluated_round)}"
-            )
+            if self._console is None:
+                raise RuntimeError("observe() was called before start(): please report this error")
+            facts_text = list_progress_facts(report, self._latest_metrics, self._evaluated_round)
+            line_text = f"round {report.step}/{self._total_rounds}  {facts_text}"
+            self._console.print(line_text, soft_wrap=True, markup=False)
+            self._console.file.flush()  # a log file is read while it grows
 
     def finish(self, status: str) -> None:
         """End the progress bar, if there is one; `status`, how the run ended, is not shown."""
@@ -76,16 +81,9 @@ class Progress(Observer):
             fact_texts.append(f"simulated {units.rough_seconds(self._latest_metrics['time/virtual_s'])}")
         fact_texts.append(f"elapsed {units.rough_seconds(elapsed_s)}")
         if self._first_round < step < self._total_rounds:
-            fact_texts.append(
-                f"left {units.rough_seconds(elapsed_s * (self._total_rounds - step) / (step - self._first_round))}"
-            )
+            seconds_left = elapsed_s * (self._total_rounds - step) / (step - self._first_round)
+            fact_texts.append(f"left {units.rough_seconds(seconds_left)}")
         return "  ".join(fact_texts)
-
-    def _print_line(self, line_text: str) -> None:
-        if self._console is None:
-            raise RuntimeError("observe() was called before start(): please report this error")
-        self._console.print(line_text, soft_wrap=True, markup=False)
-        self._console.file.flush()  # a log file is read while it grows
 
 
 def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluated_round: int) -> str:

@@ -13,7 +13,6 @@ from fedcohort.record.history import read_history, require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.results.summary import summarise_run
 from fedcohort.results.summary_rows import list_further_rows, list_short_rows
-from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
 SUMMARY_FILE = "summary.json"
@@ -23,8 +22,11 @@ FULL_OPTION = "callback.summary.full=true"
 class Summary(Observer):
     """An observer that writes and prints the results of a run, read from its journal, when the run ends.
 
-    Attributes:
+    Args:
         full: whether the printed table has all rows, or only the most important ones.
+
+    Raises:
+        OptionError: `full` is neither true nor false.
     """
 
     def __init__(self, *, full: bool) -> None:
@@ -37,11 +39,8 @@ class Summary(Observer):
         require_journal(info.folder, "callback.summary")
         self._run_info = info
 
-    def observe(self, report: RoundReport) -> None:
-        """Do nothing with `report`: the summary is read from the journal."""
-
     def finish(self, status: str) -> None:
-        """Write `summary.json`, and print its table if a round was trained.
+        """Write `summary.json`, and print its table if a round was trained and runs print more than their progress.
 
         Args:
             status: how the run ended, such as "finished" or "interrupted".
@@ -51,9 +50,8 @@ class Summary(Observer):
         summary = summarise_run(self._run_info, read_history(self._run_info.folder), status)
         for warning in summary["warnings"]:
             log.warning("%s", warning)
-        write_atomically(
-            self._run_info.folder / SUMMARY_FILE, json.dumps(_replace_nan(summary), indent=1, default=str) + "\n"
-        )
+        summary_text = json.dumps(_replace_nan(summary), indent=1, default=str) + "\n"
+        write_atomically(self._run_info.folder / SUMMARY_FILE, summary_text)
         if summary["rounds"] and not is_brief():
             print_summary(summary, is_full=self._is_full)
 

@@ -75,9 +75,8 @@ def name_federation_kind(diagnosis: Diagnosis) -> str:
 @cache
 def load_gains() -> Mapping[str, list[dict[str, str]]]:
     """Return the measured gains of `selector=auto` by kind of federation: labels of settings, and points as text."""
-    gains: Mapping[str, list[dict[str, str]]] = yaml.safe_load(
-        Path(__file__).with_name("measured_gains.yaml").read_text()
-    )
+    yaml_text = Path(__file__).with_name("measured_gains.yaml").read_text()
+    gains: Mapping[str, list[dict[str, str]]] = yaml.safe_load(yaml_text)
     return gains
 
 
@@ -88,22 +87,12 @@ def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
     """
     if not diagnosis.valid_probes:
         return []
-    probe_result = diagnosis.valid_probes[-1]
-    noisier_group = "more wrong labels" if diagnosis.noise_case == "persists" else "fits worse"
+    clients, noise = diagnosis.valid_probes[-1].clients, diagnosis.valid_probes[-1].noise
+    group = "more wrong labels" if diagnosis.noise_case == "persists" else "fits worse"
+    client_facts = zip(clients, noise.fit.rate, noise.is_noisier, diagnosis.info.noise_rate[clients], strict=True)
     client_rows = [
-        {
-            "client": int(client),
-            "rate": float(excess_rate),
-            "group": noisier_group if is_noisier else "",
-            "truth": float(true_rate),
-        }
-        for client, excess_rate, is_noisier, true_rate in zip(
-            probe_result.clients,
-            probe_result.noise.fit.rate,
-            probe_result.noise.is_noisier,
-            diagnosis.info.noise_rate[probe_result.clients],
-            strict=True,
-        )
+        {"client": int(client), "rate": float(rate), "group": group if is_noisier else "", "truth": float(true_rate)}
+        for client, rate, is_noisier, true_rate in client_facts
     ]
     return sorted(client_rows, key=lambda client_row: -client_row["rate"])
 

@@ -25,6 +25,7 @@ from fedcohort.report.render import Picture, render
 from fedcohort.report.table import Table
 from fedcohort.results.summary import summarise_run
 from fedcohort.results.summary_rows import list_cost_rows, list_short_rows
+from fedcohort.round.score_correlation import METRIC_PREFIX
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -133,9 +134,8 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) ->
     history, figures = _read_run(info)
     scored_rounds, timed_rounds = one_round.list_scored_rounds(history), list_timed_rounds(history)
     if timed_rounds and step not in (*scored_rounds, *timed_rounds):
-        raise ranges.range_error(
-            "round", f"one of the rounds that trained clients, {one_round.format_steps(timed_rounds)}", step
-        )
+        allowed_text = f"one of the rounds that trained clients, {one_round.format_steps(timed_rounds)}"
+        raise ranges.range_error("round", allowed_text, step)
     timeline_figure = timeline.draw_timeline(info, history, step)
     selection_figure = (
         one_round.draw_scored_round(info, history, step) if step in scored_rounds or timeline_figure is None else None
@@ -149,7 +149,10 @@ def _save_figures(figures: "dict[str, Figure | None]", folder: Path, formats: Se
 
 
 def _read_run(info: RunInfo) -> tuple[History, Path]:
-    """Return the journal of the run `info`, and the folder of its figures, which is created."""
+    """Return the journal of the run `info`, and the folder of its figures, which is created.
+
+    Raises `OptionError` if that folder is a link, and `CheckpointError` without a journal.
+    """
     logging.getLogger("matplotlib").setLevel(logging.WARNING)  # it logs every font that it reads
     history, folder = read_history(info.folder), info.folder / FIGURES_FOLDER
     if folder.is_symlink():
@@ -207,6 +210,8 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
 def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
     """Return the mean over rounds of the rank correlation of the selector's scores with each property of the clients.
 
+    Properties in which the clients do not differ are left out. The keys are labels, those of the largest means first.
+
     Args:
         info: the run.
         history: the run's journal.
@@ -214,7 +219,7 @@ def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
     mean_by_fact = {
         selector_state.STYLE_BY_FACT[trait][1]: float(np.nanmean(values))
         for trait in selector_state.list_varying_facts(info)
-        if (values := history.metrics.get(f"{selector_state.PREFIX}score_{trait}")) is not None and values.notna().any()
+        if (values := history.metrics.get(f"{METRIC_PREFIX}score_{trait}")) is not None and values.notna().any()
     }
     return dict(sorted(mean_by_fact.items(), key=lambda fact_and_mean: -abs(fact_and_mean[1])))
 

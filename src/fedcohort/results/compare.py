@@ -27,15 +27,15 @@ RunsByCell = Mapping[Cell, Mapping[int, Evaluations]]  # evaluations of each run
 
 @dataclass(frozen=True)
 class Options:
-    """Options of a comparison: metric, baseline, result of a run, and rules of a verdict.
+    """Options of a comparison. Raises `OptionError` for an unknown `result` or a `horizon` below 1.
 
     Attributes:
         metric: column of the curves.
         baseline: condition with which the others are compared, None without one.
         sign: -1 if a smaller metric is better, else 1.
-        result: `late` for the mean over the last sixth of the evaluations, or the `last` or the `best` value.
-        horizon: last round whose evaluations count, None for the end of each run.
-        rules: minimum effect, equivalence margin and number of seeds of a verdict.
+        result: `late` for the mean over the last sixth of the run, or the `last` or the `best` value.
+        horizon: last round whose evaluations count, 1 or more; None for the end of each run.
+        rules: level, minimum effect, equivalence margin and number of seeds of a verdict.
     """
 
     metric: str
@@ -58,8 +58,9 @@ class CellResult:
     Attributes:
         results: result of each run, by seed.
         mean: mean of the results over seeds.
-        difference: paired difference to the baseline; None for the baseline itself, and for an unpaired condition.
-        p: p-value after Holm's correction; NaN without a test.
+        difference: paired difference to the baseline; None for the baseline itself, without a baseline, and for an
+            unpaired condition.
+        p: p-value, after Holm's correction unless `is_untested`; NaN without a test.
         verdict: verdict on the difference; "" without one.
         seeds_needed: paired seeds that detect a difference of `rules.worth` with a power of 0.8; None if not known.
         is_untested: whether Holm's correction ignores the p-value, as for an oracle.
@@ -81,8 +82,8 @@ class SettingFacts:
     Attributes:
         family: number of tests in the setting, over which Holm corrects.
         power: power of these tests.
-        slope: slope of the baseline's evaluations over the last sixth of the run, in metric units per round; NaN if not
-            known.
+        slope: mean over the baseline's runs of the slope of the metric in the last sixth of the run, in metric units
+            per round; NaN if not known.
     """
 
     family: int
@@ -208,7 +209,7 @@ def list_oracles(frames: RunFrames) -> set[Cell]:
 
 
 def baseline_value(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
-    """Return the baseline's value in the setting of a cell; None for the baseline itself and unpaired cells.
+    """Return the baseline's value in the setting of a cell, or None; None for the baseline itself and unpaired cells.
 
     Args:
         values: values by cell (setting, condition).

@@ -1,7 +1,7 @@
 """Compare costs with the baseline's: to a target, and by the end of the runs.
 
-Costs are rounds, virtual seconds, bytes and client FLOPs. The target of a setting is a value, a share of the way to the
-baseline's mean result, or, on each seed, the best result of some conditions. The definitions are those of
+Costs are rounds, virtual seconds, bytes, client FLOPs and joules. The target of a setting is a value, a share of the
+way to the baseline's mean result, or, on each seed, the best result of some conditions. The definitions are those of
 `target`.
 """
 
@@ -14,41 +14,21 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.results.compare import (
-    Cell,
-    Options,
-    RunsByCell,
-    baseline_value,
-    correct_within_settings,
-    group_runs_by_cell,
-    list_oracles,
-    measure_results,
-)
-from fedcohort.results.frame import COST_COLUMNS as COSTS
-from fedcohort.results.frame import RunFrames
+from fedcohort.results import compare
+from fedcohort.results import target as target_costs
+from fedcohort.results.compare import Cell, Options, RunsByCell
+from fedcohort.results.frame import COST_COLUMNS, RunFrames
 from fedcohort.results.metric import is_share
 from fedcohort.results.run import Evaluations, count_averaged, measure_run
-from fedcohort.results.target import (
-    BASELINE,
-    BEST_OF,
-    Cost,
-    MedianCost,
-    SpeedUp,
-    Target,
-    compute_baseline_target,
-    costs_to_target,
-    find_median_cost,
-    judge_speed,
-    measure_speed_up,
-)
+from fedcohort.results.target import BASELINE, BEST_OF, Cost, MedianCost, SpeedUp, Target
 
 ROUNDS_AXIS = "rounds"
-COST_AXES = (*COSTS, ROUNDS_AXIS)
+COST_AXES = (*COST_COLUMNS, ROUNDS_AXIS)
 
 
 @dataclass(frozen=True)
 class CostResult:
-    """The cost to the target of one condition in one setting, in one unit: rounds, seconds, bytes or FLOPs.
+    """The cost to the target of one condition in one setting, in one unit: rounds, seconds, bytes, FLOPs or joules.
 
     Attributes:
         costs: cost of each run, by seed.
@@ -70,7 +50,7 @@ class CostComparison:
     """The costs of runs until they met a target, compared with the baseline's.
 
     Attributes:
-        axis: the cost that the main verdicts compare: rounds, virtual_s, bytes or client_flops.
+        axis: the cost that the main verdicts compare, one of `COST_AXES`.
         targets: target by setting and seed, in the metric's unit.
         entries: costs by axis, and by setting and condition; an axis that some run did not log is left out.
     """
@@ -102,16 +82,17 @@ def compare_cost(
         frames: finished runs and their evaluations.
         options: metric, baseline and rules of the comparison.
         target: the value that runs have to reach.
-        axis: the cost that the main verdicts compare: rounds, virtual_s, bytes or client_flops.
+        axis: the cost that the main verdicts compare, one of `COST_AXES`.
         unpaired_cells: cells (setting, condition) in which a seed gives other data than in the baseline's cell.
 
     Raises:
-        OptionError: an `axis` that a run did not log, or a target that no condition sets.
+        OptionError: an `axis` that is unknown or that a run did not log; or a target that names an unknown condition,
+            or needs a baseline where there is none.
     """
     ranges.choice("axis", axis, *COST_AXES)
-    runs, cell_runs = frames.runs, group_runs_by_cell(frames, options)
+    runs, cell_runs = frames.runs, compare.group_runs_by_cell(frames, options)
     targets = _find_targets(cell_runs, options, target)
-    axes = [name for name in COSTS if name in runs and (runs[name] > 0).all()] + [ROUNDS_AXIS]
+    axes = [name for name in COST_COLUMNS if name in runs and (runs[name] > 0).all()] + [ROUNDS_AXIS]
     if axis not in axes:
         runs_without_cost = runs[~(runs[axis] > 0)] if axis in runs else runs
         name = PurePath(str(runs_without_cost["folder"].iloc[0])).name or runs_without_cost["run"].iloc[0]
@@ -124,13 +105,13 @@ def compare_cost(
                 for name, cost in measure_costs(run, goal_value, options, target).items():
                     if name in axes:
                         costs[name][cell][seed] = cost
-    oracles = list_oracles(frames)
+    oracles = compare.list_oracles(frames)
     cost_results = {name: compare_axis_costs(costs[name], oracles, options, unpaired_cells) for name in axes}
     return CostComparison(axis, targets, cost_results)
 
 
 def measure_costs(run: Evaluations, goal_value: float, options: Options, target: Target) -> dict[str, Cost]:
-    """Return the costs of `run` until it met `goal_value`, by axis: rounds, seconds, bytes, FLOPs. {} without values.
+    """Return the costs of `run` until it met `goal_value`, by axis, as `virtual_s` and `rounds`; {} without values.
 
     `options` has the sign and the horizon. `target.crossing` says whether a mean over evaluations or a single one
     counts.
@@ -138,7 +119,8 @@ def measure_costs(run: Evaluations, goal_value: float, options: Options, target:
     if not len(run.steps):
         return {}
     window = count_averaged(run, options.horizon) if target.crossing == "window" else 1
-    return costs_to_target(replace(run, spent={**run.spent, ROUNDS_AXIS: run.steps}), goal_value, window, options.sign)
+    run = replace(run, spent={**run.spent, ROUNDS_AXIS: run.steps})
+    return target_costs.costs_to_target(run, goal_value, window, options.sign)
 
 
 def compare_axis_costs(
@@ -147,7 +129,7 @@ def compare_axis_costs(
     options: Options,
     unpaired_cells: Collection[Cell] = (),
 ) -> dict[Cell, CostResult]:
-    """Compare the costs to a target with the baseline's, along one axis: rounds, seconds, bytes or FLOPs.
+    """Compare the costs to a target with the baseline's, along one axis: rounds, seconds, bytes, FLOPs or joules.
 
     Args:
         costs: cost of each run until the target, by cell (setting, condition) and seed.
@@ -156,16 +138,16 @@ def compare_axis_costs(
         unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
     """
     speed_ups = {
-        cell: measure_speed_up(baseline_costs, cost_by_seed)
+        cell: target_costs.measure_speed_up(baseline_costs, cost_by_seed)
         for cell, cost_by_seed in costs.items()
-        if cost_by_seed and (baseline_costs := baseline_value(costs, cell, options.baseline, unpaired_cells))
+        if cost_by_seed and (baseline_costs := compare.baseline_value(costs, cell, options.baseline, unpaired_cells))
     }
-    p_values = correct_within_settings(speed_ups, untested_cells, options.rules)
+    p_values = compare.correct_within_settings(speed_ups, untested_cells, options.rules)
     cost_results = {}
     for cell, cost_by_seed in costs.items():
-        cost_results[cell] = CostResult(cost_by_seed, find_median_cost(list(cost_by_seed.values())))
+        cost_results[cell] = CostResult(cost_by_seed, target_costs.find_median_cost(list(cost_by_seed.values())))
         if (up := speed_ups.get(cell)) is not None:
-            verdict = judge_speed(up, p_values[cell], options.rules)
+            verdict = target_costs.judge_speed(up, p_values[cell], options.rules)
             cost_results[cell] = replace(cost_results[cell], speed_up=up, p=p_values[cell], verdict=verdict)
     return cost_results
 
@@ -176,7 +158,7 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
     `runs` are evaluations by cell (setting, condition) and seed. Raises `OptionError` for a `target` that names an
     unknown condition, or needs a baseline where there is none.
     """
-    results = measure_results(runs, options)
+    results = compare.measure_results(runs, options)
     conditions = list(dict.fromkeys(condition for _, condition in results))
     if missing_conditions := [name for name in target.best_of if name not in conditions]:
         allowed_text = f"{BEST_OF} and one or more of {', '.join(conditions)}"
@@ -206,7 +188,7 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
     results = [measure_run(run, options.result, options.horizon, options.sign) for run in baseline_runs]
     untrained_values = [float(value) for run in baseline_runs for value in run.values[run.steps == 0]]
     start = 0.0 if is_share(options.metric) else float(np.mean(untrained_values)) if untrained_values else math.nan
-    return compute_baseline_target(results, target.level, start)
+    return target_costs.compute_baseline_target(results, target.level, start)
 
 
 def sum_costs(
@@ -223,16 +205,15 @@ def sum_costs(
     """
     runs = frames.runs.set_index(["setting", "condition"])
     costs: dict[str, dict[Cell, TotalCost]] = {}
-    for cost in (cost for cost in COSTS if cost in runs and (runs[cost] > 0).any()):
+    for cost in (cost for cost in COST_COLUMNS if cost in runs and (runs[cost] > 0).any()):
         cost_by_cell: dict[Cell, dict[int, float]] = {}
         for cell, seed, run_cost in zip(runs.index, runs["seed"], runs[cost], strict=True):
             cost_by_cell.setdefault(cell, {})[seed] = run_cost
         costs[cost] = {}
         for cell, by_seed in cost_by_cell.items():
-            baselines = baseline_value(cost_by_cell, cell, baseline, unpaired_cells) or {}
-            costs[cost][cell] = TotalCost(
-                float(np.mean(list(by_seed.values()))), compute_relative_cost(by_seed, baselines)
-            )
+            baselines = compare.baseline_value(cost_by_cell, cell, baseline, unpaired_cells) or {}
+            mean_cost = float(np.mean(list(by_seed.values())))
+            costs[cost][cell] = TotalCost(mean_cost, compute_relative_cost(by_seed, baselines))
     return costs
 
 

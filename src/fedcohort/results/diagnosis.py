@@ -139,7 +139,7 @@ class Diagnosis:
 
     @property
     def advice(self) -> str:
-        """The first rule of `selector=auto` that applies: noise, classes, speed or random; unknown without a query."""
+        """The rule of `selector=auto` that applies: noise, classes, speed, random; unknown while noise is unsettled."""
         if self.noise_case in ("not_measured", "too_early", "one_look"):
             return "unknown"
         if self.noise_case == "persists":

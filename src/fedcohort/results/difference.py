@@ -33,7 +33,7 @@ class Mean:
 
     Attributes:
         mean: the mean, in the unit of the values.
-        std: standard deviation with ddof 1; NaN for fewer than two values.
+        std: standard deviation with ddof 1; NaN for fewer than two values, or if one is not finite.
         n: number of values.
         half: half the width of the 95 % interval; NaN without an interval.
     """

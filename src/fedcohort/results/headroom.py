@@ -49,7 +49,8 @@ def estimate_share_closed(
 ) -> ShareClosed | None:
     """Return the share of the headroom that a method closes; None without a clear headroom.
 
-    A headroom is clear if its 95 % interval excludes 0 and its mean is above `min_headroom`.
+    A headroom is clear if its 95 % interval excludes 0 and its mean is above `min_headroom`. Fewer than two seeds, or a
+    value that is not finite, give None, too.
 
     Args:
         method_differences: differences of the method to the baseline, by seed, on the seeds that all three share.

@@ -13,14 +13,8 @@ LOWER_IS_BETTER_ENDINGS = (  # endings of metrics whose smaller values are bette
     *("loss", "_var", "share_max", "dropped_nonfinite", "dropped_step", "class_imbalance"),
     *("waited_s", "closed_s", "announced_s"),
 )
-COST_PREFIXES = (
-    "time/",
-    "comm/",
-    "comp/",
-    "energy/",
-    "privacy/",
-    "attack/",
-)  # prefixes of others: the weight of attackers is a cost, too
+# prefixes of others: the weight of attackers is a cost, too
+COST_PREFIXES = ("time/", "comm/", "comp/", "energy/", "privacy/", "attack/")
 BETTER_CHOICES = ("auto", "high", "low")
 METRIC_NAMES = yaml.safe_load(Path(__file__).with_name("metrics.yaml").read_text())
 NO_EFFECT_RULES = Rules(least=0.0, margin=0.0, worth=0.0)  # for a metric without a known scale
@@ -74,11 +68,9 @@ def is_share(metric: str) -> bool:
 
 
 def lower_is_better(metric: str) -> bool:
-    return (
-        metric.startswith(COST_PREFIXES)
-        or metric.endswith(LOWER_IS_BETTER_ENDINGS)
-        or "loss" in metric.rpartition("/")[2]
-    )
+    """Return whether smaller values of `metric` are better, by its name."""
+    has_lower_name = metric.endswith(LOWER_IS_BETTER_ENDINGS) or "loss" in metric.rpartition("/")[2]
+    return has_lower_name or metric.startswith(COST_PREFIXES)
 
 
 def sign_of_metric(metric: str, better: str = "auto") -> int:

@@ -50,12 +50,10 @@ def average_over_seeds(differences: DifferencesBySetting, family_by_setting: Map
         return NO_DIFFERENCE
     families = group_families({setting: family_by_setting[setting] for setting in differences})
     common_seeds = sorted(set.intersection(*(set(difference_by_seed) for difference_by_seed in differences.values())))
-    seed_means = {
-        seed: float(
-            np.mean([np.mean([differences[setting][seed] for setting in members]) for members in families.values()])
-        )
-        for seed in common_seeds
-    }
+    seed_means = {}
+    for seed in common_seeds:
+        family_means = [np.mean([differences[setting][seed] for setting in members]) for members in families.values()]
+        seed_means[seed] = float(np.mean(family_means))
     return summarise_differences(seed_means)
 
 
@@ -169,20 +167,16 @@ def _bootstrap_ranks(
     weights: dict[str, dict[int, np.ndarray]] = {}  # how often a draw has a seed, by study and seed
     for study in dict.fromkeys(results.study for results in settings.values()):
         seeds = sorted({seed for results in settings.values() if results.study == study for seed in results.seeds})
-        counts = new_generator(0, f"ranks/{name}/{study}").multinomial(
-            len(seeds), [1 / len(seeds)] * len(seeds), N_DRAWS
-        )
-        weights[study] = dict(zip(seeds, counts.T, strict=True))
+        generator, n = new_generator(0, f"ranks/{name}/{study}"), len(seeds)
+        weights[study] = dict(zip(seeds, generator.multinomial(n, [1 / n] * n, N_DRAWS).T, strict=True))
     mean_draws = {}
     for setting, results in settings.items():
         counts = np.array([weights[results.study][seed] for seed in results.seeds], dtype=float)  # [seeds, draws]
         counts[:, counts.sum(axis=0) == 0] = 1.0  # a draw without a seed of this setting takes all of them
         mean_draws[setting] = rank_values(_average_draws(results.values, counts))
     of_family = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
-    equal_shares = [1 / len(families)] * len(families)
-    shares = new_generator(0, f"ranks/{name}/families").multinomial(len(families), equal_shares, N_DRAWS) / len(
-        families
-    )
+    generator, n = new_generator(0, f"ranks/{name}/families"), len(families)
+    shares = generator.multinomial(n, [1 / n] * n, N_DRAWS) / n
     mean_ranks: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", shares, of_family)
     return np.round(mean_ranks, 9)  # equal means stay equal
 

@@ -30,9 +30,8 @@ from fedcohort.types import Values
 
 DR_DIFFERENCE = "doubly robust difference"
 ESTIMATORS = ("inverse propensity", "self-normalised", "doubly robust", DR_DIFFERENCE)
-ESTIMATORS_WITH_INTERVAL = frozenset(ESTIMATORS) - {
-    "inverse propensity"
-}  # whose 95 % intervals contain the true value in 90 % or more of the simulated samples
+# whose 95 % intervals contain the true value in 90 % or more of the simulated samples
+ESTIMATORS_WITH_INTERVAL = frozenset(ESTIMATORS) - {"inverse propensity"}
 MIN_EFFECTIVE_SIZE = 20.0  # rounds; below it no estimate is given
 MAX_UNCOVERED = 0.01  # share of the other selector's cohorts that the run could not have drawn
 N_COHORTS = 256  # drawn from each selector in each round
@@ -146,9 +145,10 @@ class RunHistory:
     ) -> Float64[np.ndarray, "n d"]:
         """Return the summary of each of `cohorts`, client ids in round `t` of `run_log`: the input of the regression.
 
-        The summary has the metric before the round, log(1 + t), and the cohort's means of the clients' training
-        samples, last reported losses, rounds since they trained and expected seconds. The last number is the distance
-        of its class shares from those of all clients. The means and the distance follow once more, times the metric.
+        The summary has the metric before the round, log(1 + t), and the cohort's means of four numbers of its clients.
+        These are the training samples and the expected seconds, both over the mean client's, the last reported loss,
+        and log(1 + rounds since they trained). Next is the distance of its class shares from those of all clients. The
+        means and the distance follow once more, times the metric.
         """
         mean_loss = np.nanmean(self._last_loss) if np.isfinite(self._last_loss).any() else 0.0
         client_features = [

@@ -18,7 +18,8 @@ class Power:
     """The power of the tests of a setting, for the median standard deviation of its methods' differences.
 
     Attributes:
-        seeds_needed: number of seeds that detect a difference of `rules.worth`; None if no deviation is known.
+        seeds_needed: number of seeds that detect a difference of `rules.worth`; None if no deviation is known, or
+            `rules.worth` is 0.
         n: median number of seeds.
         detectable: difference that `n` seeds detect with a power of 0.8, in the metric's own unit; NaN if not known.
     """
@@ -38,15 +39,14 @@ def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
     tested_differences = [difference for difference in differences if not difference.reason]
     median_std = median(difference.std for difference in tested_differences) if tested_differences else math.nan
     n = int(median(difference.n for difference in tested_differences)) if tested_differences else 0
-    needed, detectable = (
-        count_seeds(median_std, rules.worth, rules.alpha),
-        find_detectable_difference(median_std, n, rules.alpha),
-    )
-    return Power(needed, n, detectable)
+    needed = count_seeds(median_std, rules.worth, rules.alpha)
+    return Power(needed, n, find_detectable_difference(median_std, n, rules.alpha))
 
 
 def count_seeds(std: float, effect: float, alpha: float = 0.05) -> int | None:
     """Return the least number of paired seeds, two or more, that detect a difference of `effect`; None if not known.
+
+    A number above 100,000 is returned as 100,000.
 
     Args:
         std: standard deviation of the paired differences, in the unit of `effect`.
@@ -83,7 +83,7 @@ def find_detectable_difference(std: float, n: int, alpha: float = 0.05) -> float
     """Return the true difference that paired seeds detect with a power of 0.8; NaN for fewer than two seeds.
 
     Args:
-        std: standard deviation of the paired differences.
+        std: standard deviation of the paired differences; the result is NaN if it is not finite.
         n: number of seeds.
         alpha: level of the two-sided test.
     """

@@ -3,7 +3,8 @@
     x = mean{v(t) : 5H/6 < t <= H}; the last three evaluations where fewer lie in that window
 
 The untrained model (t = 0) never counts. On the virtual clock the mean is weighted by the time for which each model was
-the newest. A single evaluation has twice the spread between seeds, and the best evaluation shrinks differences
+the newest, and the untrained model is one of them. A single evaluation has twice the spread between seeds, and the best
+evaluation shrinks differences
 (Bouthillier et al. 2021, MLSys; Agarwal et al. 2021, NeurIPS).
 """
 
@@ -50,6 +51,8 @@ def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
 
 def run_result(steps: Numbers, values: Numbers, result_kind: Kind = "late", horizon: float | None = None) -> float:
     """Return the result of a run from its evaluations; NaN if no trained model was evaluated.
+
+    Raises `OptionError` for an unknown `result_kind`.
 
     Args:
         steps: rounds of the evaluations, increasing.
@@ -105,13 +108,12 @@ class Evaluations:
         if horizon is None:
             return replace(self, clock_s=clock_s)
         counts = self.steps <= horizon
-        return Evaluations(
-            self.steps[counts], self.values[counts], {name: costs[counts] for name, costs in self.spent.items()}
-        )
+        spent = {name: costs[counts] for name, costs in self.spent.items()}
+        return Evaluations(self.steps[counts], self.values[counts], spent)
 
 
 def measure_run(run: Evaluations, result_kind: Kind = "late", horizon: int | None = None, sign: int = 1) -> float:
-    """Return the result of a run; NaN if no trained model was evaluated.
+    """Return the result of a run; NaN if no trained model was evaluated, unless the run ends by the virtual clock.
 
     Args:
         run: the evaluations of the run.

@@ -89,7 +89,8 @@ def _find_best(history: History, name: str) -> dict[str, float] | None:
 def list_reached_shares(history: History) -> list[dict[str, Any]]:
     """Return the first round that reached each of the `ACCURACY_SHARES` of the best test accuracy, and its cost.
 
-    The list is empty if the test accuracy was never measured. `history` is the run's journal.
+    The list is empty if the test accuracy was never measured, or never above 0. A share that only the untrained model
+    reached is left out. `history` is the run's journal.
 
     Returns:
         Dictionaries with the keys `share`, `target` (the accuracy), `round`, `virtual_s` and `bytes`. `virtual_s` is
@@ -100,6 +101,7 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     if not np.isfinite(accuracies).any() or np.nanmax(accuracies) <= 0:
         return []
     has_clock = CLOCK_METRIC in metrics and bool((metrics[CLOCK_METRIC] > 0).any())
+    has_bytes = {DOWN_METRIC, UP_METRIC} <= set(metrics.columns)
     reached_shares = []
     for share in ACCURACY_SHARES:
         target_accuracy = share * float(np.nanmax(accuracies))
@@ -107,14 +109,9 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
         if index is None:  # the untrained model, which never counts, is the best
             continue
         row = metrics.iloc[index]
-        total_bytes = (
-            float(row[DOWN_METRIC] + row[UP_METRIC])
-            if {DOWN_METRIC, UP_METRIC} <= set(metrics.columns)
-            else float("nan")
-        )
-        virtual_s = float(row[CLOCK_METRIC]) if has_clock else float("nan")
-        cost = {"virtual_s": virtual_s, "bytes": total_bytes}
-        finite_cost = {name: value if np.isfinite(value) else None for name, value in cost.items()}
+        total_bytes = float(row[DOWN_METRIC] + row[UP_METRIC]) if has_bytes else math.nan
+        cost = {"virtual_s": float(row[CLOCK_METRIC]) if has_clock else math.nan, "bytes": total_bytes}
+        finite_cost = {name: value if math.isfinite(value) else None for name, value in cost.items()}
         reached_shares.append({"share": share, "target": target_accuracy, "round": history.steps[index], **finite_cost})
     return reached_shares
 
@@ -168,11 +165,9 @@ def _warn_loss_rose(history: History) -> list[str]:
         if name in history.final and (steps := history.measured[name])[0] == 0:
             initial, final = float(history.metrics[name][0]), history.final[name]
             if final > RISE_FACTOR * initial > 0:
-                rise_text = (
-                    f"{name} is {final:.3g} at round {steps[-1]}, {final / initial:.0f} times the untrained model's"
-                )
+                rise_text = f"{name} is {final:.3g} at round {steps[-1]}, {final / initial:.0f} times"
                 advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"
-                return [f"{rise_text}: a smaller client.lr may help, or {advice_text}"]
+                return [f"{rise_text} the untrained model's: a smaller client.lr may help, or {advice_text}"]
     return []
 
 

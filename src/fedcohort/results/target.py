@@ -163,7 +163,7 @@ def compute_baseline_target(results: Numbers, level: float = DEFAULT_LEVEL, star
     5 % faster.
 
     Args:
-        results: results of the baseline, one for each seed; results that are not finite are ignored.
+        results: results of the baseline, one for each seed. Only finite ones count; without any the target is NaN.
         level: share of the way, in (0, 1].
         start_value: 0 for an accuracy; the untrained model's value for a loss.
     """
@@ -176,7 +176,7 @@ class SpeedUp:
     """How many times as fast as the baseline a method is.
 
     Attributes:
-        ratio: baseline's cost divided by the method's; NaN if nothing was spent.
+        ratio: baseline's cost divided by the method's, geometric mean over pairs; NaN if a run of a pair spent nothing.
         low: lower end of the 95 % interval; NaN without an interval.
         high: upper end of the 95 % interval; NaN without an interval.
         p: p-value of the paired t-test on the logarithms.

@@ -19,7 +19,7 @@ RULE_RANGES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "see
 
 @contextmanager
 def name_file_in_errors(path: Path, required_names: Sequence[str]) -> Iterator[None]:
-    """Prefix the message of an error in the `with` block with the file, as an `OptionError`.
+    """Convert an error of an option, or of reading the file, in the `with` block into an `OptionError` with the file.
 
     Args:
         path: the yaml file that the block reads.

@@ -27,7 +27,6 @@ from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import Run, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, run_tasks
-from fedcohort.types import Values
 
 RUNS_PER_SAVE = 50  # number of reference runs after which the results are saved
 GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
@@ -67,6 +66,8 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
 
 def group_uncompared(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
     """Return the done runs that were not compared with the current commit, grouped by configuration and commit.
+
+    With uncommitted changes these are all done runs.
 
     Args:
         runner: the study with its results.
@@ -118,35 +119,32 @@ def name_differences(earlier_result: tuple[str, Evaluations], rerun_result: tupl
     if earlier_result[0] and rerun_result[0]:
         (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier_result[0], rerun_result[0]))
         differences = ["cohorts"] * (digest != digest_now) + differences
-        before, after = _parse_losses(losses), _parse_losses(losses_now)
-        if before.shape != after.shape or not np.isclose(before, after, rtol=LOSS_TOLERANCE, equal_nan=True).all():
+        loss_lists = ([float(loss) for loss in text.split(",") if loss] for text in (losses, losses_now))
+        a, b = map(np.array, loss_lists)
+        if a.shape != b.shape or not np.isclose(a, b, rtol=LOSS_TOLERANCE, equal_nan=True).all():
             differences.append(LOSS_METRIC)
     return ", ".join(differences)
-
-
-def _parse_losses(loss_text: str) -> Values:
-    return np.array([float(loss) for loss in loss_text.split(",") if loss])
 
 
 def _compare_curves(earlier_curve: Evaluations, rerun_curve: Evaluations) -> list[str]:
     """Return the differing columns with their first differing round, as "bytes from round 3", in rounds 1 to 8.
 
+    The result is ["evaluated rounds"] if the runs evaluated different rounds.
+
     Args:
         earlier_curve: evaluations of the stored run.
         rerun_curve: evaluations of its repetition with the current code.
     """
-    rounds_a, rounds_b = (
-        (curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in (earlier_curve, rerun_curve)
-    )
-    if not np.array_equal(earlier_curve.steps[rounds_a], rerun_curve.steps[rounds_b]):
+    curves = (earlier_curve, rerun_curve)
+    masks = [(curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in curves]
+    steps, rerun_steps = (curve.steps[mask] for curve, mask in zip(curves, masks, strict=True))
+    if not np.array_equal(steps, rerun_steps):
         return ["evaluated rounds"]
+    columns_by_run = [{"value": curve.values, **curve.spent} for curve in curves]
     differences = []
     for name, (relative_tolerance, absolute_tolerance) in CURVE_TOLERANCES.items():
-        values_a, values_b = (
-            {"value": run.values, **run.spent}[name][rounds]
-            for run, rounds in ((earlier_curve, rounds_a), (rerun_curve, rounds_b))
-        )
-        is_close = np.isclose(values_a, values_b, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
+        values, rerun_values = (columns[name][mask] for columns, mask in zip(columns_by_run, masks, strict=True))
+        is_close = np.isclose(values, rerun_values, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
         if not is_close.all():
-            differences.append(f"{name} from round {earlier_curve.steps[rounds_a][~is_close][0]:.0f}")
+            differences.append(f"{name} from round {steps[~is_close][0]:.0f}")
     return differences

@@ -75,7 +75,6 @@ class ConfigDigests:
         reached_names, new_names = frozenset[str](), file_names | self._primary_names
         while new_names := new_names.intersection(self._files) - reached_names:
             reached_names |= new_names
-            new_names = frozenset().union(
-                *(find_words(text) for name in new_names for text in self._files[name].values())
-            )
+            yaml_contents = [content for name in new_names for content in self._files[name].values()]
+            new_names = frozenset().union(*map(find_words, yaml_contents))
         return {path: content for name in sorted(reached_names) for path, content in self._files[name].items()}

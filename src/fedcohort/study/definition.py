@@ -42,9 +42,9 @@ class Setting:
         overrides: Hydra overrides of the runs in this setting.
         bounds: overrides of its bounds (runs without the heterogeneity) by name, which replace `overrides`.
         target: value of the metric to which costs are measured; None for no target.
-        methods: the methods that are run in it, in addition to the baseline and the bounds; None for all.
+        methods: methods that are run in it, with the baseline, the bounds and a user's own methods; None for all.
         family: name shared by settings that differ in cohort size or level only. Families have equal weight in means.
-        oracle: the oracle whose gain is the headroom; None to choose among all, on seeds that are left out.
+        oracle: the oracle whose gain is the headroom; None to choose among all, for each seed by the other seeds.
     """
 
     name: str
@@ -125,7 +125,7 @@ class Study:
 
     @property
     def options(self) -> Options:
-        """The options with which `fedcohort compare` gives the same results and verdicts."""
+        """The options with which `results.compare` gives the results and verdicts of the study."""
         return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
     def cost_source(self, method: str) -> str:
@@ -185,7 +185,7 @@ class Condition:
 
 
 def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Path) -> Study:
-    """Return `study` with the `selectors` of the folder `configs/selector` that it lacks. Raises `OptionError`."""
+    """Return `study` with the `selectors` that it lacks; raise `OptionError` for one that `configs/selector` lacks."""
     bounds = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
     selector_names = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
     user_methods = [name for name in selectors or () if name not in study.overrides and name not in bounds]

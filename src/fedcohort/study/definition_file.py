@@ -26,19 +26,8 @@ from fedcohort.results.metric import lower_is_better
 from fedcohort.results.run import RESULT_KINDS
 from fedcohort.results.target import DEFAULT_LEVEL, Target
 from fedcohort.startup.compose import read_yaml
-from fedcohort.study import checks
-from fedcohort.study.definition import (
-    BASELINE,
-    METHOD,
-    ORACLE,
-    REFERENCE,
-    STUDY_FILE,
-    Overrides,
-    SameCost,
-    Setting,
-    Study,
-    option_name,
-)
+from fedcohort.study import checks, definition
+from fedcohort.study.definition import BASELINE, METHOD, ORACLE, REFERENCE, STUDY_FILE, Overrides, Setting, Study
 from fedcohort.study.same_cost import read_same_cost
 from fedcohort.study.search_space import load_tunings, read_search_space
 
@@ -121,8 +110,10 @@ def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], orac
 
 def _read_same_cost(
     options: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, Setting]
-) -> dict[str, SameCost]:
-    """Return the references of equal cost by name. Raises `OptionError`.
+) -> dict[str, definition.SameCost]:
+    """Return the references of equal cost by name.
+
+    Raises `OptionError` for a wrong option, with a `horizon`, or for a setting that lacks the method of its reference.
 
     Args:
         options: the options of `study.yaml`.
@@ -135,9 +126,10 @@ def _read_same_cost(
             f"horizon={horizon} contradicts same_cost, whose runs may have more rounds: leave out one of the two"
         )
     for name, setting in settings.items():
-        for reference, method in ((reference, definition.method) for reference, definition in same_cost.items()):
-            if setting.methods is not None and reference in setting.methods and method not in setting.methods:
-                raise OptionError(f"cells.{name}.rows: {reference} needs the runs of {method}: add {method}")
+        methods = setting.methods or ()
+        for reference_name, reference in same_cost.items():
+            if reference_name in methods and (method := reference.method) not in methods:
+                raise OptionError(f"cells.{name}.rows: {reference_name} needs the runs of {method}: add {method}")
     return same_cost
 
 
@@ -148,13 +140,12 @@ def _check_effects(settings: Mapping[str, Setting], override_lists: Iterable[Ove
         settings: the settings by name.
         override_lists: overrides of each method.
     """
-    replaced_options = set.intersection(*({option_name(text) for text in overrides} for overrides in override_lists))
+    replaced_options = set.intersection(*(set(map(definition.option_name, overrides)) for overrides in override_lists))
     for name, setting in settings.items():
         for override in setting.overrides:
-            if option_name(override) in replaced_options:
-                raise OptionError(
-                    f"cells.{name}.words: {override} has no effect: all methods set this option. Leave it out"
-                )
+            if definition.option_name(override) in replaced_options:
+                cure_text = "has no effect: all methods set this option. Leave it out"
+                raise OptionError(f"cells.{name}.words: {override} {cure_text}")
 
 
 def _read_methods(options: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:

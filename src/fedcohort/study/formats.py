@@ -31,11 +31,14 @@ class Format:
     min_seeds: int
 
     def mean(self, value: Mean | Difference) -> str:
-        """Format `value`, in the metric's own unit, with its 95 % interval: `40.2 [36.8, 43.6]`."""
+        """Format `value`, in the metric's own unit, with its 95 % interval: `40.2 [36.8, 43.6]`.
+
+        The interval is left out below `min_seeds`; the text is "–" if the mean is not finite.
+        """
         return self._format_interval(value, ".1f")
 
     def difference(self, value: Mean | Difference) -> str:
-        """Format the difference `value`, in the metric's own unit, with its 95 % interval: `+1.2 [-0.3, 2.1]`."""
+        """Format the difference `value` like `mean`, with the sign of the mean: `+1.2 [-0.3, 2.1]`."""
         return self._format_interval(value, "+.1f")
 
     def signed(self, value: float) -> str:
@@ -67,12 +70,12 @@ def choose_format(study: Study, metric: str) -> Format:
 
 
 def format_share(share: ShareClosed | None) -> str:
-    """Format a share of the headroom with its interval: `31 % [12, 45]`."""
+    """Format a share of the headroom with its interval: `31 % [12, 45]`; "–" for None."""
     return f"{100 * share.share:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]" if share else EMPTY_CELL
 
 
 def format_rank(rank: float) -> str:
-    """Format a rank: `3.2`, or `3` for a whole number."""
+    """Format a rank: `3.2`, `3` for a whole number, or "–" for NaN."""
     return f"{rank:.1f}".removesuffix(".0") if math.isfinite(rank) else EMPTY_CELL
 
 
@@ -101,10 +104,9 @@ def find_cost_ratios(method: MethodVerdict, baseline: MethodVerdict | None) -> l
     """
     if baseline is None:
         return []
-    ratios = {
-        name: method.costs[cost] / baseline.costs[cost] for cost, name in COST_NAMES.items() if baseline.costs[cost] > 0
-    }
-    return [(ratio_text, name) for name, ratio in ratios.items() if (ratio_text := f"{ratio:.2f}") != "1.00"]
+    costs = [cost for cost in COST_NAMES if baseline.costs[cost] > 0]
+    ratio_texts = {COST_NAMES[cost]: f"{method.costs[cost] / baseline.costs[cost]:.2f}" for cost in costs}
+    return [(ratio_text, name) for name, ratio_text in ratio_texts.items() if ratio_text != "1.00"]
 
 
 def summarise_power(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:

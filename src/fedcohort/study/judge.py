@@ -30,7 +30,9 @@ Differences = Mapping[str, Difference]  # of a setting, by method
 
 
 def judge(study: Study, results: Results) -> Verdict:
-    """Return the verdict on a study, with ranks of methods over settings if there are two settings and three methods.
+    """Return the verdict on a study, with ranks of methods over settings.
+
+    Ranks need two settings or more, and three ranked methods or more, the baseline included.
 
     Args:
         study: the study's definition.
@@ -84,21 +86,14 @@ def adjust_p_values(study: Study, results: Mapping[ConditionKey, CellResult]) ->
     }
     group_by_method = {method: name for name, methods in study.variants.items() for method in methods}
     within_method = p_values | adjust_families(tested_p_values, lambda key: group_by_method.get(key[1], key[1]))
-    over_conditions = adjust_families(tested_p_values, lambda _: "")
-    return {
-        key: PValues(result.p, within_method[key], over_conditions.get(key, math.nan))
-        for key, result in results.items()
-    }
+    over_all = adjust_families(tested_p_values, lambda _: "")
+    return {key: PValues(result.p, within_method[key], over_all.get(key, math.nan)) for key, result in results.items()}
 
 
 def _judge_setting(
     study: Study, setting: str, runs: ranking.RowsByMethod, compared: Mapping[str, tuple[CellResult, PValues]]
 ) -> SettingVerdict:
-    differences = {
-        method: result.difference
-        for method, (result, _) in compared.items()
-        if result.difference and result.difference.n
-    }
+    differences = {method: d for method, (result, _) in compared.items() if (d := result.difference) and d.n}
     min_seeds = max(study.rules.seeds, ranking.half_seed_count(study, runs))
     headroom = _find_headroom(study, setting, differences, min_seeds)
     ranks = _rank_in_setting(study, runs)
@@ -140,6 +135,8 @@ def target_cost(row: Row, cost_name: str) -> Cost:
 
 def _find_headroom(study: Study, setting: str, differences: Differences, min_seeds: float) -> Headroom:
     """Return the headroom of a setting; with several oracles, each seed takes the one that is best on the other seeds.
+
+    Below five common seeds it is that of the oracle with the largest mean difference.
 
     Args:
         study: the study's definition.
@@ -186,11 +183,9 @@ def _measure_share_closed(study: Study, difference: Difference, headroom: Headro
     if headroom.difference is None or not headroom.is_positive:
         return None
     seeds, (method_values, oracle_values) = _stack_differences({"method": difference, "oracle": headroom.difference})
-    return (
-        estimate_share_closed(method_values, oracle_values, study.rules.least)
-        if len(seeds) >= study.rules.seeds
-        else None
-    )
+    if len(seeds) < study.rules.seeds:
+        return None
+    return estimate_share_closed(method_values, oracle_values, study.rules.least)
 
 
 def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
@@ -240,8 +235,6 @@ def _count_missing_seeds(study: Study, runs: Mapping[ConditionKey, Mapping[int, 
         study: the study, which requests the seeds.
         runs: rows of done runs by condition (setting and method) and seed.
     """
-    missing_counts = {}
-    for condition in list_conditions(study):
-        condition_key = condition.setting, condition.method
-        missing_counts[condition_key] = len(set(study.seeds_of(condition.method)) - set(runs.get(condition_key, {})))
-    return {condition_key: n for condition_key, n in sorted(missing_counts.items()) if n}
+    condition_keys = sorted((condition.setting, condition.method) for condition in list_conditions(study))
+    missing_counts = {key: len(set(study.seeds_of(key[1])) - set(runs.get(key, {}))) for key in condition_keys}
+    return {key: n for key, n in missing_counts.items() if n}

@@ -4,8 +4,8 @@
     title, question, win   as of a study (`definition_file.py`)
 
 Nothing is trained: a leaderboard reads the results of its studies. They have one baseline, metrics of one unit, and the
-same result and horizon. A setting that is in two studies, the same federation for the same number of rounds, is taken
-from the first one only.
+same result and horizon. A setting that is in two studies, the same federation with the same horizon and metric, is
+taken from the first one only.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -30,8 +30,8 @@ class Leaderboard:
     """Several studies that are joined into one study.
 
     Attributes:
-        study: a study with all settings, named `<study>/<setting>`, and all methods.
-        results: results of all studies, with settings of these names.
+        study: a study with all settings but `duplicate_settings`, named `<study>/<setting>`, and all methods.
+        results: rows of the results of all studies, with settings of these names, and without curves.
         groups: name of the study of each setting.
         duplicate_settings: settings that are left out, with the equal setting of an earlier study.
         label_prefixes: prefix of the labels of each study's settings, by study.
@@ -121,9 +121,8 @@ def _check_comparable(option: str, study: Study, first_study: Study) -> None:
             condition_text = f"with {name}={getattr(first_study, name)}, as {first_study.name} is"
             raise ranges.range_error(option, f"a study {condition_text}", f"{name}={getattr(study, name)}")
     if find_metric_unit(study.metric) != find_metric_unit(first_study.metric):
-        raise ranges.range_error(
-            option, f"a study with the unit of {first_study.metric}, like {first_study.name}", study.metric
-        )
+        allowed_text = f"a study with the unit of {first_study.metric}, like {first_study.name}"
+        raise ranges.range_error(option, allowed_text, study.metric)
 
 
 def _read_options(folder: Path) -> dict[str, Any]:
@@ -142,7 +141,7 @@ def _read_options(folder: Path) -> dict[str, Any]:
 
 
 def _find_duplicates(studies: Mapping[str, Study], results_by_study: Mapping[str, Results]) -> dict[str, str]:
-    """Return the settings that repeat a federation and horizon of an earlier study, each with that earlier setting.
+    """Return the settings that repeat federation, horizon and metric of an earlier study's setting, with that setting.
 
     Settings are named `<study>/<setting>`.
 
@@ -177,7 +176,5 @@ def _join_results(folder: Path, results_by_study: Mapping[str, Results]) -> Resu
     for name, study_results in results_by_study.items():
         for (setting, method, seed), row in study_results.rows.items():
             joint_results.rows[f"{name}/{setting}", method, seed] = {**row, "cell": f"{name}/{setting}"}
-        joint_results.changed |= {
-            (f"{name}/{setting}", method, seed) for setting, method, seed in study_results.changed
-        }
+        joint_results.changed |= {(f"{name}/{run_key[0]}", *run_key[1:]) for run_key in study_results.changed}
     return joint_results

@@ -11,9 +11,9 @@ from fedcohort.study import page_data, ranking, report
 from fedcohort.study.formats import Format, choose_format, format_rank
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
+from fedcohort.study.method_ranks import Ranks
 from fedcohort.study.overall_table import make_overall_line
 from fedcohort.study.page_tables import make_difference_tables, make_settings_table, make_table
-from fedcohort.study.ranks import Ranks
 from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Verdict
 
@@ -40,9 +40,7 @@ def write_page(board: Leaderboard) -> list[Path]:
         settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
         titled_tables = make_difference_tables(study, replace(verdict, settings=settings), fmt) if settings else []
         tables |= report.name_tables(f"differences_{name}", [table for _, table in titled_tables])
-        differences += [
-            (f"{member_study.title}{f': {title}' if title else ''}", table) for title, table in titled_tables
-        ]
+        differences += [(f"{member_study.title}{title and f': {title}'}", table) for title, table in titled_tables]
     runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.groups)
     template_data = report.collect_shared_data(study, results, verdict, fmt) | {
         "board": board,
@@ -73,9 +71,8 @@ def _make_ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: 
         settings_by_study.setdefault(board.groups[setting], []).append(setting)
     lines, positions = [], ranks.rank_positions()
     for method in ranks.mean:
-        line = make_overall_line(board.study, ranks, method, verdict, fmt) | {
-            "method": f"{positions[method]}. {method}"
-        }
+        line = make_overall_line(board.study, ranks, method, verdict, fmt)
+        line["method"] = f"{positions[method]}. {method}"
         if len(settings_by_study) > 1:
             for name, settings in settings_by_study.items():
                 mean_rank = fmean(ranks.by_setting[setting][method] for setting in settings)

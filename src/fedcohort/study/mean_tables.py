@@ -60,9 +60,8 @@ def make_mean_tables(study: Study, results: Results) -> dict[str, Table]:
         for (setting, method), rows in group_runs(study, results).items():
             values = [row[column] for row in rows.values() if math.isfinite(row.get(column, math.nan))]
             if values:
-                texts_by_method.setdefault(method, {})[study.settings[setting].label] = (
-                    f"{factor * sum(values) / len(values):.1f}"
-                )
+                mean_text = f"{factor * sum(values) / len(values):.1f}"
+                texts_by_method.setdefault(method, {})[study.settings[setting].label] = mean_text
         if lines := [{"method": label_method(study, method), **columns} for method, columns in texts_by_method.items()]:
             tables[name] = make_table(lines, caption)
     return tables

@@ -52,7 +52,7 @@ def make_row(run: Evaluations, options: Options, target: Target | None = None, t
 def measure_folder(folder: Path, metric: str) -> tuple[Row, Evaluations]:
     """Return the costs and the origin of the run in `folder`, columns of `results.parquet`, and its curve of `metric`.
 
-    Raises `OptionError` if the run has no such metric.
+    Raises `OptionError` if the run has no such metric, and `CheckpointError` if the folder holds no run.
     """
     history = read_history(folder)
     if metric not in history.measured:
@@ -77,7 +77,7 @@ def measure_folder(folder: Path, metric: str) -> tuple[Row, Evaluations]:
 
 
 def mean_correlations(history: History) -> dict[str, float]:
-    """Return the means over rounds of the rank correlations of scores with facts of the clients, four digits.
+    """Return the means over rounds of the rank correlations of scores with facts of the clients, to four decimals.
 
     The keys are `<score>_<fact>`, as "reward_noise" (`round/score_correlation.py`). A selector without scores has none.
     `history` is the journal of a run.
@@ -90,8 +90,8 @@ def mean_correlations(history: History) -> dict[str, float]:
 def compute_fingerprint(history: History) -> str:
     """Return the fingerprint of a run's first 8 rounds, by which versions of the code are compared.
 
-    It is `<digest of cohorts and arrivals>:<server_val/loss of each round, four digits>`. `history` is the run's
-    journal.
+    It is `<digest of cohorts and arrivals>:<losses>`: four digits of `server_val/loss` at each evaluation, that of
+    round 0 included. `history` is the run's journal.
     """
     rounds = zip(history.steps, history.cohorts, history.arrived, strict=True)
     behaviour_text = json.dumps(

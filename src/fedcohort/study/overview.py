@@ -99,9 +99,8 @@ def render_page(studies: Path) -> str:
     study_folders = sorted(path.parent for path in studies.glob(f"*/{STUDY_FILE}"))
     lines_by_study = {folder.name: _read_overview(folder / TABLE_FILE) for folder in study_folders}
     without_page = {folder.name: _read_title(folder) for folder in study_folders if lines_by_study[folder.name].empty}
-    lines = pd.concat(
-        [frame.assign(study=name) for name, frame in lines_by_study.items()] or [_read_overview(studies / TABLE_FILE)]
-    )
+    overview_frames = [frame.assign(study=name) for name, frame in lines_by_study.items()]
+    lines = pd.concat(overview_frames or [_read_overview(studies / TABLE_FILE)])
     tests = _adjust_p_over_studies(studies, sorted(name for name, frame in lines_by_study.items() if not frame.empty))
     tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < SIGNIFICANCE_LEVEL)
     tests_by_setting = tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")

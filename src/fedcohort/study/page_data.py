@@ -153,10 +153,8 @@ def find_missing_runs(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, i
     for method in dict.fromkeys(method for _, method in verdict.missing):
         n_missing = {setting: n for (setting, name), n in verdict.missing.items() if name == method}
         settings = {n: [setting for setting in n_missing if n_missing[setting] == n] for n in n_missing.values()}
-        n_requested = len(study.seeds_of(method))
-        gaps = tuple(
-            (n, n_requested, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True)
-        )
+        n_seeds = len(study.seeds_of(method))
+        gaps = tuple((n, n_seeds, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True))
         methods_by_gaps.setdefault(gaps, []).append(display_name(method))
     return methods_by_gaps
 

@@ -189,7 +189,7 @@ def _format_ratio(method: MethodVerdict, baseline: MethodVerdict | None, cost: s
 
 
 def format_target(method: MethodVerdict, cost_names: Sequence[str] = tuple(TARGET_FORMATS)) -> str:
-    """Return the median costs to the target, or `2 of 4` where half of the seeds never met it.
+    """Return the median costs to the target, or `2 of 4`, the seeds that met it, where half of them or more did not.
 
     Args:
         method: verdict on a method in a setting.

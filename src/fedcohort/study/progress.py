@@ -63,9 +63,7 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
     for run_key, state in progress.states.items():
         keys_by_state[state].append(run_key)
     rows_by_state = {
-        state: [results.rows[run_key] for run_key in keys_by_state[state]]
-        for state in keys_by_state
-        if state != MISSING
+        state: [results.rows[key] for key in keys] for state, keys in keys_by_state.items() if state != MISSING
     }
     time_left = estimate_time_left(results)
     return render(
@@ -76,9 +74,7 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
         missing=keys_by_state[MISSING],
         methods=list(dict.fromkeys(display_name(method) for _, method, _ in keys_by_state[MISSING])),
         different=[row for row in rows_by_state[DONE] if row["differs"]],
-        seconds={
-            state: time_left.seconds([run_key[:2] for run_key in keys_by_state[state]]) for state in keys_by_state
-        },
+        seconds={state: time_left.seconds([key[:2] for key in keys]) for state, keys in keys_by_state.items()},
         conditions=lambda rows_by_state: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows_by_state),
         commit=provenance.current_commit()[0],
     ).rstrip()

@@ -18,16 +18,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from fedcohort.results.overall import (
-    SettingResults,
-    average_over_families,
-    average_over_seeds,
-    find_worst_decile,
-    rank_methods,
-)
+from fedcohort.results import overall
 from fedcohort.results.verdict import adjust_holm
 from fedcohort.study.definition import BASELINE, BOUND_PREFIX, METHOD, ConditionKey, Study
-from fedcohort.study.ranks import OverallResult, Ranks
+from fedcohort.study.method_ranks import OverallResult, Ranks
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
 
@@ -174,7 +168,7 @@ def rank_and_compare(
     if len(methods) < 2 or not shared_settings:
         return None
     settings = {
-        name: SettingResults(
+        name: overall.SettingResults(
             np.array([[result_values[name][method][seed] for seed in seeds] for method in methods]),
             seeds,
             study.settings[name].family,
@@ -182,17 +176,18 @@ def rank_and_compare(
         )
         for name, seeds in shared_settings.items()
     }
-    by_method, by_setting = rank_methods(methods, settings, study.name)
+    by_method, by_setting = overall.rank_methods(methods, settings, study.name)
     compared_methods = [method for method in by_method if method != study.baseline] if study.baseline in methods else []
-    return Ranks(
-        by_method, by_setting, shared_settings, _compare_all(study, result_values, compared_methods, shared_settings)
-    )
+    overall_results = _compare_all(study, result_values, compared_methods, shared_settings)
+    return Ranks(by_method, by_setting, shared_settings, overall_results)
 
 
 def _compare_all(
     study: Study, result_values: ResultsBySetting, methods: Sequence[str], shared_settings: SharedSeeds
 ) -> dict[str, OverallResult]:
     """Return the comparison of each method with the baseline, with p corrected by Holm over the methods.
+
+    The method with the largest mean difference is first.
 
     Args:
         study: the study's definition.
@@ -210,14 +205,11 @@ def _compare_all(
             for name, seeds in shared_settings.items()
         }
         means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences.items()}
-        by_families = average_over_families(differences, family_by_setting)
-        results_by_method[method] = OverallResult(
-            average_over_seeds(differences, family_by_setting), by_families, *find_worst_decile(means)
-        )
+        by_seeds = overall.average_over_seeds(differences, family_by_setting)
+        by_families = overall.average_over_families(differences, family_by_setting)
+        results_by_method[method] = OverallResult(by_seeds, by_families, *overall.find_worst_decile(means))
     p_values = adjust_holm([result.seeds.p for result in results_by_method.values()])
-    family_p_values = adjust_holm(
-        [result.families.p if result.families else math.nan for result in results_by_method.values()]
-    )
+    family_p_values = adjust_holm([r.families.p if r.families else math.nan for r in results_by_method.values()])
     for (method, result), p, family_p in zip(results_by_method.items(), p_values, family_p_values, strict=True):
         families = result.families and replace(result.families, p=family_p)
         results_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)

@@ -57,9 +57,9 @@ def write_report(study: Study, results: Results) -> list[Path]:
     for axis in COST_LABELS:
         tables |= name_tables(f"speed_{axis}", [table for table_axis, _, table in faster_tables if table_axis == axis])
     tables |= mean_tables.make_correlation_table(study, results) | mean_tables.make_mean_tables(study, results)
-    setting_tables = {
-        name: page_tables.make_setting_table(study, setting, fmt) for name, setting in verdict.settings.items()
-    }
+    setting_tables = {}
+    for name, setting in verdict.settings.items():
+        setting_tables[name] = page_tables.make_setting_table(study, setting, fmt)
     template_data = collect_shared_data(study, results, verdict, fmt) | {
         "summary": page_data.summarise_study(study, results, verdict, speeds),
         "tables": tables,
@@ -142,9 +142,8 @@ def draw_figures(study: Study, verdict: Verdict, value_format: Format) -> list[t
         (study.folder / name).unlink(missing_ok=True)
     if method_names := list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE))):
         _draw_map(study, verdict, method_names, value_format)
-        captions[MAP_FILE] = (
-            f"Mean difference to {study.baseline} of each method in each setting, in {value_format.unit}"
-        )
+        caption = f"Mean difference to {study.baseline} of each method in each setting, in {value_format.unit}"
+        captions[MAP_FILE] = caption
     if verdict.ranks is not None:
         note = f"{study.title}; {len(verdict.ranks.by_setting)} settings; a rank does not say how far apart results are"
         by_method = verdict.ranks.rank_by_method
@@ -172,9 +171,8 @@ def _draw_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -
     subtitle = f"{'; '.join([study.title, *data])}; {statistic} of {metric}; {seeds} seeds"
     title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
     difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))
-    draw_map(
-        difference, is_clear, [_choose_group(study, name) for name in methods], title, subtitle, study.folder / MAP_FILE
-    )
+    groups = [_choose_group(study, name) for name in methods]
+    draw_map(difference, is_clear, groups, title, subtitle, study.folder / MAP_FILE)
 
 
 def make_numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":

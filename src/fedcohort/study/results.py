@@ -147,17 +147,13 @@ def _read_folder(study: Study, folder: Path, results: Results) -> None:
     if not result_files.has_results(folder):
         return
     curve_frame = result_files.read_curves(folder)
-    run_keys, curve_columns = (
-        curve_frame[[*KEY_COLUMNS]],
-        {name: curve_frame[name].to_numpy(dtype=float) for name in CURVE_COLUMNS},
-    )
+    run_keys = curve_frame[[*KEY_COLUMNS]]
+    curve_columns = [curve_frame[name].to_numpy(dtype=float) for name in CURVE_COLUMNS]
     start_rows = np.flatnonzero((run_keys != run_keys.shift()).any(axis=1))  # none in a table without rows
-    runs = zip(
-        run_keys.iloc[start_rows].itertuples(index=False), start_rows, [*start_rows[1:], len(run_keys)], strict=False
-    )
-    for (setting, selector, seed), first_row, last_row in runs:
-        step, curve_values, *curve_costs = (curve_column[first_row:last_row] for curve_column in curve_columns.values())
-        curve = Evaluations(step, curve_values, dict(zip(CURVE_COSTS, curve_costs, strict=True)))
+    key_rows, end_rows = run_keys.iloc[start_rows].itertuples(index=False), [*start_rows[1:], len(run_keys)]
+    for (setting, selector, seed), start_row, end_row in zip(key_rows, start_rows, end_rows, strict=False):
+        steps, curve_values, *curve_costs = (curve_column[start_row:end_row] for curve_column in curve_columns)
+        curve = Evaluations(steps, curve_values, dict(zip(CURVE_COSTS, curve_costs, strict=True)))
         results.curves[str(setting), str(selector), int(seed)] = curve
     for row in result_files.read_rows(folder):
         key = (row["cell"], row["selector"], row["seed"])

@@ -34,7 +34,8 @@ class StudyRunner:
         configs, logs: the folders of Hydra's groups, and of new run folders.
         keep_folders: whether run folders are kept when their results are stored.
         print_line: function that prints a line.
-        rerun_rule: `true` repeats the runs of other commits, `changed` those that `compare_code.py` found different.
+        rerun_rule: `true` repeats the runs of other commits and of uncommitted code, `changed` those that
+            `compare_code.py` found different, `false` none.
         launch: how jobs are started.
     """
 
@@ -129,9 +130,8 @@ class StudyRunner:
         methods = sorted({method for (_, method, _), _ in self.results.done_runs()})
         present_methods = [name for name in methods if (self.configs / "selector" / f"{name}.yaml").is_file()]
         complete_study = add_user_methods(self.study, present_methods, self.configs)
-        conditions = list_conditions(
-            complete_study, methods=list(complete_study.overrides)
-        )  # with any seed, in all settings
+        # with any seed, in all settings
+        conditions = list_conditions(complete_study, methods=list(complete_study.overrides))
         states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states
         self.results.changed = frozenset(run_key for run_key, state in states.items() if state == progress.CHANGED)
         for setting in {setting for setting, _, _ in self.results.changed}:
@@ -142,9 +142,8 @@ class StudyRunner:
         """Store results of an earlier command's jobs, remove its ended sweeps, and return the status of the others."""
         status_lines = []
         resolved_conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
-        startable_conditions = [
-            c for c in reversed(resolved_conditions) if not c.waits_for
-        ]  # of equal conditions the first has the run
+        # of equal conditions the first has the run
+        startable_conditions = [c for c in reversed(resolved_conditions) if not c.waits_for]
         runs = {_spell_run(c.overrides, seed): (c, seed) for c in startable_conditions for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent

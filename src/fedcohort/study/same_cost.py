@@ -7,8 +7,8 @@ same setting spent: bytes (`until.bytes`) or client FLOPs (`until.client_flops`)
 those of the baseline and the cohort size of `of`. It has more rounds or fewer than other runs of the study, and no
 limit of virtual time. Runs of `of` are therefore done first.
 
-If the baseline's own run with that seed has the same cost, up to the mean cost of one of its rounds, it is the
-reference. No further run is done then. A run with a limit exceeds it by a part of a round, too.
+The baseline's own run with that seed is the reference if it has the same overrides, and the same cost up to the mean
+cost of one of its rounds. No further run is done then. A run with a limit exceeds it by a part of a round, too.
 """
 
 from collections.abc import Mapping, Sequence
@@ -45,9 +45,8 @@ def read_same_cost(value: object, overrides: Mapping[str, Overrides], baseline: 
         ranges.choice(f"{yaml_path}.of", options["of"], *(method for method in overrides if method != baseline))
         ranges.choice(f"{yaml_path}.equal", options["equal"], *COST_NAMES)
         cohort_overrides = [override for override in overrides[options["of"]] if option_name(override) == "cohort"]
-        reference_overrides = checks.read_overrides(
-            f"{yaml_path}.words", options.get("words", [*overrides[baseline], *cohort_overrides])
-        )
+        reference_overrides = options.get("words", [*overrides[baseline], *cohort_overrides])
+        reference_overrides = checks.read_overrides(f"{yaml_path}.words", reference_overrides)
         references[name] = SameCost(options["of"], options["equal"], reference_overrides)
     return references
 
@@ -90,27 +89,13 @@ def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[Key
         return replace(condition, waits_for=reference.method)
     cost_limit = float(row[reference.cost])
     is_baseline = condition.overrides == study.overrides_in(setting, study.overrides[study.baseline])
-    if (
-        is_baseline
-        and baseline_row is not None
-        and baseline_row["status"] == DONE
-        and _has_equal_cost(baseline_row, cost_limit, reference.cost)
-    ):
-        return condition
+    if is_baseline and baseline_row is not None and baseline_row["status"] == DONE:
+        baseline_cost = baseline_row[reference.cost]
+        if abs(baseline_cost - cost_limit) < baseline_cost / max(baseline_row["rounds"], 1):
+            return condition
     limit_overrides = [f"until.{reference.cost}={cost_limit!r}", f"rounds={MAX_ROUNDS_RATIO * row['rounds']}"]
     limit_overrides += [f"{CLOCK}=null" for override in condition.overrides if option_name(override) == CLOCK]
     return replace(condition, overrides=merge_overrides(condition.overrides, limit_overrides))
-
-
-def _has_equal_cost(baseline_row: Row, cost_limit: float, cost: str) -> bool:
-    """Return whether the baseline's run spent `cost_limit`, up to the mean cost of one of its rounds.
-
-    Args:
-        baseline_row: row of the baseline's run.
-        cost_limit: bytes or FLOPs, as `cost` says.
-        cost: column of the cost, `bytes` or `client_flops`.
-    """
-    return bool(abs(baseline_row[cost] - cost_limit) < baseline_row[cost] / max(baseline_row["rounds"], 1))
 
 
 def compare_references(study: Study, results: Results) -> list[dict[str, object]]:
@@ -136,15 +121,11 @@ def compare_references(study: Study, results: Results) -> list[dict[str, object]
         if seeds := sorted(method_rows.keys() & reference_rows.keys()):
             rounds = {seed: reference_rows[seed]["rounds"] for seed in seeds}
             differences = {seed: method_rows[seed]["late"] - reference_rows[seed]["late"] for seed in seeds}
-            equal_seeds = [
-                seed
-                for seed in seeds
-                if seed in baseline_rows and baseline_rows[seed]["budget"] == reference_rows[seed]["budget"]
-            ]
+            budgets = [(baseline_rows.get(seed, {}).get("budget"), reference_rows[seed]["budget"]) for seed in seeds]
             line: dict[str, object] = {"setting": study.settings[setting].label}
             line |= {"method": reference.method, "reference": name}
             line |= {"cost": COST_NAMES[reference.cost], "difference": summarise_differences(differences)}
-            line |= {"rounds": list(rounds.values()), "same_run": len(equal_seeds)}
+            line |= {"rounds": list(rounds.values()), "same_run": sum(a == b for a, b in budgets)}
             line["short"] = sum(rounds[seed] >= MAX_ROUNDS_RATIO * method_rows[seed]["rounds"] for seed in seeds)
             lines.append(line)
     return lines

@@ -145,9 +145,8 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     ranges.integer("tune.trials", node["trials"], "[1, inf)")
     tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", DEFAULT_METRIC)
     if used_seeds := sorted(set(tuning_seeds) & set(seeds)):
-        raise ranges.range_error(
-            "tune.seeds", f"seeds that the study does not use, unlike {used_seeds[0]}", node["seeds"]
-        )
+        allowed_text = f"seeds that the study does not use, unlike {used_seeds[0]}"
+        raise ranges.range_error("tune.seeds", allowed_text, node["seeds"])
     ranges.words("tune.cells", node["cells"], *settings)
     ranges.choice("tune.metric", metric, DEFAULT_METRIC)
     methods = dict[str, dict[str, Range]]()
@@ -173,9 +172,8 @@ def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any valu
     is_plain = is_list and all(list_value is None or isinstance(list_value, str | int | float) for list_value in value)
     if is_plain and len(set(map(spell_value, value))) == len(value):
         return Choice(tuple(value))
-    raise ranges.range_error(
-        yaml_path, "a list of two or more different values, or {low: 0.1, high: 10, log: true}", value
-    )
+    allowed_text = "a list of two or more different values, or {low: 0.1, high: 10, log: true}"
+    raise ranges.range_error(yaml_path, allowed_text, value)
 
 
 def load_tunings(folder: Path) -> dict[str, TuningResult]:
@@ -200,9 +198,8 @@ def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
     if not path.is_file():
         return {}
     with name_file_in_errors(path, ()):
-        search_by_method = {
-            method: read_mapping(method, facts) for method, facts in read_named_mapping("rows", read_yaml(path)).items()
-        }
+        searches = read_named_mapping("rows", read_yaml(path))
+        search_by_method = {method: read_mapping(method, facts) for method, facts in searches.items()}
         for method, facts in search_by_method.items():
             check_option_names(method, facts, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
             for trial_result in (*facts["tried"], *facts["spare"]):

@@ -66,11 +66,8 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
         costs = {key: {seed: target_cost(row, axis) for seed, row in rows.items()} for key, rows in runs.items()}
         speeds[axis] = {}
         for key, cost_result in compare_axis_costs(costs, untested_conditions, study.options).items():
-            if (
-                (speed_up := cost_result.speed_up) is not None
-                and speed_up.n_unmet < speed_up.n
-                and math.isfinite(speed_up.ratio)
-            ):
+            speed_up = cost_result.speed_up
+            if speed_up is not None and speed_up.n_unmet < speed_up.n and math.isfinite(speed_up.ratio):
                 baseline = key[0], study.baseline
                 ratios = {cost: compute_relative_cost(total[key], total[baseline]) for cost, total in totals.items()}
                 speeds[axis][key] = Speed(speed_up, cost_result.p, cost_result.verdict, ratios)
@@ -106,10 +103,8 @@ def make_speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list
                 if line:
                     empty_cells = dict.fromkeys(setting_labels.values(), EMPTY_CELL)
                     lines.append({"method": label_method(study, method), **empty_cells, **line})
-            caption = (
-                f"Speed-up to the target over {study.baseline}, by {COST_LABELS[cost_name]}{title and f': {title}'}"
-            )
-            tables.append((cost_name, title, make_table(lines, caption)))
+            caption = f"Speed-up to the target over {study.baseline}, by {COST_LABELS[cost_name]}"
+            tables.append((cost_name, title, make_table(lines, caption + (title and f": {title}"))))
     return tables
 
 
@@ -122,7 +117,10 @@ def format_speed(speed: Speed) -> str:
 
 
 def format_costs(speed: Speed) -> str:
-    """Format client FLOPs and bytes of whole runs of `speed` as multiples of the baseline's: `(7.6, 2.8)`."""
+    """Format client FLOPs and bytes of whole runs of `speed` as multiples of the baseline's: `(7.6, 2.8)`.
+
+    A multiple that is not finite is "–".
+    """
     return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY_CELL for cost in speed.costs.values())})"
 
 

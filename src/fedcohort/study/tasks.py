@@ -21,7 +21,7 @@ from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read_history, wall_s
 from fedcohort.record.sweep_folder import JobRecord, Plan
-from fedcohort.results.matching.run import INTERVAL_OPTION_BY_METRIC
+from fedcohort.results.matching.tracked_run import INTERVAL_OPTION_BY_METRIC
 from fedcohort.results.run import Evaluations
 from fedcohort.round.budget import Budget
 from fedcohort.startup import command_line, hydra_errors
@@ -122,15 +122,14 @@ def find_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:
     """Run tasks as the jobs of a sweep, and yield the position and the outcome of each task when it ends.
 
-    Before the next outcome, a run's folder is removed unless its task keeps it; that of the sweep is removed at the
-    end. A `launch`, which says how jobs are started, that does not wait for its jobs yields nothing.
+    Before the next outcome, a run's folder is removed unless its task keeps it. That of the sweep is removed once all
+    jobs have ended. A `launch`, which says how jobs are started, that does not wait for its jobs yields nothing.
     """
     if not tasks:
         return
     # the folder has the time and the microsecond, so that two commands do not share it
-    sweep = (
-        tasks[0].logs / SWEEPS_FOLDER / f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
-    )
+    sweep_id = f"{time.strftime('%Y-%m-%d_%H-%M-%S')}_{time.time_ns() // 1000 % 1_000_000:06d}"
+    sweep = tasks[0].logs / SWEEPS_FOLDER / sweep_id
     job_overrides = [task.job_overrides for task in tasks]
     sweep_folder.save_plan(sweep, Plan(job_overrides, launcher=launch.launcher))
     n_ended_jobs = 0
@@ -182,15 +181,15 @@ def measure_earlier_seconds(folder: Path, process_start_ms: int) -> float:
     `process_start_ms` is the start of the present process, in milliseconds since 1970.
     """
     starts = [start_ms for start_ms in metadata.read_start_times(folder) if start_ms < process_start_ms]
-    return (
-        wall_s(starts, [time_ms for time_ms in read_history(folder).times if time_ms < process_start_ms])
-        if starts
-        else 0.0
-    )
+    if not starts:
+        return 0.0
+    return wall_s(starts, [time_ms for time_ms in read_history(folder).times if time_ms < process_start_ms])
 
 
 def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:
     """Check the baseline and the bounds in each setting, and each other method in a setting that accepts it.
+
+    A method that decides its number of rounds or evaluations itself is checked in each setting that accepts it.
 
     Args:
         study: the study, which has the conditions.
@@ -221,7 +220,9 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
 
 
 def check_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
-    """Raise `OptionError` if runs of `condition` do not evaluate the study's metric, or not at its horizon.
+    """Raise `OptionError` if runs of `condition` never evaluate the study's metric, or not in its horizon.
+
+    They need an evaluation up to the horizon, and as many rounds as the horizon or more.
 
     `config` is their composed configuration, and `study` has metric and horizon.
     """

@@ -124,20 +124,10 @@ class Tuning:
 
     def _list_trial_runs(self, method: str, overrides: Overrides) -> list[Task]:
         """Return the runs of a trial of `method` with `overrides`, one for each setting and seed of the search."""
-        study, metric = self.study, self.space.metric
-        method_overrides = study.overrides.get(method, (f"selector={method}",))
-        return [
-            Task(
-                study.overrides_in(setting, method_overrides, overrides),
-                seed,
-                self.configs,
-                self.logs,
-                metric,
-                keep=False,
-            )
-            for setting in self.space.settings
-            for seed in self.space.seeds
-        ]
+        method_overrides = self.study.overrides.get(method, (f"selector={method}",))
+        run_overrides = [self.study.overrides_in(name, method_overrides, overrides) for name in self.space.settings]
+        task_options = self.configs, self.logs, self.space.metric
+        return [Task(words, seed, *task_options, keep=False) for words in run_overrides for seed in self.space.seeds]
 
     def _run_trial(self, method: str, overrides: Overrides) -> Trial:
         """Run a trial of `method` with these `overrides`, and return its entry in `tuned.yaml`.

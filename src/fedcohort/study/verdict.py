@@ -9,7 +9,7 @@ from fedcohort.results.headroom import ShareClosed, Winner
 from fedcohort.results.power import Power
 from fedcohort.results.verdict import sign_of_verdict
 from fedcohort.study.definition import METHOD, ConditionKey
-from fedcohort.study.ranks import Ranks
+from fedcohort.study.method_ranks import Ranks
 
 COST_NAMES = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "joules")
 TARGET_AXES = ("rounds", "virtual_s", "bytes")
@@ -20,9 +20,9 @@ class PValues:
     """The p-values of a difference after Holm, one for each family of tests; NaN if there is no test.
 
     Attributes:
-        within_setting: corrected over all methods of the setting. An oracle, a reference or a bound is in no family and
-            keeps its p.
-        within_method: corrected over all settings of the method; an oracle, a reference or a bound keeps its p.
+        within_setting: corrected over all methods of the setting. An oracle, a reference, a bound or a method with too
+            few seeds is in no family and keeps its p.
+        within_method: corrected over all settings of the method, or of its variants; without a family it is p.
         over_all: corrected over all methods in all settings; NaN for a row that is in no family.
     """
 
@@ -44,9 +44,10 @@ class MethodVerdict:
         diverged: number of seeds whose result is not finite.
         difference: difference to the baseline; an empty one for the baseline, or without common seeds.
         p_values: p-values of the difference.
-        verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline.
-        share_closed: share of the headroom that the method closes; None if there is no headroom.
-        rank: rank among methods and the baseline, 1 for the best; NaN for other roles.
+        verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline, or without
+            common seeds.
+        share_closed: share of the headroom that the method closes; None without headroom, or with few common seeds.
+        rank: rank among methods and the baseline, 1 for the best; NaN for other roles, and with few seeds.
         costs: mean costs of a run, by name; joules are 0 if they are not measured.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
         reached: number of seeds that met the target.
@@ -88,9 +89,10 @@ class Headroom:
 
     Attributes:
         oracle: name of the oracle with the largest mean difference; "" if no oracle has a difference.
-        difference: difference of this oracle; with several oracles, that of choosing one on the other seeds. None if no
-            oracle has a difference.
-        is_positive: whether the interval is above 0, and the mean at or above the minimum effect.
+        difference: difference of this oracle; with several oracles and five common seeds or more, that of choosing one
+            on the other seeds. None if no oracle has a difference.
+        is_positive: whether the interval, or the mean without an interval, is above 0, the mean is at least the minimum
+            effect, and there are enough seeds for a verdict.
         oracles: names of the oracles with enough seeds.
     """
 
@@ -135,10 +137,8 @@ class SettingVerdict:
     def diverged(self, baseline: str) -> list[MethodVerdict]:
         """Return the methods that diverged on more seeds than `baseline`, the worst first; they have no test."""
         baseline_count = self.methods[baseline].diverged if baseline in self.methods else 0
-        diverged_methods = [
-            method for method in self.methods.values() if method.diverged > baseline_count and method.role == METHOD
-        ]
-        return sorted(diverged_methods, key=lambda method: -method.diverged)
+        diverged_methods = [method for method in self.methods.values() if method.diverged > baseline_count]
+        return sorted((m for m in diverged_methods if m.role == METHOD), key=lambda method: -method.diverged)
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.tags import BUDGET_TAGS, ENDED_BY, ROUNDS, ROUNDS_DONE, SWEEPS
 from fedcohort.results.frame import COST_COLUMNS, COSTS
-from fedcohort.results.matching.run import Run, name_newest
+from fedcohort.results.matching.tracked_run import Run, name_newest
 from fedcohort.tracking import compat, record, server
 from fedcohort.tracking.sweeps import parse_sweeps
 

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from compare_toy import compare_runs, make_run
 from fedcohort.report.comparison import figures
-from fedcohort.results.matching.run import Run
+from fedcohort.results.matching.tracked_run import Run
 from fedcohort.results.target import Target
 from report.test_run_figures import check_layout, drawn, words  # noqa: F401
 

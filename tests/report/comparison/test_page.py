@@ -11,7 +11,7 @@ from compare_toy import ACC, compare_runs, make_run, make_runs
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.page import list_verdicts
 from fedcohort.report.comparison.tables import format_p, make_result_table
-from fedcohort.results.matching.run import Run
+from fedcohort.results.matching.tracked_run import Run
 from fedcohort.results.target import Target
 
 ATTACK = "<script>alert(1)</script>"

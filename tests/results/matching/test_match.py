@@ -9,7 +9,7 @@ import pytest
 from compare_toy import ACC, compare_runs, make_run, make_runs, notes_with
 from fedcohort.errors import OptionError
 from fedcohort.results.matching.match import match
-from fedcohort.results.matching.run import Run
+from fedcohort.results.matching.tracked_run import Run
 
 EVEN = {"partition": "iid"}
 

@@ -8,7 +8,7 @@ from compare_toy import ACC, compare_runs, make_run
 from fedcohort.report.comparison.page import list_verdicts
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import find_newest_sweep, list_differing_options
-from fedcohort.results.matching.run import Run, name_newest
+from fedcohort.results.matching.tracked_run import Run, name_newest
 
 LONG = {"deadline": "fixed", "deadline.k": "1.0", "until.virtual_s": "5400"}
 SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}

@@ -6,14 +6,7 @@ from typing import Any
 
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
-from fedcohort.report.comparison import figures
-from fedcohort.report.comparison.tables import (
-    COST_NAMES,
-    count_difference_decimals,
-    format_p,
-    make_cost_table,
-    make_result_table,
-)
+from fedcohort.report.comparison import figures, tables
 from fedcohort.report.figure import style
 from fedcohort.report.render import Picture, render
 from fedcohort.results.compare import Cell, CellResult
@@ -47,7 +40,8 @@ def write_files(comparison: Answer, folder: Path, curves: bool = True) -> tuple[
     figure_paths = figures.draw_comparison(comparison, folder, curves=curves)
     pictures = {path.stem: path for path in figure_paths if path.suffix == ".png"}
     texts = {PAGE_FILE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_collect_data(comparison))}
-    for names, table in ((RESULT_FILES, make_result_table(comparison)), (TARGET_FILES, make_cost_table(comparison))):
+    result_table, cost_table = tables.make_result_table(comparison), tables.make_cost_table(comparison)
+    for names, table in ((RESULT_FILES, result_table), (TARGET_FILES, cost_table)):
         if table is not None:
             texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
     tables_text = to_markdown(comparison)
@@ -81,7 +75,7 @@ def list_verdicts(comparison: Answer) -> list[str]:
     if comparison.question.baseline is None:
         return []
     table = comparison.headline
-    unit, digits = find_metric_unit(table.options.metric), count_difference_decimals(table)
+    unit, digits = find_metric_unit(table.options.metric), tables.count_difference_decimals(table)
     methods_by_setting = {}
 
     def format_quantity(value: float) -> str:
@@ -91,11 +85,9 @@ def list_verdicts(comparison: Answer) -> list[str]:
         return f"{number_text} {name}".strip() if math.isfinite(value) else ""
 
     for name in table.settings:
-        entries = {condition: entry for condition, entry in table.list_results(name).items() if entry.difference}
+        entries = {(name, condition): e for condition, e in table.list_results(name).items() if e.difference}
         if entries:
-            methods_by_setting[name] = [
-                _describe_method(comparison, (name, c), e, unit, digits) for c, e in entries.items()
-            ]
+            methods_by_setting[name] = [_describe_method(comparison, c, e, unit, digits) for c, e in entries.items()]
     verdict_text = render(
         "verdict.md.j2",
         methods_by_setting=methods_by_setting,
@@ -128,7 +120,7 @@ def _describe_method(
     difference = entry.difference or NO_DIFFERENCE
     mean, low, high = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
     bounds = sorted((abs(low), abs(high))) if sign_of_verdict(entry.verdict) else (low, high)
-    ratios = {COST_NAMES[cost]: cost_by_cell[cell].times for cost, cost_by_cell in comparison.costs.items()}
+    ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].times for cost, cost_by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
@@ -137,7 +129,7 @@ def _describe_method(
         "size": f"{abs(mean):.{digits}f}{unit_name}",
         "signed": f"{mean:+.{digits}f}{unit_name}",
         "interval": f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]" if math.isfinite(difference.half) else "",
-        "p": format_p(entry.p),
+        "p": tables.format_p(entry.p),
         "costs": [(f"{x:.2f}", name) for name, x in ratios.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
         "knows_costs": any(map(math.isfinite, ratios.values())),
         "unlike": comparison.differing_options.get(cell, ()),
@@ -145,7 +137,7 @@ def _describe_method(
 
 
 def _collect_data(comparison: Answer) -> dict[str, Any]:
-    """Return the values of `comparison` that both templates show, by name."""
+    """Return the values of `comparison` that its templates share, by name."""
     return {
         "title": format_title(comparison),
         "answer": comparison,
@@ -153,8 +145,8 @@ def _collect_data(comparison: Answer) -> dict[str, Any]:
         "options": comparison.headline.options,
         "window": comparison.headline.window,
         "verdicts": list_verdicts(comparison),
-        "results": make_result_table(comparison),
-        "times": make_cost_table(comparison),
+        "results": tables.make_result_table(comparison),
+        "times": tables.make_cost_table(comparison),
         "target": describe_target(comparison),
     }
 

@@ -49,6 +49,8 @@ def count_difference_decimals(comparison: Comparison) -> int:
 def format_mean(value: Mean | None, factor: float, number_format: str) -> str:
     """Return text such as "12.3 [11.0, 13.6]", or only the mean without an interval.
 
+    The text is "diverged" if the mean is not finite.
+
     Args:
         value: mean with its interval; None for a dash.
         factor: factor from the metric to its unit, such as 100 for per cent.

@@ -117,7 +117,7 @@ def draw_map(
         difference: difference to the baseline by label of the setting (rows) and by option of the method (columns); NaN
             if there is no result.
         is_clear: whether a difference is significant, [settings, methods].
-        groups: group of each method, from `names.GROUPS`.
+        groups: group of each method, from `method_names.GROUPS`.
         title: title of the figure.
         note: second line of the title.
         path: path of the file.

@@ -216,9 +216,8 @@ def _label_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> N
         axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **marker_style)
     n_hidden = int(round.selected.sum() - round.selected[rows].sum())
     note = f"; {n_hidden:,} more were selected" if n_hidden else ""
-    axes.set_ylabel(
-        f"client, label noise, most frequent class\n(best first, {len(rows)} of {len(round.score):,}{note})"
-    )
+    rows_text = f"best first, {len(rows)} of {len(round.score):,}{note}"
+    axes.set_ylabel(f"client, label noise, most frequent class\n({rows_text})")
 
 
 def _list_handles(round: ScoredRound) -> "list[Artist]":

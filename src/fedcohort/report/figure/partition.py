@@ -127,9 +127,8 @@ def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, axis_label: str) ->
     n_clients = len(values)
     sizes = np.diff(np.append(edges, n_clients))
     means = average_groups(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
-    axes.barh(
-        edges + sizes / 2 - 0.5, means, height=sizes * (0.8 if n_clients <= 120 else 1), color=style.GREY, linewidth=0
-    )
+    height = sizes * (0.8 if n_clients <= 120 else 1)
+    axes.barh(edges + sizes / 2 - 0.5, means, height=height, color=style.GREY, linewidth=0)
     axes.set_xlabel(style.wrap_text(axis_label, 0.95))
     median_value, largest_mean = float(np.median(means)), float(means.max())
     if means.min() > 0 and largest_mean > MIN_LOG_RATIO * median_value and largest_mean > 1:  # shares stay linear

@@ -117,10 +117,9 @@ def _draw_map(axes: "Axes", outcome: OutcomeCodes, axis_label: str) -> None:
 
     n_clients, rounds = outcome.shape
     rows, columns = style.group_starts(n_clients), style.group_starts(rounds, MAX_MAP_ROUNDS)
-    axes_extent, image_style = ((0.5, rounds + 0.5, n_clients - 0.5, -0.5), {"vmin": -0.5, "vmax": len(COLOURS) - 0.5})
-    style.draw_heat_map(
-        axes, coarsen_outcomes(outcome, rows, columns), axes_extent, cmap=ListedColormap(COLOURS), **image_style
-    )
+    axes_extent, map_values = (0.5, rounds + 0.5, n_clients - 0.5, -0.5), coarsen_outcomes(outcome, rows, columns)
+    image_style: dict[str, Any] = {"cmap": ListedColormap(COLOURS), "vmin": -0.5, "vmax": len(COLOURS) - 0.5}
+    style.draw_heat_map(axes, map_values, axes_extent, **image_style)
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
         late_clients, late_rounds = np.nonzero(outcome == TOO_LATE)
         axes.plot(late_rounds + 1, late_clients, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)

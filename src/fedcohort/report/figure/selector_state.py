@@ -15,20 +15,19 @@ from fedcohort.record import population
 from fedcohort.record.history import History
 from fedcohort.record.observer import RunInfo
 from fedcohort.report.figure import style
-from fedcohort.round.score_correlation import split_metric_name
+from fedcohort.round.score_correlation import METRIC_PREFIX, split_metric_name
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Z_95 = 1.96  # standard deviations: 95 % of a normal distribution
 MAX_PANELS = 24
-STYLE_BY_FACT = {  # names of `round/score_correlation.py`: colour, label, and name in `population.list_facts`
+STYLE_BY_FACT = {  # names of `round/score_correlation.py`: colour, label, and name in `population.list_traits`
     "noise": (style.VERMILLION, "label noise", "label noise"),
     "skew": (style.PURPLE, "class imbalance", "class imbalance"),
     "seconds": (style.BLUE, "expected seconds", "speed"),
     "samples": (style.GREEN, "number of samples", "samples"),
 }
-PREFIX = "select/"
 MAX_SCORE_PANELS = 6
 COMPONENT_LABELS = yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text())  # labels of components
 
@@ -76,7 +75,7 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
     for axes, term in zip(panels, score_parts, strict=True):
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         for i, (fact_name, (colour, label, _)) in enumerate(STYLE_BY_FACT.items()):
-            correlations = history.metrics.get(f"{PREFIX}{term}_{fact_name}") if fact_name in facts else None
+            correlations = history.metrics.get(f"{METRIC_PREFIX}{term}_{fact_name}") if fact_name in facts else None
             if correlations is not None and len(measured_correlations := correlations.dropna()):
                 line_style = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
                 style.line(axes, measured_correlations.index, measured_correlations, 1.0, **line_style)

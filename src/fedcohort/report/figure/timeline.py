@@ -59,7 +59,7 @@ class TimedRound:
 
     @property
     def end(self) -> float:
-        """The seconds from the start of the round to its end, or to its deadline if that is later."""
+        """The seconds from the broadcast to the end of the round, or to its deadline if that is later."""
         return max(self.closed_s, self.announced_s) if np.isfinite(self.announced_s) else self.closed_s
 
 
@@ -130,16 +130,15 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     Args:
         info: the run.
         history: the run's journal and per-client table.
-        step: number of the round; None for the last round.
+        step: number of the round; None for the last of `list_timed_rounds`.
     """
     timed_steps = list_timed_rounds(history)
     if not timed_steps or (step is not None and step not in timed_steps):
         return None
     round = load_timed_round(history, timed_steps[-1] if step is None else step)
     n_jobs = len(round.jobs)
-    shown_positions = np.unique(
-        np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64)
-    )  # at equal distances
+    # at equal distances
+    shown_positions = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64))
     jobs = round.jobs.iloc[shown_positions]
     unit_seconds, unit = style.choose_time_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3

@@ -13,22 +13,8 @@ from fedcohort.errors import TrackingError
 from fedcohort.ranges import range_error
 from fedcohort.record.tags import BUDGET_TAGS, ROUNDS
 from fedcohort.results.compare import Cell
-from fedcohort.results.matching.run import (
-    SEED_OPTION,
-    OptionValues,
-    Run,
-    RunsByCell,
-    describe_runs,
-    find_minority_cells,
-    find_oracles,
-    follows_from_choice,
-    format_cell,
-    format_values,
-    label_run,
-    list_differences,
-    natural_sort_key,
-    result_options,
-)
+from fedcohort.results.matching import tracked_run
+from fedcohort.results.matching.tracked_run import SEED_OPTION, OptionValues, Run, RunsByCell, result_options
 
 ALL_OPTIONS = ""  # prefix of every option
 IMPLIED_PREFIXES = {  # prefixes of options that a group or option may set, too: reported, but comparable
@@ -119,7 +105,7 @@ class _RunMatcher:
 
     def leave_out(self, run: Run, reason: str) -> None:
         """Record that `run` is left out, with the reason."""
-        self.left_out.setdefault(reason, []).append(label_run(run))
+        self.left_out.setdefault(reason, []).append(tracked_run.label_run(run))
 
     def federation(self, run: Run) -> OptionValues:
         """Return the options that decide the run's clients and data; () if names of runs are compared.
@@ -130,9 +116,7 @@ class _RunMatcher:
         if ALL_OPTIONS in self.implied or not set(self.compared) <= dict(options).keys():
             return ()
         groups = FEDERATION_OPTIONS - {*self.compared, *self.implied}
-        return tuple(
-            (name, value) for name, value in options if name.partition(".")[0] in groups and name not in self.compared
-        )
+        return tuple(o for o in options if o[0].partition(".")[0] in groups and o[0] not in self.compared)
 
     def choose(
         self, cell_key: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]
@@ -153,10 +137,10 @@ class _RunMatcher:
         chosen_runs: dict[int, Run] = {}
         for run in runs:
             if options[run.id] != majority:
-                differ = "; ".join(
-                    f"{name}={a} (others {b})" for name, a, b in list_differences(options[run.id], majority)
-                )
-                self.leave_out(run, f"it differs from the other runs of {format_cell(cell_key)}: {differ}")
+                differences = tracked_run.list_differences(options[run.id], majority)
+                differences_text = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences)
+                cell_name = tracked_run.format_cell(cell_key)
+                self.leave_out(run, f"it differs from the other runs of {cell_name}: {differences_text}")
                 continue
             if run.seed in chosen_runs:
                 self.leave_out(chosen_runs[run.seed], "a newer run has the same settings and seed")
@@ -174,7 +158,8 @@ class _RunMatcher:
         seeds = sorted({seed for runs in cells.values() for seed in runs})
         odd_cells: set[Cell] = set()
         for name in option_names:
-            if name in self.compared or name.startswith(self.prefixes) or follows_from_choice(name, values):
+            is_compared = name in self.compared or name.startswith(self.prefixes)
+            if is_compared or tracked_run.follows_from_choice(name, values):
                 continue
             tables = {"": values[name]}
             if name in LIMIT_OPTIONS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()):
@@ -184,8 +169,10 @@ class _RunMatcher:
                 }
             for seeds_text, options_by_cell in tables.items():
                 if len(set(options_by_cell.values())) > 1:
-                    self.differences.append(f"also differs: {name}{seeds_text} is {format_values(options_by_cell)}")
-                    odd_cells |= set() if name.startswith(self.implied) else find_minority_cells(options_by_cell)
+                    values_text = tracked_run.format_values(options_by_cell)
+                    self.differences.append(f"also differs: {name}{seeds_text} is {values_text}")
+                    if not name.startswith(self.implied):
+                        odd_cells |= tracked_run.find_minority_cells(options_by_cell)
         return frozenset(odd_cells)
 
 
@@ -199,7 +186,9 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
         metrics: metrics that some run must have; a run without the first one is left out.
         baseline: a value of rows or of columns, which are the conditions then; None for rows.
 
-    Raises `OptionError` if no run has the parameter, tag, metric or baseline, and `TrackingError` if none is left.
+    Raises:
+        OptionError: no run has the parameter, tag, metric or baseline.
+        TrackingError: there are no runs, or all are left out.
     """
     if not runs:
         raise TrackingError("there is no finished run to compare: finish or resume one, or choose other runs")
@@ -216,7 +205,8 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     runs_by_position = matcher.assign_runs(runs)
     if not runs_by_position:
         raise TrackingError(f"none of the {len(runs)} runs can be compared: " + "; ".join(matcher.notes[:3]))
-    row_values, column_values = (sorted({key[i] for key in runs_by_position}, key=natural_sort_key) for i in range(2))
+    sort_key = tracked_run.natural_sort_key
+    row_values, column_values = (sorted({key[i] for key in runs_by_position}, key=sort_key) for i in range(2))
     if baseline is not None and baseline not in (*row_values, *column_values):
         columns = f" or {columns} ({', '.join(column_values)})" if columns else ""
         raise range_error("baseline", f"a value of {rows} ({', '.join(row_values)}){columns}", baseline)
@@ -227,16 +217,16 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     )
     has_column_conditions = baseline is not None and baseline not in row_values
     runs_by_cell = {}
-    for row, column in sorted(runs_by_position, key=lambda key: (natural_sort_key(key[0]), natural_sort_key(key[1]))):
+    for row, column in sorted(runs_by_position, key=lambda key: (sort_key(key[0]), sort_key(key[1]))):
         cell = (row, column) if has_column_conditions else (column, row)
         runs_by_cell[cell] = matcher.choose(cell, runs_by_position[row, column], federation_counts)
     odd_cells = matcher.find_atypical_cells(runs_by_cell)
     return Matching(
         *((str(columns), rows) if has_column_conditions else (rows, columns)),
         runs_by_cell,
-        notes=[*matcher.notes, *describe_runs(runs_by_cell, metrics[0])],
+        notes=[*matcher.notes, *tracked_run.describe_runs(runs_by_cell, metrics[0])],
         atypical_cells=odd_cells,
-        oracles=frozenset(find_oracles(runs_by_cell)),
+        oracles=frozenset(tracked_run.find_oracles(runs_by_cell)),
         federations={cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in runs_by_cell.items()},
     )
 

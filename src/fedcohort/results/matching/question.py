@@ -9,14 +9,8 @@ from fedcohort.record.tags import BUDGET_TAGS, RUN_FOLDER
 from fedcohort.results.compare import Cell, Comparison, Options, compare_conditions
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, sum_costs
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, COSTS, RunFrames
+from fedcohort.results.matching import tracked_run
 from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_PREFIXES, Matching
-from fedcohort.results.matching.run import (
-    follows_from_choice,
-    format_cell,
-    list_differences,
-    name_newest,
-    result_options,
-)
 from fedcohort.results.metric import default_rules, sign_of_metric
 from fedcohort.results.run import Kind
 from fedcohort.results.target import Target
@@ -97,7 +91,7 @@ def answer_question(question: Question, matched: Matching, curves: "pd.DataFrame
         curves: evaluations of these runs, in the form that `results.frame` describes.
 
     Raises:
-        OptionError: no run has the target.
+        OptionError: a target that names an unknown condition or lacks a baseline, or an axis that a run did not log.
     """
     q, frames = question, RunFrames(_frame_runs(matched), curves)
     unpaired = {  # cells whose seeds give other clients or data than the baseline's
@@ -114,11 +108,11 @@ def answer_question(question: Question, matched: Matching, curves: "pd.DataFrame
     for cell in matched.cells if q.baseline is not None else ():
         baseline_cell = (cell[0], str(q.baseline))
         if baseline_cell not in matched.cells:
-            notes.append(f"no baseline: there are no runs of {format_cell(baseline_cell)}")
+            notes.append(f"no baseline: there are no runs of {tracked_run.format_cell(baseline_cell)}")
         elif baseline_cell != cell and cell not in unpaired:
             differing_options[cell] = list_differing_options(cell, baseline_cell, matched)
     if unpaired:
-        cell_names = ", ".join(format_cell(cell) for cell in matched.cells if cell in unpaired)
+        cell_names = ", ".join(tracked_run.format_cell(cell) for cell in matched.cells if cell in unpaired)
         notes.append(f"not compared with {q.baseline}: {cell_names}, as clients or data differ (see `also differs`)")
     return Answer(
         q,
@@ -167,15 +161,16 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matching) -
     implied_options = IMPLIED_PREFIXES.get(compared_option, ())
     differing: set[str] = set()
     for seed in set(runs) & set(baseline_runs):
-        options, base_options = result_options(runs[seed]), result_options(baseline_runs[seed])
-        values = {name: {cell: a, baseline_cell: b} for name, a, b in list_differences(options, base_options)}
+        options, base_options = map(tracked_run.result_options, (runs[seed], baseline_runs[seed]))
+        differences = tracked_run.list_differences(options, base_options)
+        values = {name: {cell: a, baseline_cell: b} for name, a, b in differences}
         only_budgets = ALL_OPTIONS in implied_options or compared_option not in {**dict(options), **dict(base_options)}
         differing |= {
             name
             for name in values
             if name != compared_option
             and not name.startswith(f"{compared_option}.")
-            and not follows_from_choice(name, values)
+            and not tracked_run.follows_from_choice(name, values)
             and (name in BUDGET_TAGS if only_budgets else not name.startswith(implied_options))
         }
     names = [name for name in differing if not any(name.startswith(f"{option}.") for option in differing)]
@@ -188,4 +183,4 @@ def find_newest_sweep(matched: Matching) -> str | None:
     `matched` holds the runs by cell and seed.
     """
     common_sweeps = set.intersection(*(set(run.sweeps) for run in matched.runs))
-    return None if common_sweeps else name_newest(matched.runs)
+    return None if common_sweeps else tracked_run.name_newest(matched.runs)

@@ -78,10 +78,9 @@ def list_differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]])
     `a` and `b` are the options of two runs, as pairs of name and value.
     """
     a_values, b_values = dict(a), dict(b)
-    value_pairs = [
-        (name, a_values.get(name, "none"), b_values.get(name, "none")) for name in sorted({*a_values, *b_values})
-    ]
-    return [(name, value, other_value) for name, value, other_value in value_pairs if value != other_value]
+    option_names = sorted({*a_values, *b_values})
+    values_by_option = [(name, a_values.get(name, "none"), b_values.get(name, "none")) for name in option_names]
+    return [option for option in values_by_option if option[1] != option[2]]
 
 
 def label_run(run: Run) -> str:
@@ -151,9 +150,8 @@ def find_minority_cells(values: Mapping[Cell, str]) -> set[Cell]:
     for setting in {setting for setting, _ in values}:
         setting_values = {cell: value for cell, value in values.items() if cell[0] == setting}
         value, n_equal = Counter(setting_values.values()).most_common(1)[0]
-        minority_cells |= {
-            cell for cell in setting_values if setting_values[cell] != value or 2 * n_equal <= len(setting_values)
-        }
+        has_majority = 2 * n_equal > len(setting_values)
+        minority_cells |= {cell for cell, v in setting_values.items() if v != value or not has_majority}
     return minority_cells
 
 
@@ -170,7 +168,7 @@ def follows_from_choice(name: str, values: Mapping[str, Mapping[Cell, str]]) -> 
 
 
 def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
-    """Return one line for each note on runs: missing seeds, early ends, divergence, oracles and commits.
+    """Return one line for each note on runs: missing seeds, early ends, divergence, oracles, commits, forced resumes.
 
     Args:
         cells: runs by cell, (setting, condition), and seed.
@@ -200,25 +198,22 @@ def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
 
 def _describe_early_ends(runs: list[Run]) -> list[str]:
     """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
-    stopped_texts = [
-        f"{label_run(run)} ({run.tags[ROUNDS_DONE]} of {run.params[ROUNDS]} rounds)" for run in runs if not run.ended_by
-    ]
+    stopped_runs = [run for run in runs if not run.ended_by]
+    stopped_texts = [f"{label_run(r)} ({r.tags[ROUNDS_DONE]} of {r.params[ROUNDS]} rounds)" for r in stopped_runs]
     lines = [f"ended early: {', '.join(stopped_texts)}"] if stopped_texts else []
     runs_by_budget: dict[str, list[Run]] = {}
     for run in (run for run in runs if run.ended_by):
         budget = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
         runs_by_budget.setdefault(budget, []).append(run)
     for budget, group in runs_by_budget.items():
-        end_times = sorted(
-            run.metrics[CLOCK_METRIC] for run in group if CLOCK_METRIC in run.metrics and "virtual_s" in budget
-        )
+        timed_runs = [run for run in group if CLOCK_METRIC in run.metrics] if "virtual_s" in budget else []
+        end_times = sorted(run.metrics[CLOCK_METRIC] for run in timed_runs)
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
         span_text = f", the last round of each after {time_range}" if end_times else ""
         rounds = sorted({int(run.tags[ROUNDS_DONE]) for run in group})
         rounds_text = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
-        lines.append(
-            f"ended by {budget}: {len(group)} run{'s' if len(group) > 1 else ''}, after {rounds_text} rounds{span_text}"
-        )
+        runs_text = f"{len(group)} run{'s' if len(group) > 1 else ''}"
+        lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{span_text}")
     return lines
 
 
