@@ -111,7 +111,13 @@ def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
 def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> None:
     """With the value that does nothing the hash is that of a config without it; with another it isn't."""
     group, _, name = option.partition(".")
-    words = {"dataset": "dataset=folder", "deadline": "deadline=fixed", "eval": "seed=0", "device": "seed=0"}[group]
+    words = {
+        "dataset": "dataset=folder",
+        "deadline": "deadline=fixed",
+        "eval": "seed=0",
+        "device": "seed=0",
+        "availability": "availability=diurnal",
+    }[group]
     now = compose_words("dataset=mnist" if option == "dataset.columns" else words).config
     before = {**now, group: {key: value for key, value in now[group].items() if key != name}}
     second = {**now, group: {**now[group], name: {"image": "picture"}}}

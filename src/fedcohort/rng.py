@@ -8,12 +8,12 @@ import hashlib
 import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float64
+from jaxtyping import Float64, Int64
 
 NO_ROUND = -1  # the round of a draw that is made once a run
 NO_CLIENT = -1  # the client of a draw of the server or for all clients
@@ -93,11 +93,16 @@ class Draws:
         seed: seed of the run.
         n_clients: number of clients of the population.
         round: number of the round, from 0; `NO_ROUND` for draws that are made once per run.
+        main_classes: most frequent class of each client, int64 [n_clients], for numbers that depend on it
+            (`maths/class_tie.py`); None if samples do not have one class each.
+        n_classes: number of classes.
     """
 
     seed: int
     n_clients: int
     round: int = NO_ROUND
+    main_classes: Int64[np.ndarray, "clients"] | None = field(default=None, repr=False, compare=False)
+    n_classes: int = 1
 
     def generator(self, purpose: str, client: int = NO_CLIENT) -> np.random.Generator:
         """Return a new random generator for `purpose` in this round, for one client (its id) or for all."""
@@ -113,6 +118,6 @@ class Draws:
 
     def draws_of_run(self) -> "Draws":
         """Return the draws that are made once per run, so that they are equal in all rounds."""
-        return Draws(self.seed, self.n_clients)
+        return replace(self, round=NO_ROUND)
 
     once = draws_of_run  # the old name, for one release

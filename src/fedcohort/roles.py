@@ -71,6 +71,7 @@ ROLE_BY_OPTION: Mapping[str, OptionRole] = {
 # Groups and options that were added later. With this choice or value the config hash is the one of earlier versions.
 NEUTRAL_CHOICE_BY_LATER_GROUP: Mapping[str, str] = {"augmentation": "none", "signal_noise": "none"}
 NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
+    "availability.class_share": 0,
     "dataset.columns": None,
     "dataset.categories": [],
     "dataset.dates": [],
@@ -85,6 +86,7 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
     "deadline.staleness_exponent": 0.5,
     "deadline.hinge_slope": 10.0,
     "deadline.hinge_start": 4,
+    "device.class_share": 0,
     "device.watts": None,
     "device.joules_per_byte": 0,
     "eval.average": "none",

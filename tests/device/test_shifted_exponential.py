@@ -12,7 +12,7 @@ from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
 N, LAM = 100, 10.0
-FLASH = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=False)
+FLASH = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=False, class_share=0.0)
 
 
 def job(clients: Ids, epochs: int = 1, n: int = N) -> Workload:
@@ -72,7 +72,9 @@ def test_a_forward_pass_has_the_speed_of_the_round() -> None:
 
 def test_unit_s_is_the_length_of_a_sample_time() -> None:
     clients, draws = np.arange(5), Draws(0, 5, 1)
-    slow = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=0.25, persistent=False).sample(clients, job(clients), draws)
+    slow = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=0.25, persistent=False, class_share=0.0).sample(
+        clients, job(clients), draws
+    )
     np.testing.assert_allclose(slow.unit_s, FLASH.sample(clients, job(clients), draws).unit_s / 4)
 
 
@@ -84,7 +86,7 @@ def test_without_persistence_no_client_is_slow_for_good() -> None:
 
 
 def test_persistent_clients_keep_their_own_lambda() -> None:
-    device = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=True)
+    device = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=True, class_share=0.0)
     clients = np.arange(300)
     mean = device.expect(clients, job(clients), Draws(0, 300)).unit_s
     np.testing.assert_array_equal(mean, device.expect(clients, job(clients), Draws(0, 300, 17)).unit_s)
@@ -98,5 +100,19 @@ def test_persistent_clients_keep_their_own_lambda() -> None:
 
 def test_options_without_any_duration_are_rejected() -> None:
     with pytest.raises(OptionError, match="device=instant"):
-        ShiftedExponential(alpha=0.0, lam=0.0, unit_s=1.0, persistent=False)
+        ShiftedExponential(alpha=0.0, lam=0.0, unit_s=1.0, persistent=False, class_share=0.0)
     assert FLASH.timed
+
+
+def test_permanent_speeds_may_depend_on_the_main_class() -> None:
+    """A draw of ln 2 is the median. Tied to class 0 and 1 of two, it is the quantile .25 and .75: -ln .75 and ln 4."""
+    draws = FixedDraws(math.log(2), 2, main_classes=np.array([0, 1]), n_classes=2)  # type: ignore[arg-type]
+    device = ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=True, class_share=1.0)
+    clients = np.arange(2)
+    expected = [N * (1 - LAM * math.log(0.75)), N * (1 + LAM * math.log(4))]
+    assert device.expect(clients, job(clients), draws).unit_s == pytest.approx(expected)
+
+
+def test_only_permanent_speeds_may_depend_on_the_class() -> None:
+    with pytest.raises(OptionError, match=r"class_share=0\.5 needs persistent"):
+        ShiftedExponential(alpha=1.0, lam=LAM, unit_s=1.0, persistent=False, class_share=0.5)

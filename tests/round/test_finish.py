@@ -7,6 +7,7 @@ import numpy as np
 
 from fedcohort.device.base import Timing
 from fedcohort.ledger import Charge
+from fedcohort.rng import Draws
 from fedcohort.round.dispatch_record import Dispatch, QueryRecord
 from fedcohort.round.finish import close_round
 from fedcohort.round.in_flight import InFlight
@@ -66,7 +67,7 @@ def dispatcher(closes_s: float) -> Any:
     return SimpleNamespace(
         components=SimpleNamespace(deadline=deadline, agg=SimpleNamespace(weights=lambda used, n: used / n)),
         cost_model=cost_model,
-        federation=SimpleNamespace(n_train=np.arange(10, 16), n_clients=6),
+        federation=SimpleNamespace(n_train=np.arange(10, 16), draws=lambda seed, round: Draws(seed, 6, round)),
         settings=SimpleNamespace(seed=0),
         clock=SimpleNamespace(wall_time=lambda start_s: lambda clients, seconds: seconds),
     )

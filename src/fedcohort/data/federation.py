@@ -13,6 +13,7 @@ from fedcohort.data import skew
 from fedcohort.data.pixels import PixelScale
 from fedcohort.data.shards import Counts
 from fedcohort.data.targets import ONE_CLASS, Targets
+from fedcohort.rng import NO_ROUND, Draws
 from fedcohort.types import Ids, ReadOnly, read_only
 
 MAX_NAMES = 12  # class names in a message
@@ -148,6 +149,15 @@ class Federation(ReadOnly):
         labels, n = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
         counts: Counts = read_only(np.bincount(client_of_sample * n + labels, minlength=self.n_clients * n))
         return counts.reshape(self.n_clients, n)
+
+    @cached_property
+    def main_classes(self) -> Ids | None:
+        """Most frequent true class of each client, int64 [K]; None if a sample has more than one class."""
+        return read_only(self.class_counts.argmax(axis=1)) if self.targets.single else None
+
+    def draws(self, seed: int, round: int = NO_ROUND) -> Draws:
+        """Return the random numbers of all clients in a round, or those that are drawn once per run without one."""
+        return Draws(seed, self.n_clients, round, self.main_classes, self.n_classes)
 
     @cached_property
     def skew(self) -> dict[str, float]:

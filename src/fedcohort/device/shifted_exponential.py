@@ -12,6 +12,8 @@ Departures from the paper:
 - "Exp(1 / lambda N_i)" is read as a rate. Read as a mean, all clients would have nearly the same latency.
 - persistent=true draws lambda_i = lambda Exp(1) once per client. In the paper X is drawn in each round
   (persistent=false), so that only n_i makes a client permanently slow.
+- class_share > 0 ties lambda_i = -lambda log(1 - u_i) to the main class of client i (`maths/class_tie.py`): clients of
+  the last classes are the slow ones. In the paper speeds do not depend on the data.
 """
 
 from dataclasses import dataclass
@@ -22,6 +24,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.device.base import Device, Timing, Workload
 from fedcohort.errors import OptionError
+from fedcohort.maths.class_tie import tie_to_class
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -35,12 +38,14 @@ class ShiftedExponential(Device):
         lam: mean of the random part of the training time per sample, in units of `unit_s`.
         unit_s: virtual seconds of one unit.
         persistent: whether some clients are permanently slower than others.
+        class_share: probability that a client's permanent speed depends on its main class.
     """
 
     alpha: float
     lam: float
     unit_s: float
     persistent: bool
+    class_share: float
 
     in_seconds: ClassVar[bool] = False
 
@@ -49,6 +54,11 @@ class ShiftedExponential(Device):
         ranges.number("lam", self.lam, "[0, 1e9]")
         ranges.number("unit_s", self.unit_s, "[1e-12, 1e9]")
         ranges.flag("persistent", self.persistent)
+        ranges.number("class_share", self.class_share, "[0, 1]")
+        if self.class_share > 0 and not self.persistent:
+            raise OptionError(
+                f"class_share={self.class_share:g} needs persistent=true: only permanent speeds can be tied"
+            )
         if self.alpha == self.lam == 0:
             raise OptionError(
                 "alpha and lam must not both be 0: work would take no time. Raise one, or choose device=instant"
@@ -78,7 +88,12 @@ class ShiftedExponential(Device):
     def _draw_client_lambdas(self, clients: Ids, draws: Draws) -> Values:
         if not self.persistent:
             return np.full(len(clients), float(self.lam))
-        client_lambdas: Values = self.lam * draws.draws_of_run().exponential("device")[clients]
+        draws_of_run = draws.draws_of_run()
+        exponential = draws_of_run.exponential("device")
+        if self.class_share > 0:  # by the quantiles of the draws
+            uniform = tie_to_class(-np.expm1(-exponential), draws_of_run, self.class_share, "device.class_share")
+            exponential = -np.log1p(-uniform)
+        client_lambdas: Values = self.lam * exponential[clients]
         return client_lambdas
 
     def _make_timing(self, work: Workload, seconds_factor: Values) -> Timing:

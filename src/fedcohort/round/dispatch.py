@@ -53,7 +53,7 @@ class Dispatcher:
     ) -> None:
         self.components, self.settings, self.federation = components, settings, federation
         self.cost_model, self.queries = cost_model, queries
-        draws = Draws(settings.seed, federation.n_clients)
+        draws = federation.draws(settings.seed)
         self.clock = Clock(components.availability, draws, settings.window_s)
         self.cohort = components.deadline.cohort_size(settings.cohort)
         populations = Populations.from_federation(federation, settings.cohort, cost_model.time_whole_jobs(draws))
@@ -72,7 +72,7 @@ class Dispatcher:
         A client whose job is in flight in `state`, the server's state, is not ready: it can be neither queried nor
         selected.
         """
-        draws, busy_jobs = Draws(self.settings.seed, self.federation.n_clients, round), state.in_flight.jobs
+        draws, busy_jobs = self.federation.draws(self.settings.seed, round), state.in_flight.jobs
         ready_ids, wait_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(busy_jobs))
         pause_s = wait_s + self.clock.window_s
         start_s = state.spent.virtual_s + pause_s
@@ -126,7 +126,7 @@ class Dispatcher:
             free_s: virtual second at which the place became free.
             refill_number: number of the refill in this round, from 1.
         """
-        draws = Draws(self.settings.seed, self.federation.n_clients, dispatch.round)
+        draws = self.federation.draws(self.settings.seed, dispatch.round)
         ready_ids = self.clock.find_ready_at(dispatch.ready_ids, free_s)
         rng = LoggedGenerator(draws.generator("refill", refill_number), self.logged_ids)
         ctx = self._withhold_clients(
@@ -151,7 +151,7 @@ class Dispatcher:
 
     def add_uniform_cohort(self, dispatch: Dispatch) -> Dispatch:
         """Return the decisions `dispatch` with a uniform reference cohort as large as the selection with refills."""
-        draws = Draws(self.settings.seed, self.federation.n_clients, dispatch.round)
+        draws = self.federation.draws(self.settings.seed, dispatch.round)
         return replace(dispatch, uniform_ids=draw_uniform(dispatch.ready_ids, len(dispatch.selection.clients), draws))
 
     def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy_jobs: Jobs, now_s: float) -> RoundContext:

@@ -9,7 +9,6 @@ same power. Idle clients spend nothing, and the server's energy is not included.
 
 import numpy as np
 
-from fedcohort.rng import Draws
 from fedcohort.round.cost import CostModel
 from fedcohort.round.finish import RoundEnd
 from fedcohort.round.settings import Settings
@@ -31,7 +30,7 @@ def compute_joules(settings: Settings, cost_model: CostModel, round_end: RoundEn
     work_s = 0.0
     for jobs, units in ((dispatch.jobs, units_done), (dispatch.refills, dispatch.refills.assigned)):
         work_s += float((jobs.timing.infer_s + units * jobs.timing.unit_s).sum())
-    draws = Draws(settings.seed, cost_model.federation.n_clients, round_end.round)
+    draws = cost_model.federation.draws(settings.seed, round_end.round)
     query_samples = cost_model.sum_query_work(dispatch.queries.probes, draws).total
     clients = np.flatnonzero(query_samples)
     if len(clients):

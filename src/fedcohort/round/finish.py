@@ -8,7 +8,6 @@ import numpy as np
 
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
-from fedcohort.rng import Draws
 from fedcohort.round.closing_time import find_closing
 from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatcher
@@ -147,7 +146,7 @@ def _charge_round(
     cost_model, jobs, queries = dispatcher.cost_model, dispatch.jobs, dispatch.queries
     selection, draws = (
         dispatch.selection,
-        Draws(dispatcher.settings.seed, dispatcher.federation.n_clients, dispatch.round),
+        dispatcher.federation.draws(dispatcher.settings.seed, dispatch.round),
     )
     # The charge includes first measurements of all samples, which `charge_round` does not know.
     if n_refills := len(dispatch.refills):  # their uploads are among those of `landed_jobs`, if they arrive

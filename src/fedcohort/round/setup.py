@@ -12,7 +12,6 @@ from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.hook import ClientHook
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.rng import Draws
 from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.attackers import relabel_attackers
 from fedcohort.round.average import ModelAverage
@@ -115,7 +114,7 @@ class Setup:
 
     def _foresee_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that the client with id `client` would send if `trainer` trained it in `round`."""
-        n_train, draws = self.federation.n_train, Draws(self.settings.seed, self.federation.n_clients, round)
+        n_train, draws = self.federation.n_train, self.federation.draws(self.settings.seed, round)
         return trainer.train_whole_job(
             round, client, foresee_samples(self.components.samples, client, int(n_train[client]), draws)
         )

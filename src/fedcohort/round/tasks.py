@@ -6,7 +6,6 @@ import numpy as np
 
 from fedcohort.hook import list_averaged_uploads
 from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process
-from fedcohort.rng import Draws
 from fedcohort.round.attackers import AttackedCollector, RoundAttack
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectOptions
@@ -47,7 +46,7 @@ def _make_task(setup: Setup, round_end: RoundEnd, job_row: int, samples_state: o
     """
     jobs = round_end.arrived
     sent_round, client, as_fedavg = int(jobs.broadcast[job_row]), int(jobs.client[job_row]), bool(jobs.plain[job_row])
-    draws = Draws(setup.settings.seed, setup.federation.n_clients, sent_round)
+    draws = setup.federation.draws(setup.settings.seed, sent_round)
     return ClientTask(
         round=sent_round,
         client=client,
