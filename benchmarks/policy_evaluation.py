@@ -28,7 +28,7 @@ import torch
 from fedcohort.api.run import run_overrides
 from fedcohort.command.evaluate_policy import find_exclusion, replay_laws
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.maths.successive import CohortLaw
+from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record import history
 from fedcohort.record.replayable import read_run_log
 from fedcohort.results import policy_evaluation

@@ -5,7 +5,7 @@ certainty. Then follow clients of positive weight, each with the probability w_k
 Clients of weight zero are drawn last, uniformly, only if no other client is left.
 
 The k highest scores are such a draw, too: the weight is infinite above the cut, one for clients that are tied at the
-cut, and zero below it. `maths/successive.py` has the probability of a drawn set.
+cut, and zero below it. `maths/successive_draws.py` has the probability of a drawn set.
 """
 
 from collections.abc import Sequence

@@ -203,7 +203,7 @@ def test_non_finite_rows_are_left_out() -> None:
 
 
 def test_the_newest_rewards_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(neural, "MAX_REWARDS", 4)
+    monkeypatch.setattr(neural, "MAX_FITTED_REWARDS", 4)
     net, X = make_network()
     for rewards in ([1.0, 2, 3], [4.0, 5, 6]):
         net = neural.add_rewards_and_fit(net, X[:3], np.array(rewards), 1.0, 1, 0.01)

@@ -10,7 +10,7 @@ import pytest
 from fedcohort.command import line
 from fedcohort.command.evaluate_policy import evaluate_policy, main, replay_laws
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
-from fedcohort.maths.successive import set_log_probability
+from fedcohort.maths.successive_draws import set_log_probability
 from fedcohort.record import history
 from fedcohort.record.replayable import read_run_log
 from run_harness import go

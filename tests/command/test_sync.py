@@ -26,7 +26,7 @@ def run_info(logs: Logs, start: int = 0) -> RunInfo:
 
 def check(logs: Logs, last: int, status: str = "FINISHED") -> None:
     run = logs.only_run()
-    lines, _ = history.read_lines(run_info(logs).folder / "journal.jsonl")
+    lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
     for name in report(1).metrics:
         sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
         assert sorted(sent) == [(line.step, line.time_ms, line.metrics[name]) for line in lines[: last + 1]]

@@ -22,7 +22,7 @@ def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
     everything = f"#/experiments/{experiment}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
     assert ui.find_page(where, "last") == ui.find_page(where, "null") == everything
     for sweep in ("b", "a"):
-        view.save_sweep(client, experiment, sweep, ["selector"])
+        view.save_sweep_view(client, experiment, sweep, ["selector"])
     assert ui.find_page(where, "b").endswith("viewStateShareKey=sweep-b")
     assert ui.find_page(where, "last").endswith("viewStateShareKey=sweep-a"), "the newest"
     with pytest.raises(OptionError, match=r"sweep must be one of b, a \(`fedcohort compare sweep=c report=true`"):

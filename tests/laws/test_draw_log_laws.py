@@ -9,7 +9,7 @@ import pytest
 
 from cases import for_all
 from fedcohort.draw_log import DrawLog, LoggedGenerator
-from fedcohort.maths.successive import CohortLaw
+from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids, Selection
 from remedies import remedy
@@ -67,7 +67,7 @@ def test_the_log_has_the_probability_of_the_cohort(choice: str, round: int) -> N
     step = played_rounds(choice, "all clients available")[round]
     selection, log = select_again(choice, step, 0, 12)
     law = CohortLaw.from_log(log, selection.clients)
-    if law.reason:
+    if law.unknown_reason:
         return
     chosen = [select_again(choice, step, key, 12)[0].clients for key in range(1, N_REPEATS if law.draws else 5)]
     if law.is_deterministic:
@@ -96,7 +96,7 @@ def test_many_selectors_have_a_known_probability() -> None:
         choice
         for choice in ("random", "fedpns", "feel", "oort", "hcsfed", "low_ratio", "powd", "ucb_cs", "full")
         for step in played_rounds(choice, "all clients available")[1:]
-        if not CohortLaw.from_log(*_log_and_cohort(choice, step)).reason
+        if not CohortLaw.from_log(*_log_and_cohort(choice, step)).unknown_reason
     }
     assert len(choices_with_probability) == 9
 

@@ -7,7 +7,7 @@ from sklearn.datasets import load_iris
 from sklearn.metrics import adjusted_rand_score
 
 from fedcohort.maths import kmeans
-from fedcohort.maths.kmeans import cluster_numbers, cluster_vectors
+from fedcohort.maths.kmeans import cluster_scalars, cluster_vectors
 
 VALUES = np.array([0.1, 0.12, 0.11, -0.5, -0.52, -0.48])
 
@@ -19,8 +19,8 @@ def rng(seed: int = 0) -> np.random.Generator:
 @pytest.mark.parametrize("seed", range(5))
 def test_two_levels_by_hand(seed: int) -> None:
     """Means of three each, ascending, whatever the start."""
-    np.testing.assert_allclose(cluster_numbers(VALUES, 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
-    np.testing.assert_allclose(cluster_numbers(VALUES[::-1].copy(), 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
+    np.testing.assert_allclose(cluster_scalars(VALUES, 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
+    np.testing.assert_allclose(cluster_scalars(VALUES[::-1].copy(), 2, rng(seed)), [-0.5, 0.11], rtol=1e-12)
 
 
 def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
@@ -30,7 +30,7 @@ def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
     def spread(means: np.ndarray) -> float:
         return float((np.abs(values[:, None] - means).min(1) ** 2).sum())
 
-    clusters = min((cluster_numbers(values, 4, rng(seed)) for seed in range(10)), key=spread)
+    clusters = min((cluster_scalars(values, 4, rng(seed)) for seed in range(10)), key=spread)
     reference = KMeans(4, n_init=10, random_state=0).fit(values[:, None])
     np.testing.assert_allclose(clusters, np.sort(reference.cluster_centers_[:, 0]), rtol=1e-9)
     nearest = np.abs(values[:, None] - clusters).argmin(1)
@@ -39,7 +39,7 @@ def test_levels_are_a_fixed_point_as_good_as_scikit_learns() -> None:
 
 def test_more_levels_than_values() -> None:
     """Each value is one, some twice."""
-    clusters = cluster_numbers(np.array([1.0, 2.0, 2.0]), 5, rng())
+    clusters = cluster_scalars(np.array([1.0, 2.0, 2.0]), 5, rng())
     assert (np.diff(clusters) >= 0).all()
     assert set(clusters) == {1.0, 2.0}
 
@@ -100,7 +100,7 @@ def test_levels_stop_after_fifty_steps(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(kmeans, "_draw_centres", lambda X, count, rng: X[:count].copy())
     _, label = lloyd(X, X[:40], 50)
     np.testing.assert_allclose(
-        cluster_numbers(X[:, 0], 40, rng()), [X[label == h].mean() for h in range(40)], rtol=1e-12
+        cluster_scalars(X[:, 0], 40, rng()), [X[label == h].mean() for h in range(40)], rtol=1e-12
     )
 
 

@@ -81,7 +81,7 @@ CASES: list[tuple[dict[str, Any], RunRequest, FolderUse]] = [
 def test_the_use_of_a_folder_for_a_run(
     tmp_path: Path, status: dict[str, Any], wanted_run: RunRequest, use: FolderUse
 ) -> None:
-    assert wanted_run.find_use(make_folder(tmp_path, "a", 0, **status)) is use
+    assert wanted_run.find_folder_use(make_folder(tmp_path, "a", 0, **status)) is use
 
 
 def claimed(logs: Path, wanted_run: RunRequest = RUN) -> tuple[str, bool, bool]:
@@ -200,7 +200,7 @@ def test_a_kill_between_the_renames_of_a_checkpoint_leaves_a_run(tmp_path: Path)
     path = make_folder(tmp_path, "run-9326706e-s0", 1, status="running", rounds_done=3)
     (path / "last.ckpt").rename(path / "previous.ckpt")
     (path / "last.partial").write_bytes(b"half")
-    assert RUN.find_use(path) is FolderUse.UNFINISHED
+    assert RUN.find_folder_use(path) is FolderUse.UNFINISHED
     home = claim_folder(tmp_path, "run", RUN, resume=False)
     (home.path / "previous.ckpt").write_bytes(b"")
     home.discard()

@@ -76,13 +76,13 @@ def test_wall_time_excludes_the_gaps_between_processes() -> None:
 
 def test_offsets_point_to_the_lines(tmp_path: Path) -> None:
     path = tmp_path / "journal.jsonl"
-    assert history.read_lines(path) == ([], 0)
+    assert history.read_journal_lines(path) == ([], 0)
     line = dataclasses.asdict(JournalLine(0, 1, {"a": 1.0}, {"t": (0.0, 1.0)}, "f", [], []))
     del line["digest"]
     path.write_text(json.dumps(line) + "\n")
-    first, offset = history.read_lines(path)
+    first, offset = history.read_journal_lines(path)
     with path.open("a") as file:
         file.write(json.dumps(line | {"step": 1}) + "\n" + '{"step"')
-    second, end = history.read_lines(path, offset, first[-1].digest)
+    second, end = history.read_journal_lines(path, offset, first[-1].digest)
     assert [entry.step for entry in first + second] == [0, 1]
-    assert history.read_lines(path, end) == ([], end)
+    assert history.read_journal_lines(path, end) == ([], end)

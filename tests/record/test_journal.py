@@ -182,7 +182,7 @@ def test_a_kill_at_any_point_neither_loses_nor_repeats_a_round(
     facts = info(tmp_path / "run")
     kill_at(monkeypatch, owner, name, 5, when, lambda: play([Journal()], facts))
     before = texts(facts.folder)
-    committed = len(history.read_lines(facts.folder / "journal.jsonl")[0]) - 1
+    committed = len(history.read_journal_lines(facts.folder / "journal.jsonl")[0]) - 1
     play([Journal()], info(tmp_path / "run", start=max(committed - ahead, 0)))
     check(facts.folder, 6)
     assert texts(facts.folder)[: committed + 1] == before[: committed + 1]

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fedcohort.maths.successive import set_log_probability
+from fedcohort.maths.successive_draws import set_log_probability
 from fedcohort.results.policy_evaluation import (
     DR_DIFFERENCE,
     ESTIMATORS,

@@ -61,7 +61,7 @@ def test_equal_values_at_the_cut_are_excluded_at_random() -> None:
 
 @pytest.mark.parametrize(("cohort", "by_value"), [(10, 9), (20, 18), (3, 2), (1, 0)])
 def test_the_cohort_has_a_part_by_value(cohort: int, by_value: int) -> None:
-    assert active(alpha3=0.1).count_by_value(cohort) == by_value
+    assert active(alpha3=0.1).count_drawn_by_value(cohort) == by_value
 
 
 def test_the_parts_are_disjoint_and_excluded_clients_return_uniformly() -> None:

@@ -13,7 +13,7 @@ from fedcohort.selector.feddiverse import (
     State,
     draw_one_client,
     draw_probabilities,
-    is_uninformative,
+    lacks_attribute_information,
     normalise_triplets,
 )
 from fedcohort.signal.base import unknowable_signals
@@ -249,4 +249,4 @@ def test_estimates_without_attribute_information_give_a_notice(monkeypatch: pyte
         selector.select(start, ctx, {"dht": ProbeResult(np.arange(len(rows)), blind[rows])})
         assert len(lines) == expected
     assert lines[0].startswith("selector=feddiverse: the estimates of 2 of 3 clients hold no information on attributes")
-    assert is_uninformative(blind).tolist() == [True, True, False, False]
+    assert lacks_attribute_information(blind).tolist() == [True, True, False, False]

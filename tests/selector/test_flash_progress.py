@@ -10,7 +10,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.selector.contexts import PendingRewards, State
 from fedcohort.selector.flash import Flash
-from fedcohort.selector.rewards import share_equally
+from fedcohort.selector.rewards import share_loss_decrease
 from flash_toy import INF, LOSSES, NAN, RAW, SECONDS, flash, make_probe_results, play_rounds, ridge
 from run_harness import go
 from selector_harness import World, context, ids, outcome, play
@@ -60,7 +60,7 @@ def test_failed_clients_have_no_share() -> None:
 
 def test_without_clients_there_is_no_share() -> None:
     for cohort in (None, PendingRewards(ids(), np.empty((0, 4)), is_first_round=False)):
-        np.testing.assert_array_equal(share_equally(1.0, cohort, 3), [NAN, NAN, NAN])
+        np.testing.assert_array_equal(share_loss_decrease(1.0, cohort, 3), [NAN, NAN, NAN])
 
 
 def test_a_round_without_clients_does_not_repeat_the_reward() -> None:

@@ -11,8 +11,8 @@ import torch
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.selector.pyramidfl import (
-    UNCHANGED_TRAINING,
-    VARIABLE_WORK,
+    NEEDS_UNCHANGED_TRAINING,
+    NEEDS_VARIABLE_WORK,
     PyramidFl,
     drop_rates,
     predict_job_seconds,
@@ -151,9 +151,9 @@ def test_importance_decides_from_the_second_time_on() -> None:
 @pytest.mark.parametrize(
     ("high", "beta", "requirements"),
     [
-        (0.6, 1.0, {UNCHANGED_TRAINING, VARIABLE_WORK}),
-        (0.6, 0.0, {UNCHANGED_TRAINING}),
-        (0.0, 1.0, {VARIABLE_WORK}),
+        (0.6, 1.0, {NEEDS_UNCHANGED_TRAINING, NEEDS_VARIABLE_WORK}),
+        (0.6, 0.0, {NEEDS_UNCHANGED_TRAINING}),
+        (0.0, 1.0, {NEEDS_VARIABLE_WORK}),
         (0, 0, set()),
     ],
 )

@@ -48,7 +48,7 @@ def test_without_a_server_the_run_continues_with_one_warning(
     text = warning.getMessage()
     assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in text
     assert f"fedcohort sync {run_info(logs).folder}" in text
-    assert len(history.read_lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
+    assert len(history.read_journal_lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
 
 
 def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -149,4 +149,4 @@ def test_a_sweep_has_a_view_of_its_runs_and_their_options(logs: Logs, files: lis
     }
     assert "`selector=" in note(logs)[0]
     assert "client.lr=" in note(logs)[0]
-    assert view.list_sweeps(tags) == ["s"]
+    assert view.list_sweep_views(tags) == ["s"]

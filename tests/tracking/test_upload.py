@@ -94,7 +94,7 @@ def test_a_kill_anywhere_sends_everything_once(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str
 ) -> None:
     kill_at(monkeypatch, owner, name, call, when, lambda: play(watchers(logs), run_info(logs)))
-    lines, _ = history.read_lines(run_info(logs).folder / "journal.jsonl")
+    lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
     play(watchers(logs), run_info(logs, start=max(len(lines) - 3, 0)))
     check(logs, 6)
 
@@ -102,7 +102,7 @@ def test_a_kill_anywhere_sends_everything_once(
 def test_sending_again_changes_nothing(logs: Logs) -> None:
     """The sender queries what the server has; if the reply is lost, the primary key prevents duplicates."""
     play(watchers(logs), run_info(logs))
-    lines, _ = history.read_lines(run_info(logs).folder / "journal.jsonl")
+    lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
     upload.log_batch(logs.client(), logs.only_run().info.run_id, lines)
     check(logs, 6)
 

@@ -26,7 +26,7 @@ def watchers(logs: Logs) -> list[Observer]:
 def check(logs: Logs, last: int, status: str = "FINISHED") -> Run:
     """One run, and each metric of each step in it once, with the journal's time."""
     run = logs.only_run()
-    lines, _ = history.read_lines(Path(run.data.tags["folder"]) / "journal.jsonl")
+    lines, _ = history.read_journal_lines(Path(run.data.tags["folder"]) / "journal.jsonl")
     assert [line.step for line in lines] == list(range(last + 1))
     for name in report(1).metrics:
         sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]

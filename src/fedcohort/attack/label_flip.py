@@ -51,10 +51,6 @@ class LabelFlip(ShareOfClients):
     def relabel(self, labels: Ids, n_classes: int, rng: np.random.Generator) -> Ids:
         false_rows = rng.permutation(len(labels))[: round(self.share_rows * len(labels))]
         class_shift = rng.integers(1, max(n_classes, 2), len(false_rows))
-        new_labels = labels.copy()
-        new_labels[false_rows] = (
-            n_classes - 1 - labels[false_rows]
-            if self.map == "reverse"
-            else (labels[false_rows] + class_shift) % n_classes
-        )
+        new_labels, y = labels.copy(), labels[false_rows]
+        new_labels[false_rows] = n_classes - 1 - y if self.map == "reverse" else (y + class_shift) % n_classes
         return new_labels

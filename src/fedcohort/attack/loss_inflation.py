@@ -5,7 +5,8 @@ Not from a paper. FedMABA (Sec. VI) names it as open: fairness methods trust the
     reported:  factor * measured + shift for each signal in `signals`, by ceil(fraction K) clients drawn once a run
     sums over samples:  factor^p * measured, p = 1 for losses (`loss_sum`), p = 2 for their squares (`loss_squares`)
 
-A sum has no shift, which would depend on its number of samples. The metric attack/weight is the weight of liars in the
+A sum has no shift, which would depend on its number of samples; the sums of `class_loss` are those of shifted losses.
+The metric attack/weight is the weight of liars in the
 round's aggregate, attack/share their share of the arrivals.
 """
 
@@ -19,9 +20,8 @@ from fedcohort.attack.base import ReportedValues, ShareOfClients
 
 MEAN_SIGNALS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 SUM_POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
-CLASS_SIGNAL = (
-    "class_loss"  # rows of counts, sums of losses and of their squares by class, and the loss of other labels
-)
+# rows of counts, sums of losses and of their squares by class, and the loss of other labels
+CLASS_SIGNAL = "class_loss"
 LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *SUM_POWERS, CLASS_SIGNAL)
 
 
@@ -31,7 +31,7 @@ class LossInflation(ShareOfClients):
 
     Attributes:
         factor: factor by which a reported loss is multiplied.
-        shift: nats that are added to a reported loss, unless the signal is a sum over samples.
+        shift: nats that are added to a reported loss, unless the signal is a single sum over samples.
         signals: names of the signals that these clients falsify.
     """
 
@@ -65,8 +65,7 @@ class LossInflation(ShareOfClients):
             return values
         if signal == CLASS_SIGNAL:
             counts, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
-            false_squares = (
-                self.factor**2 * squared_loss_sums + 2 * self.factor * self.shift * loss_sums + self.shift**2 * counts
-            )
+            mixed_sums = 2 * self.factor * self.shift * loss_sums
+            false_squares = self.factor**2 * squared_loss_sums + mixed_sums + self.shift**2 * counts
             return np.hstack([counts, self.factor * loss_sums + self.shift * counts, false_squares, values[:, -1:]])
         return self.factor ** SUM_POWERS[signal] * values if signal in SUM_POWERS else self.factor * values + self.shift

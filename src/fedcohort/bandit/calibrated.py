@@ -44,11 +44,8 @@ def add_rewards(regression: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float6
     """
     is_valid = ridge.find_valid_rows(X, r)
     X, r = X[is_valid], r[is_valid]
-    return NoisyRidge(
-        ridge.add_rewards(regression.ridge, X, r),
-        regression.squared_rewards + float(r @ r),
-        regression.n_rewards + len(r),
-    )
+    squared_rewards, n_rewards = regression.squared_rewards + float(r @ r), regression.n_rewards + len(r)
+    return NoisyRidge(ridge.add_rewards(regression.ridge, X, r), squared_rewards, n_rewards)
 
 
 def estimate_noise_deviation(regression: NoisyRidge) -> float:

@@ -1,21 +1,19 @@
 """One interface to the estimators of a reward from a context, so that a method can replace only its estimator."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
 import numpy as np
-from jaxtyping import Float64
+from numpy.random import Generator
 
 from fedcohort.bandit import calibrated, linucb, neural, restless, ridge
 from fedcohort.bandit.calibrated import NoisyRidge
 from fedcohort.bandit.neural import NetworkBelief
 from fedcohort.bandit.restless import HiddenMarkov
-from fedcohort.bandit.ridge import Ridge
+from fedcohort.bandit.ridge import ContextMatrix, Ridge
 from fedcohort.types import Values
 
 B = TypeVar("B")
-ContextMatrix = Float64[np.ndarray, "_n _d"]
-OptionalGenerator = np.random.Generator
 BanditBelief = Ridge | NoisyRidge | NetworkBelief | HiddenMarkov
 
 
@@ -34,14 +32,14 @@ class BanditScores:
     explore: Values
 
 
-def _add_bonus(exploit: Values, explore: Values) -> BanditScores:
-    return BanditScores(exploit + explore, exploit, explore)
+def _score_with_bonus(expected_rewards: Values, bonuses: Values) -> BanditScores:
+    return BanditScores(expected_rewards + bonuses, expected_rewards, bonuses)
 
 
 class Bandit(Protocol[B]):
     """A contextual bandit with its hyperparameters; methods take a belief about rewards and return the next one."""
 
-    def prior(self, n_features: int, rng: OptionalGenerator | None) -> B:
+    def prior(self, n_features: int, rng: Generator | None) -> B:
         """Return the belief about the rewards of contexts before the first reward.
 
         Args:
@@ -50,21 +48,19 @@ class Bandit(Protocol[B]):
         """
         ...
 
-    def score(
-        self, belief: B, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
-    ) -> tuple[BanditScores, B]:
+    def score(self, belief: B, X: ContextMatrix, gamma: float, round: int, rng: Generator) -> tuple[BanditScores, B]:
         """Return the scores of the clients' contexts, and the belief after scoring.
 
         Args:
             belief: the current belief.
             X: context of each client, [n, d].
             gamma: exploration width, for bandits that use one.
-            round: number of the round, from 1.
+            round: number of the round, counted from 0; the selector scores from round 1 on.
             rng: random generator of this round's draws.
         """
         ...
 
-    def choose(self, belief: B, X: ContextMatrix) -> B:
+    def record_choice(self, belief: B, X: ContextMatrix) -> B:
         """Return `belief` after the selection of clients with contexts X [m, d], whose rewards are not known yet."""
         ...
 
@@ -87,10 +83,10 @@ class LinearBandit:
 
     lam: float
 
-    def prior(self, n_features: int, rng: OptionalGenerator | None) -> Ridge:
+    def prior(self, n_features: int, rng: Generator | None) -> Ridge:
         return ridge.prior_belief(n_features, self.lam)
 
-    def choose(self, belief: Ridge, X: ContextMatrix) -> Ridge:
+    def record_choice(self, belief: Ridge, X: ContextMatrix) -> Ridge:
         return belief
 
     def learn(self, belief: Ridge, X: ContextMatrix, r: Values) -> Ridge:
@@ -105,7 +101,7 @@ class Thompson(LinearBandit):
     """A linear bandit with Thompson sampling: scores use coefficients drawn from their posterior once a round."""
 
     def score(
-        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
+        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, Ridge]:
         mean_rewards = ridge.posterior_mean(belief)
         theta = ridge.posterior_draw(belief, gamma, rng.standard_normal(len(mean_rewards)))
@@ -117,12 +113,12 @@ class LinUCB(LinearBandit):
     """A linear bandit whose scores are the upper ends of confidence intervals of the rewards (LinUCB)."""
 
     def score(
-        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
+        self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, Ridge]:
         is_valid = ridge.find_valid_rows(X)
         widths = np.full(len(X), np.nan)
         widths[is_valid] = linucb.confidence_widths(belief, X[is_valid])
-        return _add_bonus(X @ ridge.posterior_mean(belief), gamma * widths), belief
+        return _score_with_bonus(X @ ridge.posterior_mean(belief), gamma * widths), belief
 
 
 @dataclass(frozen=True)
@@ -137,25 +133,24 @@ class CalibratedThompson:
     lam: float
     gamma_scale: float
 
-    def prior(self, n_features: int, rng: OptionalGenerator | None) -> NoisyRidge:
+    def prior(self, n_features: int, rng: Generator | None) -> NoisyRidge:
         return NoisyRidge(ridge.prior_belief(n_features, self.lam))
 
     def score(
-        self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
+        self, belief: NoisyRidge, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, NoisyRidge]:
-        widths = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
-        return Thompson(self.lam).score(belief.ridge, X, widths, round, rng)[0], belief
+        noise_width = self.gamma_scale * calibrated.estimate_noise_deviation(belief)
+        return Thompson(self.lam).score(belief.ridge, X, noise_width, round, rng)[0], belief
 
-    def choose(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
+    def record_choice(self, belief: NoisyRidge, X: ContextMatrix) -> NoisyRidge:
         return belief
 
     def learn(self, belief: NoisyRidge, X: ContextMatrix, r: Values) -> NoisyRidge:
         return calibrated.add_rewards(belief, X, r)
 
     def coefficients(self, belief: NoisyRidge) -> tuple[Values, Values]:
-        return ridge.posterior_mean(belief.ridge), calibrated.estimate_noise_deviation(
-            belief
-        ) * ridge.posterior_deviation(belief.ridge)
+        noise_deviation = calibrated.estimate_noise_deviation(belief)
+        return ridge.posterior_mean(belief.ridge), noise_deviation * ridge.posterior_deviation(belief.ridge)
 
 
 @dataclass(frozen=True)
@@ -176,16 +171,16 @@ class NeuralBandit:
     n_steps: int
     lr: float
 
-    def prior(self, n_features: int, rng: OptionalGenerator | None) -> NetworkBelief:
+    def prior(self, n_features: int, rng: Generator | None) -> NetworkBelief:
         return neural.initial_network(n_features, self.n_pairs, self.lam, rng)
 
     def score(
-        self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
+        self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, NetworkBelief]:
         mean_rewards, widths, belief = neural.predict_with_bonus(belief, X)
-        return _add_bonus(mean_rewards, self.bonus_factor * widths), belief
+        return _score_with_bonus(mean_rewards, self.bonus_factor * widths), belief
 
-    def choose(self, belief: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
+    def record_choice(self, belief: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
         return neural.add_selected_gradients(belief, X)
 
     def learn(self, belief: NetworkBelief, X: ContextMatrix, r: Values) -> NetworkBelief:
@@ -201,28 +196,28 @@ class RestlessBandit:
 
     Attributes:
         lam: ridge penalty of the regression.
-        states: number of hidden states.
-        explore: factor of the number of exploring rounds: cohorts are random while fewer than explore ln(t + 1) of t
-            rounds were.
+        n_states: number of hidden states.
+        exploration_factor: the cohort of round t, from 0, is random while fewer than this factor x ln(t + 1) were.
     """
 
     lam: float
-    states: int
-    explore: float
+    n_states: int
+    exploration_factor: float
 
-    def prior(self, n_features: int, rng: OptionalGenerator | None) -> HiddenMarkov:
-        return restless.initial_belief(n_features, self.states, self.lam, rng)
+    def prior(self, n_features: int, rng: Generator | None) -> HiddenMarkov:
+        return restless.initial_belief(n_features, self.n_states, self.lam, rng)
 
     def score(
-        self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: OptionalGenerator
+        self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, HiddenMarkov]:
         expected_rewards = restless.predict_rewards(belief, X)
-        if not restless.is_exploring(belief.n_explored_rounds, round, self.explore):
-            return _add_bonus(expected_rewards, 0.0 * expected_rewards), belief
+        if not restless.is_exploring(belief.n_explored_rounds, round, self.exploration_factor):
+            return _score_with_bonus(expected_rewards, 0.0 * expected_rewards), belief
         equal_scores = 0.0 * expected_rewards  # NaN stays
-        return _add_bonus(equal_scores, equal_scores), restless.count_explored_round(belief)
+        next_belief = replace(belief, n_explored_rounds=belief.n_explored_rounds + 1)
+        return _score_with_bonus(equal_scores, equal_scores), next_belief
 
-    def choose(self, belief: HiddenMarkov, X: ContextMatrix) -> HiddenMarkov:
+    def record_choice(self, belief: HiddenMarkov, X: ContextMatrix) -> HiddenMarkov:
         return belief
 
     def learn(self, belief: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:

@@ -51,14 +51,12 @@ def discount_and_add(sums: DiscountedSums, discount: float, pulled_arms: Ids, ar
 
     Args:
         sums: the sums before the round.
-        discount: factor of the old sums, in (0, 1].
+        discount: factor of the old sums, in [0, 1].
         pulled_arms: numbers of the pulled arms, [m].
         arm_rewards: reward of each pulled arm, finite, [m].
     """
     min_factors = np.divide(MIN_PULL_COUNT, sums.pull_counts, out=np.zeros_like(sums.pull_counts), where=sums.is_pulled)
-    decay_factors = np.minimum(
-        np.maximum(discount, min_factors), 1.0
-    )  # the discount, unless the count would pass its floor
+    decay_factors = np.minimum(np.maximum(discount, min_factors), 1.0)  # no count falls below its lower bound
     reward_sums = decay_factors * sums.reward_sums
     pull_counts = decay_factors * sums.pull_counts
     is_pulled = sums.is_pulled.copy()

@@ -42,15 +42,12 @@ class ObservationGroup:
     """Observations of a Gaussian process that lack the same clients, and thus share a covariance matrix.
 
     Attributes:
-        columns: numbers of the clients that are observed, int64 [k].
+        clients: numbers of the clients that are observed, int64 [k].
         R: observations of these clients minus their mean mu, [n, k].
         weights: weight of each observation in the likelihood, [n].
-
-    Returns:
-        observations of these clients minus their means, [n, k].
     """
 
-    columns: Tensor
+    clients: Tensor
     R: Tensor
     weights: Tensor
 
@@ -75,12 +72,9 @@ class Observations:
         observation_groups = []
         for observed_clients in np.unique(is_observed[is_observed.any(1)], axis=0):
             has_same_clients = (is_observed == observed_clients).all(1)
-            group_arrays = (
-                np.flatnonzero(observed_clients),
-                (self.Y - self.mu)[np.ix_(has_same_clients, observed_clients)],
-                self.weights[has_same_clients],
-            )
-            observation_groups.append(ObservationGroup(*(torch.from_numpy(array) for array in group_arrays)))
+            R = (self.Y - self.mu)[np.ix_(has_same_clients, observed_clients)]
+            group_arrays = (np.flatnonzero(observed_clients), R, self.weights[has_same_clients])
+            observation_groups.append(ObservationGroup(*map(torch.from_numpy, group_arrays)))
         return observation_groups
 
 
@@ -118,27 +112,26 @@ class LinearKernel:
     """The kernel X'X + noise^2 I of the clients' feature vectors, the columns of X.
 
     Attributes:
-        noise: standard deviation of the independent noise.
+        noise_std: standard deviation of the independent noise.
     """
 
-    noise: float
+    noise_std: float
 
     fits_scale: ClassVar[bool] = False
 
     def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
-        sigma: SquareMatrix = X.T @ X + self.noise**2 * np.eye(X.shape[1])
-        return sigma
+        return np.asarray(X.T @ X + self.noise_std**2 * np.eye(X.shape[1]))
 
     def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
-        d, s2 = features.shape[0], self.noise**2
+        d, s2 = features.shape[0], self.noise_std**2
         loss_sum = features.new_zeros(())
-        for observed in observation_groups:
-            X, n = features[:, observed.columns], len(observed.columns)
+        for group in observation_groups:
+            X, n = features[:, group.clients], len(group.clients)
             C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
-            whitened_residuals = torch.linalg.solve_triangular(C, X @ observed.R.T, upper=False)
-            residuals = ((observed.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
+            whitened_residuals = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
+            residuals = ((group.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
             log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
-            loss_sum = loss_sum + 0.5 * (observed.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
+            loss_sum = loss_sum + 0.5 * (group.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
 
@@ -147,37 +140,35 @@ class SquaredExponentialKernel:
     """The kernel f^2 exp(-||x_i - x_j||^2 / (2 length)) + noise^2 [i = j] of feature vectors x_i with a scale f.
 
     Attributes:
-        noise: standard deviation of the independent noise.
-        length: scale of squared distances between feature vectors.
+        noise_std: standard deviation of the independent noise.
+        length_scale: scale of squared distances between feature vectors.
     """
 
-    noise: float
-    length: float
+    noise_std: float
+    length_scale: float
 
     fits_scale: ClassVar[bool] = True
 
     def covariance(self, X: FeatureMatrix, f: float) -> SquareMatrix:
         kernel_matrix = self._kernel(torch.from_numpy(X), torch.tensor(f, dtype=torch.float64))
-        sigma: SquareMatrix = kernel_matrix.numpy() + self.noise**2 * np.eye(X.shape[1])
-        return sigma
+        return np.asarray(kernel_matrix.numpy() + self.noise_std**2 * np.eye(X.shape[1]))
 
     def loss(self, features: Tensor, kernel_scale: Tensor, observation_groups: list[ObservationGroup]) -> Tensor:
         loss_sum = features.new_zeros(())
         for group in observation_groups:
-            X, n = features[:, group.columns], len(group.columns)
-            C, _ = torch.linalg.cholesky_ex(self._kernel(X, kernel_scale) + self.noise**2 * torch.eye(n, dtype=X.dtype))
+            X, n = features[:, group.clients], len(group.clients)
+            noise_covariance = self.noise_std**2 * torch.eye(n, dtype=X.dtype)
+            C, _ = torch.linalg.cholesky_ex(self._kernel(X, kernel_scale) + noise_covariance)
             whitened_residuals = torch.linalg.solve_triangular(C, group.R.T, upper=False)
+            residuals = (whitened_residuals**2).sum(0)
             log_det = 2 * C.diagonal().log().sum()
-            loss_sum = (
-                loss_sum
-                + 0.5 * (group.weights * ((whitened_residuals**2).sum(0) + log_det + n * math.log(2 * math.pi))).sum()
-            )
+            loss_sum = loss_sum + 0.5 * (group.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
     def _kernel(self, features: Tensor, kernel_scale: Tensor) -> Tensor:
         squared_norms = (features**2).sum(0)
         squared_distances = (squared_norms[:, None] + squared_norms[None, :] - 2 * features.T @ features).clamp(min=0.0)
-        return kernel_scale**2 * torch.exp(-0.5 * squared_distances / self.length)
+        return kernel_scale**2 * torch.exp(-0.5 * squared_distances / self.length_scale)
 
 
 def condition_covariance(sigma: SquareMatrix, k: int) -> SquareMatrix:
@@ -192,8 +183,7 @@ def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Fl
     """Return the mean of each column of Y [n, k] with row `weights` [n], without NaN, [k]; 0 for a column of NaN."""
     is_observed = ~np.isnan(Y)
     weighted_sum, weight_sum = weights @ np.where(is_observed, Y, 0.0), weights @ is_observed
-    column_means = np.divide(weighted_sum, weight_sum, out=np.zeros(Y.shape[1]), where=weight_sum > 0)
-    return np.asarray(column_means)
+    return np.asarray(np.divide(weighted_sum, weight_sum, out=np.zeros(Y.shape[1]), where=weight_sum > 0))
 
 
 def fit_features(
@@ -211,37 +201,20 @@ def fit_features(
     observation_groups = observations.group_observations()
     if not observation_groups:
         return X, f
-    features, kernel_scale, fitted_tensors = _optimised_tensors(kernel, X, f)
+    features = torch.tensor(X, requires_grad=True)
+    kernel_scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.fits_scale)
+    fitted_tensors = [features, kernel_scale] if kernel.fits_scale else [features]
     _minimise_with_adam(fitted_tensors, lambda: kernel.loss(features, kernel_scale, observation_groups), n_steps)
     fitted_X, fitted_f = features.detach().numpy().copy(), float(kernel_scale.detach())
     return (fitted_X, fitted_f) if np.isfinite(fitted_X).all() and math.isfinite(fitted_f) else (X, f)
 
 
-def loss_and_gradients(
-    kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations
-) -> tuple[float, FeatureMatrix, float]:
-    """Return the negative log-likelihood in nats, its gradient in X, [d, k], and in f (0 if f is not fitted).
-
-    The parameters are those of `fit_features`.
-    """
-    features, kernel_scale, fitted_tensors = _optimised_tensors(kernel, X, f)
-    kernel_loss = kernel.loss(features, kernel_scale, observations.group_observations())
-    gradients = torch.autograd.grad(kernel_loss, fitted_tensors)
-    return float(kernel_loss.detach()), gradients[0].numpy(), float(gradients[1]) if kernel.fits_scale else 0.0
-
-
-def _optimised_tensors(kernel: Kernel, X: FeatureMatrix, f: float) -> tuple[Tensor, Tensor, list[Tensor]]:
-    """Return the features X [d, k] and the scale f as tensors, and a list of those that a fit of `kernel` changes."""
-    features = torch.tensor(X, requires_grad=True)
-    kernel_scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.fits_scale)
-    return features, kernel_scale, [features, kernel_scale] if kernel.fits_scale else [features]
-
-
-def _minimise_with_adam(fitted_tensors: list[Tensor], loss: Callable[[], Tensor], n_steps: int) -> None:
+def _minimise_with_adam(fitted_tensors: list[Tensor], compute_loss: Callable[[], Tensor], n_steps: int) -> None:
     """Change `fitted_tensors` by `n_steps` steps of Adam that reduce `loss()`; the learning rate falls at the end."""
     optimizer = uncompiled_optimizer(torch.optim.Adam)(fitted_tensors, lr=FIRST_LEARNING_RATE)
     for step_number in range(n_steps):
         optimizer.param_groups[0]["lr"] = FIRST_LEARNING_RATE * min(1.0, 2 * (n_steps - step_number) / n_steps)
-        for fitted_tensor, gradient in zip(fitted_tensors, torch.autograd.grad(loss(), fitted_tensors), strict=True):
+        gradients = torch.autograd.grad(compute_loss(), fitted_tensors)
+        for fitted_tensor, gradient in zip(fitted_tensors, gradients, strict=True):
             fitted_tensor.grad = gradient
         optimizer.step()

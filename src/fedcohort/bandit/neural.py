@@ -25,15 +25,13 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.bandit.ridge import find_valid_rows
+from fedcohort.bandit.ridge import ContextMatrix, find_valid_rows
 from fedcohort.types import Values
 
 MAX_FULL_MATRIX_SIZE = 512  # largest number of parameters for which Z is a full matrix
-MAX_REWARDS = 5000  # newest rewards that are fitted
+MAX_FITTED_REWARDS = 5000  # newest rewards that are fitted
 ADAM_BETAS, ADAM_EPS = (0.9, 0.999), 1e-8  # Adam's
 MIN_RELATIVE_SD = 1e-6  # deviations below this share of the mean are rounding of single-precision losses
-
-ContextMatrix = Float64[np.ndarray, "_n _d"]
 
 
 @dataclass(frozen=True)
@@ -65,32 +63,23 @@ class NetworkBelief:
         return len(self.theta) // (len(self.context_mean) + 1)
 
 
-def initial_network(n_features: int, pairs: int, lam: float, rng: np.random.Generator | None) -> NetworkBelief:
+def initial_network(n_features: int, n_pairs: int, lam: float, rng: np.random.Generator | None) -> NetworkBelief:
     """Return the network's belief before the first context.
 
     Args:
         n_features: number of features of a context, d.
-        pairs: number of pairs of hidden units with output weights of opposite sign.
+        n_pairs: number of pairs of hidden units with output weights of opposite sign.
         lam: ridge penalty, the diagonal of the confidence matrix.
         rng: random generator of the weights; None leaves them at zero, where nothing is learnt.
     """
-    n_hidden = 2 * pairs
-    half_of_weights = (
-        np.zeros((pairs, n_features + 1))
-        if rng is None
-        else rng.normal(0.0, math.sqrt(4 / n_hidden), (pairs, n_features + 1))
-    )
-    theta = np.concatenate(
-        [
-            np.tile(half_of_weights[:, :n_features].ravel(), 2),
-            half_of_weights[:, n_features],
-            -half_of_weights[:, n_features],
-        ]
-    )
+    half_of_weights = np.zeros((n_pairs, n_features + 1))
+    if rng is not None:
+        half_of_weights = rng.normal(0.0, math.sqrt(2 / n_pairs), half_of_weights.shape)
+    input_weights, output_weights = half_of_weights[:, :n_features], half_of_weights[:, n_features]
+    theta = np.concatenate([np.tile(input_weights.ravel(), 2), output_weights, -output_weights])
     Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL_MATRIX_SIZE else np.ones(len(theta)))
-    return NetworkBelief(
-        theta, theta, Z, np.empty((0, n_features)), np.empty(0), 0, np.zeros(n_features), np.zeros(n_features)
-    )
+    X, r, zero_moments = np.empty((0, n_features)), np.empty(0), np.zeros(n_features)
+    return NetworkBelief(theta, theta, Z, X, r, 0, zero_moments, zero_moments)
 
 
 def split_weights(theta: Values, n_features: int) -> tuple[ContextMatrix, Values]:
@@ -117,10 +106,8 @@ def output_gradients(theta: Values, X: ContextMatrix) -> ContextMatrix:
     """Return the gradient of the network's output in its weights `theta` [q] for each row of X [n, d], [n, q]."""
     W_1, W_2 = split_weights(theta, X.shape[1])
     hidden_units = X @ W_1.T
-    first_layer_gradients = ((hidden_units > 0) * W_2)[:, :, None] * X[:, None, :]
-    return math.sqrt(len(W_2)) * np.concatenate(
-        [first_layer_gradients.reshape(len(X), W_1.size), np.maximum(hidden_units, 0.0)], axis=1
-    )
+    first_layer_gradients = (((hidden_units > 0) * W_2)[:, :, None] * X[:, None, :]).reshape(len(X), W_1.size)
+    return math.sqrt(len(W_2)) * np.hstack([first_layer_gradients, np.maximum(hidden_units, 0.0)])
 
 
 def exploration_bonus(Z: Float64[np.ndarray, "_q *_q2"], gradients: ContextMatrix, n_hidden: int) -> Values:
@@ -144,17 +131,10 @@ def update_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
         return network
     new_count, batch_mean = network.n_scored + n_contexts, X.mean(axis=0)
     mean_shift = batch_mean - network.context_mean
-    squared_deviations = (
-        network.squared_deviations
-        + ((X - batch_mean) ** 2).sum(axis=0)
-        + mean_shift**2 * (network.n_scored * n_contexts / new_count)
-    )
-    return replace(
-        network,
-        n_scored=new_count,
-        context_mean=network.context_mean + mean_shift * (n_contexts / new_count),
-        squared_deviations=squared_deviations,
-    )
+    squared_deviations = network.squared_deviations + ((X - batch_mean) ** 2).sum(axis=0)
+    squared_deviations = squared_deviations + mean_shift**2 * (network.n_scored * n_contexts / new_count)
+    context_mean = network.context_mean + mean_shift * (n_contexts / new_count)
+    return replace(network, n_scored=new_count, context_mean=context_mean, squared_deviations=squared_deviations)
 
 
 def standardise_contexts(network: NetworkBelief, X: ContextMatrix) -> ContextMatrix:
@@ -162,9 +142,9 @@ def standardise_contexts(network: NetworkBelief, X: ContextMatrix) -> ContextMat
 
     A feature that varies only by rounding becomes 0.
     """
-    deviations = np.sqrt(network.squared_deviations / max(network.n_scored, 1))
+    feature_sd = np.sqrt(network.squared_deviations / max(network.n_scored, 1))
     min_sd = MIN_RELATIVE_SD * np.maximum(np.abs(network.context_mean), 1e-300)
-    return np.asarray(np.divide(X - network.context_mean, deviations, out=np.zeros_like(X), where=deviations > min_sd))
+    return np.asarray(np.divide(X - network.context_mean, feature_sd, out=np.zeros_like(X), where=feature_sd > min_sd))
 
 
 def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values, Values, NetworkBelief]:
@@ -175,9 +155,9 @@ def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values
     is_valid = find_valid_rows(X)
     network = update_moments(network, X[is_valid])
     mean_rewards, bonuses = np.full(len(X), np.nan), np.full(len(X), np.nan)
-    contexts = standardise_contexts(network, X[is_valid])
-    mean_rewards[is_valid] = network_outputs(network.theta, contexts)
-    bonuses[is_valid] = exploration_bonus(network.Z, output_gradients(network.theta, contexts), network.hidden_width())
+    inputs = standardise_contexts(network, X[is_valid])
+    mean_rewards[is_valid] = network_outputs(network.theta, inputs)
+    bonuses[is_valid] = exploration_bonus(network.Z, output_gradients(network.theta, inputs), network.hidden_width())
     return mean_rewards, bonuses, network
 
 
@@ -202,8 +182,8 @@ def add_rewards_and_fit(
         lr: initial learning rate, which falls linearly.
     """
     is_valid = find_valid_rows(X, r)
-    X = np.concatenate([network.X, X[is_valid]])[-MAX_REWARDS:]
-    r = np.concatenate([network.r, r[is_valid]])[-MAX_REWARDS:]
+    X = np.concatenate([network.X, X[is_valid]])[-MAX_FITTED_REWARDS:]
+    r = np.concatenate([network.r, r[is_valid]])[-MAX_FITTED_REWARDS:]
     if not is_valid.any():
         return network
     theta = fit_weights(network.initial_theta, standardise_contexts(network, X), r, lam, n_steps, lr)

@@ -23,14 +23,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.bandit.ridge import Ridge, find_valid_rows, posterior_deviation, posterior_mean
+from fedcohort.bandit.ridge import ContextMatrix, Ridge, find_valid_rows, posterior_deviation, posterior_mean
 from fedcohort.types import Values
 
 INITIAL_STAY_PROBABILITY = 0.9  # initial diagonal of P
 MAX_THETA_0 = 1e-2  # size of the initial theta_j
 MIN_VARIANCE = 1e-6  # lower bound of sigma^2
-
-ContextMatrix = Float64[np.ndarray, "_n _d"]
 
 
 @dataclass(frozen=True)
@@ -63,17 +61,14 @@ def initial_belief(n_features: int, n_states: int, lam: float, rng: np.random.Ge
         n_features: number of features of a context.
         n_states: number of hidden states.
         lam: ridge penalty of the regressions.
-        rng: random generator of the coefficients; None leaves them at zero, where they never change.
+        rng: random generator of the coefficients; None leaves them at zero, so that all states stay equal.
     """
-    theta = (
-        np.zeros((n_states, n_features))
-        if rng is None
-        else rng.uniform(-MAX_THETA_0, MAX_THETA_0, (n_states, n_features))
-    )
-    n_other_states = max(n_states - 1, 1)
-    transition_counts = (INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * n_other_states - 1) * np.eye(
-        n_states
-    )  # (C + 1) over its row sums is .9 and .1 / (J - 1)
+    theta = np.zeros((n_states, n_features))
+    if rng is not None:
+        theta = rng.uniform(-MAX_THETA_0, MAX_THETA_0, theta.shape)
+    # with this number of stays, (C + 1) over its row sums is .9 and .1 / (J - 1)
+    n_stays = INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * max(n_states - 1, 1) - 1
+    transition_counts = n_stays * np.eye(n_states)
     V = np.tile(lam * np.eye(n_features), (n_states, 1, 1))
     return HiddenMarkov(np.full(n_states, 1 / n_states), transition_counts, V, lam * theta, 0.0, 0, 0)
 
@@ -108,13 +103,13 @@ def update_state_belief(
     return np.asarray(likelihoods / likelihoods.sum())
 
 
-def update_regressions(model: HiddenMarkov, belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
+def update_regressions(model: HiddenMarkov, state_belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
     """Return `model` with the rewards r [n] of contexts X [n, d] added to each state's regression.
 
-    `belief`, the probability of each state [J], weights the additions.
+    `state_belief`, the probability of each state [J], weights the additions.
     """
-    V = model.V + belief[:, None, None] * (X.T @ X)
-    return replace(model, V=V, b=model.b + belief[:, None] * (r @ X))
+    V = model.V + state_belief[:, None, None] * (X.T @ X)
+    return replace(model, V=V, b=model.b + state_belief[:, None] * (r @ X))
 
 
 def next_belief(model: HiddenMarkov) -> Values:
@@ -135,11 +130,6 @@ def is_exploring(n_explored_rounds: int, t: int, c: float) -> bool:
     return n_explored_rounds < c * math.log(t + 1)
 
 
-def count_explored_round(model: HiddenMarkov) -> HiddenMarkov:
-    """Return `model` with one more round counted as exploration."""
-    return replace(model, n_explored_rounds=model.n_explored_rounds + 1)
-
-
 def add_rewards(model: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
     """Return `model` after the rewards r [n] of the contexts X [n, d] of a round; invalid rows are left out."""
     is_valid = find_valid_rows(X, r)
@@ -147,17 +137,15 @@ def add_rewards(model: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarko
     if not len(r):
         return replace(model, belief=prior_belief)
     is_first_cohort = model.n_rewards == 0
-    errors = r - r.mean() if is_first_cohort else r - predict_rewards(model, X)
-    squared_error_sum, n_rewards = model.squared_error_sum + float(errors @ errors), model.n_rewards + len(r)
+    residuals = r - r.mean() if is_first_cohort else r - predict_rewards(model, X)
+    squared_error_sum, n_rewards = model.squared_error_sum + float(residuals @ residuals), model.n_rewards + len(r)
     noise_variance = squared_error_sum / n_rewards if is_first_cohort else model.squared_error_sum / model.n_rewards
-    next_state_belief = update_state_belief(
-        prior_belief, reward_coefficients(model), X, r, max(noise_variance, MIN_VARIANCE)
-    )
-    expected_transitions = np.outer(model.belief, next_state_belief) * transition_matrix(model.transition_counts)
-    next_state = update_regressions(model, next_state_belief, X, r)
+    noise_variance = max(noise_variance, MIN_VARIANCE)
+    state_belief = update_state_belief(prior_belief, reward_coefficients(model), X, r, noise_variance)
+    expected_transitions = np.outer(model.belief, state_belief) * transition_matrix(model.transition_counts)
     return replace(
-        next_state,
-        belief=next_state_belief,
+        update_regressions(model, state_belief, X, r),
+        belief=state_belief,
         transition_counts=model.transition_counts + expected_transitions / expected_transitions.sum(),
         squared_error_sum=squared_error_sum,
         n_rewards=n_rewards,
@@ -171,7 +159,5 @@ def coefficient_moments(model: HiddenMarkov) -> tuple[Values, Values]:
     """
     state_belief, theta = next_belief(model), reward_coefficients(model)
     mean_coefficients = state_belief @ theta
-    variance_within_states = (
-        np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(model.V, model.b, strict=True)]) ** 2
-    )
-    return mean_coefficients, np.sqrt(state_belief @ (variance_within_states + (theta - mean_coefficients) ** 2))
+    state_deviations = np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(model.V, model.b, strict=True)])
+    return mean_coefficients, np.sqrt(state_belief @ (state_deviations**2 + (theta - mean_coefficients) ** 2))

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float64
 
+ContextMatrix = Float64[np.ndarray, "_n _d"]
 FeatureMatrix = Float64[np.ndarray, "d d"]
 FeatureVector = Float64[np.ndarray, "d"]
 
@@ -75,8 +76,7 @@ def posterior_deviation(regression: Ridge) -> FeatureVector:
     The noise of rewards has variance 1.
     """
     factor_inverse = np.linalg.solve(cholesky_factor(regression), np.eye(len(regression.b)))
-    coefficient_sds: FeatureVector = np.sqrt((factor_inverse**2).sum(axis=0))
-    return coefficient_sds
+    return np.asarray(np.sqrt((factor_inverse**2).sum(axis=0)))
 
 
 def posterior_draw(regression: Ridge, gamma: float, normal_draws: FeatureVector) -> FeatureVector:

@@ -24,7 +24,7 @@ import numpy as np
 from fedcohort.command.arguments import read_folders_and_options
 from fedcohort.command.replay import check_repeated, make_selectors
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.maths.successive import CohortLaw
+from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record import history
 from fedcohort.record.replayable import LoggedRound, RunLog, read_run_log
 from fedcohort.report.render import render
@@ -110,8 +110,8 @@ def find_exclusion(round: LoggedRound, cohort_laws: CohortLaws, run_history: Run
     for law_owner, cohort_law in zip(("the run's selector", "the other selector"), cohort_laws, strict=True):
         if cohort_law.is_deterministic:
             return f"{law_owner} is deterministic"
-        if cohort_law.reason:
-            return f"the probability of {law_owner} is unknown, as {cohort_law.reason}"
+        if cohort_law.unknown_reason:
+            return f"the probability of {law_owner} is unknown, as {cohort_law.unknown_reason}"
     if not np.isfinite(run_history.gains[round.t]):
         return "the metric was not measured before and after the round"
     return ""

@@ -56,7 +56,7 @@ def send_missing(
 def _load_info(folder: Path) -> RunInfo:
     info = metadata.load_info(folder)
     manifest.check_all_files(folder)
-    history.read_lines(folder / history.JOURNAL_FILE)
+    history.read_journal_lines(folder / history.JOURNAL_FILE)
     return info
 
 

@@ -53,7 +53,7 @@ def find_page(server_place: server.ServerPlace, sweep: str) -> str:
         raise TrackingError(
             f"MLflow at {server_place.uri} can't be read ({server.root_cause(error)}): check tracking_uri"
         ) from error
-    sweep_ids = view.list_sweeps(experiment.tags)
+    sweep_ids = view.list_sweep_views(experiment.tags)
     if sweep == "null" or (sweep == "last" and not sweep_ids):
         return view.spell_runs_page(experiment.experiment_id)
     if sweep != "last" and sweep not in sweep_ids:

@@ -35,7 +35,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.component import EPOCH_TRAINING, TIMED_DEVICE, Requirement
 from fedcohort.deadline.base import Deadline, PaceContext
-from fedcohort.maths.pace_control import PaceControl, Paced, PaceState, pace_utility
+from fedcohort.maths.pace_control import PaceControl, PacedComponent, PaceState, pace_utility
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
 DEVICE_SECONDS = Requirement(
@@ -44,7 +44,7 @@ DEVICE_SECONDS = Requirement(
 )
 SAME_PACE_INTERVAL = Requirement(
     lambda facts: (
-        not isinstance(facts.components.samples, Paced)
+        not isinstance(facts.components.samples, PacedComponent)
         or facts.components.samples.control.w == facts.components.deadline.control.w
     ),
     "{option} and {samples} share one controller in the paper, but samples.w differs from deadline.w, so that they "

@@ -13,49 +13,49 @@ from jaxtyping import Bool, Float64
 from fedcohort.maths.qcid import class_imbalances
 from fedcohort.types import Ids, Values
 
-USE_PENALTY = 0.02  # of imbalance, for each use above that of the least used client
+REUSE_PENALTY = 0.02  # of imbalance, for each use above that of the least used client
 TIE_NOISE = 1e-9  # of imbalance, by which equal clients are told apart at random
 N_RANDOM_COHORTS = 40
 
 ClassCounts = Float64[np.ndarray, "_n _c"]
 
 
-def effective_classes(counts: ClassCounts) -> Values:
-    """Return the effective number of classes of each row of `counts` [n, C], [n]; 0 for a row without samples.
+def effective_classes(class_counts: ClassCounts) -> Values:
+    """Return the effective number of classes of each row of `class_counts` [n, C], [n]; 0 for a row without samples.
 
     It is 1 / sum p^2 with the class shares p of a row: C for even classes, 1 for a single class.
     """
-    n_samples = np.maximum(counts.sum(1, keepdims=True), 1.0)
-    share_concentration = ((counts / n_samples) ** 2).sum(1)
+    n_samples = np.maximum(class_counts.sum(1, keepdims=True), 1.0)
+    share_concentration = ((class_counts / n_samples) ** 2).sum(1)
     return np.asarray(np.where(share_concentration > 0, 1 / np.maximum(share_concentration, 1e-300), 0.0), np.float64)
 
 
 def compute_cohort_classes(
-    counts: ClassCounts, in_pool: Bool[np.ndarray, "_n"], cohort: int, rng: np.random.Generator
+    class_counts: ClassCounts, in_pool: Bool[np.ndarray, "_n"], cohort: int, rng: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean effective number of classes of random cohorts of a pool, and that of the whole pool.
 
     Args:
-        counts: samples by client and class, [n, C].
+        class_counts: samples by client and class, [n, C].
         in_pool: whether each client is in the pool, from which cohorts are drawn, [n].
         cohort: number of clients of a cohort; the whole pool if it is smaller.
         rng: random generator of the cohorts.
     """
-    pool_counts = counts[in_pool]
+    pool_counts = class_counts[in_pool]
     cohort_size = min(cohort, len(pool_counts))
     cohort_sums = [pool_counts[rng.permutation(len(pool_counts))[:cohort_size]].sum(0) for _ in range(N_RANDOM_COHORTS)]
     return float(effective_classes(np.stack(cohort_sums)).mean()), float(effective_classes(pool_counts.sum(0)[None])[0])
 
 
 def balance_cohort(
-    counts: ClassCounts, n_selections: Ids, candidate_ids: Ids, cohort_size: int, rng: np.random.Generator
+    class_counts: ClassCounts, n_selections: Ids, candidate_ids: Ids, cohort_size: int, rng: np.random.Generator
 ) -> Ids:
     """Return the sorted ids of a cohort of candidates whose samples are spread evenly over the classes.
 
     The cohort is chosen greedily, client by client, with a penalty for frequent use (see the module).
 
     Args:
-        counts: samples by client and class, [n, C].
+        class_counts: samples by client and class, [n, C].
         n_selections: number of times that each client was selected, [n].
         candidate_ids: sorted ids of the clients that may be chosen.
         cohort_size: number of clients to choose; all candidates are chosen if there are fewer.
@@ -63,14 +63,14 @@ def balance_cohort(
     """
     if not len(candidate_ids):
         return candidate_ids
-    tie_noise = TIE_NOISE * rng.random(len(counts))
-    use_penalty = USE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
+    tie_noise = TIE_NOISE * rng.random(len(class_counts))
+    reuse_penalties = REUSE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
     chosen_ids: list[int] = []
-    other_ids, cohort_counts = candidate_ids, np.zeros(counts.shape[1])
+    other_ids, cohort_counts = candidate_ids, np.zeros(class_counts.shape[1])
     while len(chosen_ids) < min(cohort_size, len(candidate_ids)):
-        imbalances = class_imbalances(counts[other_ids], cohort_counts) if chosen_ids else np.zeros(len(other_ids))
-        best_position = int(np.argmin(imbalances + use_penalty[other_ids]))
+        imbalances = class_imbalances(class_counts[other_ids], cohort_counts) if chosen_ids else 0.0
+        best_position = int(np.argmin(imbalances + reuse_penalties[other_ids]))
         chosen_ids.append(int(other_ids[best_position]))
-        cohort_counts = cohort_counts + counts[chosen_ids[-1]]
+        cohort_counts = cohort_counts + class_counts[chosen_ids[-1]]
         other_ids = np.delete(other_ids, best_position)
     return np.sort(np.array(chosen_ids, dtype=np.int64))

@@ -23,8 +23,8 @@ from fedcohort.types import Values
 
 ClassTable = Float64[np.ndarray, "_n _c"]
 PRIOR_DEGREES = 5.0  # degrees of freedom of the common variance in a client's variance
-MAX_STEPS, TOLERANCE = 60, 1e-4  # of the fixed point of tau^2
-SUM_STEPS, SUM_SPREAD_STEPS = 3, 40  # of `fit_by_sums`: exchanges with the clients, and steps of tau^2 in each
+MAX_FIXED_POINT_STEPS, FIXED_POINT_TOLERANCE = 60, 1e-4  # of the fixed point of tau^2
+N_EXCHANGES, N_SPREAD_STEPS = 3, 40  # of `fit_by_sums`: exchanges with the clients, and steps of tau^2 in each
 LOW_QUANTILE = 0.1
 MIN_VARIANCE, MIN_SPREAD = 1e-6, 1e-8  # nats^2
 
@@ -47,10 +47,10 @@ class ClassLosses:
     other_label_loss_sums: Values
 
     @classmethod
-    def from_rows(cls, rows: ClassTable) -> "ClassLosses":
-        """Return the reports in `rows` [n, 3 C + 1], a row from each client with the fields in their order."""
-        counts, loss_sums, squared_loss_sums = np.split(rows[:, :-1], 3, axis=1)
-        return cls(counts, loss_sums, squared_loss_sums, rows[:, -1])
+    def from_rows(cls, report_rows: ClassTable) -> "ClassLosses":
+        """Return the reports in `report_rows` [n, 3 C + 1], a row from each client with the fields in their order."""
+        counts, loss_sums, squared_loss_sums = np.split(report_rows[:, :-1], 3, axis=1)
+        return cls(counts, loss_sums, squared_loss_sums, report_rows[:, -1])
 
     @property
     def n_samples(self) -> Values:
@@ -80,9 +80,8 @@ class ExcessLoss:
     @property
     def rate(self) -> Values:
         """Share of wrong labels of each client in excess of the cleanest tenth of the clients, [n]."""
-        return np.asarray(
-            (self.excess - np.quantile(self.excess, LOW_QUANTILE)) / self.nats_per_wrong_label, np.float64
-        )
+        low_excess = np.quantile(self.excess, LOW_QUANTILE)
+        return np.asarray((self.excess - low_excess) / self.nats_per_wrong_label, np.float64)
 
 
 def fit_by_class(losses: ClassLosses) -> ExcessLoss:
@@ -95,7 +94,7 @@ def fit_by_class(losses: ClassLosses) -> ExcessLoss:
     has_samples = counts.sum(0) > 0
     G, loss_by_class, loss_by_client = counts / v[:, None], (loss_sums / v[:, None]).sum(0), loss_sums.sum(1) / v
     spread_squared = np.median(v) / 10
-    for _ in range(MAX_STEPS):
+    for _ in range(MAX_FIXED_POINT_STEPS):
         precision = n_samples / v + 1 / spread_squared
         scaled_counts = G / precision[:, None]
         M_inverse = np.linalg.pinv(np.diag(np.where(has_samples, G.sum(0), 1.0)) - scaled_counts.T @ G, hermitian=True)
@@ -103,7 +102,7 @@ def fit_by_class(losses: ClassLosses) -> ExcessLoss:
         b = (loss_by_client - G @ a) / precision
         variance = 1 / precision + (scaled_counts @ M_inverse * scaled_counts).sum(1)
         previous_spread_squared, spread_squared = spread_squared, max(float((b**2 + variance).mean()), MIN_SPREAD)
-        if abs(spread_squared - previous_spread_squared) < TOLERANCE * previous_spread_squared:
+        if abs(spread_squared - previous_spread_squared) < FIXED_POINT_TOLERANCE * previous_spread_squared:
             break
     return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _estimate_wrong_label_nats(losses, b))
 
@@ -116,14 +115,14 @@ def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
     counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
     n = np.maximum(n_samples, 1.0)
     b, variance, spread_squared = np.zeros(len(n)), np.zeros(len(n)), 1.0
-    for _ in range(SUM_STEPS):
+    for _ in range(N_EXCHANGES):
         a = (loss_sums - b[:, None] * counts).sum(0) / np.maximum(counts.sum(0), 1.0)
         residuals = (loss_sums.sum(1) - counts @ a) / n
         v = (losses.squared_loss_sums.sum(1) - 2 * loss_sums @ a + counts @ a**2) / n - residuals**2
         v = np.maximum(v, MIN_VARIANCE)
         v = (v * n_samples + PRIOR_DEGREES * np.average(v, weights=n_samples)) / (n_samples + PRIOR_DEGREES)
         spread_squared = 1.0
-        for _ in range(SUM_SPREAD_STEPS):
+        for _ in range(N_SPREAD_STEPS):
             inverse_variances = 1 / (spread_squared + v / n)
             spread_squared *= float((inverse_variances**2 * residuals**2).sum() / inverse_variances.sum())
             spread_squared = max(spread_squared, MIN_SPREAD)

@@ -47,12 +47,9 @@ def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
     loss_fit, secure_fit = fit_by_class(losses), fit_by_sums(losses)
     is_noisier, loss_difference = split_in_two(loss_fit.excess)
     _, secure_difference = split_in_two(secure_fit.excess)
-    is_known = loss_fit.nats_per_wrong_label > 0 and secure_fit.nats_per_wrong_label > 0
-    rate_gap = (
-        min(loss_difference / loss_fit.nats_per_wrong_label, secure_difference / secure_fit.nats_per_wrong_label)
-        if is_known
-        else float("nan")
-    )
+    loss_nats, secure_nats = loss_fit.nats_per_wrong_label, secure_fit.nats_per_wrong_label
+    is_known = loss_nats > 0 and secure_nats > 0
+    rate_gap = min(loss_difference / loss_nats, secure_difference / secure_nats) if is_known else math.nan
     return NoiseEstimate(loss_fit, is_noisier, rate_gap)
 
 
@@ -84,7 +81,8 @@ def choose_pool(
         min_share: least share of the clients in the pool, in [0, 1]; those with the least excess loss join if it is too
             small.
         class_cover: for each class, the least ratio of the pool's share of its samples to the pool's share of all
-            samples. Noisier clients that hold much of a class join, those with the least excess loss first.
+            samples. Noisier clients that hold much of a class join until then, those with the least excess loss first.
+            None joins whose excess loss is above the mean of the clients left out.
     """
     excess, is_noisier = noise_estimate.fit.excess, noise_estimate.is_noisier
     ranking, min_pool_size = np.argsort(excess, kind="stable"), math.ceil(min_share * len(excess))
@@ -130,6 +128,4 @@ def covers_all_classes(in_pool: Bool[np.ndarray, "_n"], counts: Float64[np.ndarr
         cover: least ratio of the pool's share of a class to its share of all samples.
     """
     n_samples = counts.sum(1)
-    return all(
-        _is_covered(in_pool, counts[:, c], n_samples, float(counts[:, c].sum()), cover) for c in range(counts.shape[1])
-    )
+    return all(_is_covered(in_pool, column, n_samples, float(column.sum()), cover) for column in counts.T)

@@ -64,7 +64,7 @@ class Speeds:
         low, high: bounds of the 95 % interval of rho.
         log_seconds: shrunk estimate of each client's mean log seconds per sample, [n_clients]; the mean for unknown
             clients.
-        variance_within: variance of the log seconds of a client's jobs about their mean.
+        variance_within: variance of the log seconds of a client's jobs about their mean; 0 if there are too few jobs.
     """
 
     rho: float
@@ -104,13 +104,8 @@ def estimate_speeds(durations: Durations, n_samples: Values) -> Speeds:
     log_seconds = np.full(len(n_samples), grand_mean)
     shrinkage = n / (n + variance_within / persistent_variance) if persistent_variance > 0 else np.zeros(n_clients)
     log_seconds[has_jobs] = grand_mean + shrinkage * (client_means - grand_mean)
-    return Speeds(
-        persistent_variance / (persistent_variance + variance_within),
-        rho_bounds[0],
-        rho_bounds[1],
-        log_seconds,
-        variance_within,
-    )
+    rho = persistent_variance / (persistent_variance + variance_within)
+    return Speeds(rho, rho_bounds[0], rho_bounds[1], log_seconds, variance_within)
 
 
 def predict_slowest_seconds(log_seconds: Values, variance_within: float, cohort_size: int) -> float:
@@ -150,16 +145,16 @@ def choose_fast_clients(
         class_cover: least ratio of the fast clients' share of each class to their share of all samples.
         least_gain: least predicted factor for which clients are left out.
     """
-    job_seconds = speeds.log_seconds + np.log(np.maximum(class_counts.sum(1), 1.0))
+    log_job_s = speeds.log_seconds + np.log(np.maximum(class_counts.sum(1), 1.0))
     speed_order = np.flatnonzero(in_pool)[np.argsort(speeds.log_seconds[in_pool], kind="stable")]
-    pool_seconds = predict_slowest_seconds(job_seconds[speed_order], speeds.variance_within, cohort_size)
+    pool_seconds = predict_slowest_seconds(log_job_s[speed_order], speeds.variance_within, cohort_size)
     for dropped_share in DROPPED_SHARES:
         fast_ids = speed_order[: len(speed_order) - int(dropped_share * len(speed_order))]
         is_fast = np.zeros(len(in_pool), dtype=bool)
         is_fast[fast_ids] = True
         if not cohort_size <= len(fast_ids) < len(speed_order):
             continue
-        speed_gain = pool_seconds / predict_slowest_seconds(job_seconds[fast_ids], speeds.variance_within, cohort_size)
+        speed_gain = pool_seconds / predict_slowest_seconds(log_job_s[fast_ids], speeds.variance_within, cohort_size)
         if speed_gain >= least_gain and covers_all_classes(is_fast, class_counts, class_cover):
             return is_fast, speed_gain
     return in_pool, 1.0

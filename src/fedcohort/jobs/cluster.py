@@ -13,9 +13,9 @@ from fedcohort.host import messages, slurm
 from fedcohort.jobs.job import JobContext, handle_job_signals
 from fedcohort.record import sweep_folder
 
-FOLDER = ".submitit"  # in the sweep's: scripts and logs
+LOG_FOLDER = ".submitit"  # in the sweep's: scripts and logs
 POLL_INTERVAL_S, QUEUE_INTERVAL_S = 1.0, 10.0  # seconds between two looks at the records, and at SLURM's queue
-GENERAL = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
+COMMON_OPTIONS = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
 MAX_TASKS = 1000  # tasks of an array; SLURM's MaxArraySize is 1001 unless its administrator changed it
 LOST_JOB_MESSAGE = "SLURM no longer has the job, and its record does not say how it ended"
 
@@ -60,12 +60,16 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
     options = {name: value for name, value in options.items() if not name.startswith("_") and value is not None}
     merges_stderr, n_retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
     options.pop("submitit_folder", None)
-    executor = submitit.AutoExecutor(context.folder / FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=n_retries)
-    named: dict[str, Any] = {name if name in GENERAL else f"slurm_{name}": value for name, value in options.items()}
-    executor.update_parameters(stderr_to_stdout=merges_stderr, **named)
+    executor = submitit.AutoExecutor(
+        context.folder / LOG_FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=n_retries
+    )
+    named_options: dict[str, Any] = {
+        name if name in COMMON_OPTIONS else f"slurm_{name}": value for name, value in options.items()
+    }
+    executor.update_parameters(stderr_to_stdout=merges_stderr, **named_options)
     job_numbers, tasks = list(jobs), list[Any]()
-    array_numbers = [job_numbers[start : start + MAX_TASKS] for start in range(0, len(job_numbers), MAX_TASKS)]
-    if parallel_limit := named.get("slurm_array_parallelism"):  # of all arrays together
+    array_numbers = [job_numbers[first : first + MAX_TASKS] for first in range(0, len(job_numbers), MAX_TASKS)]
+    if parallel_limit := named_options.get("slurm_array_parallelism"):  # of all arrays together
         executor.update_parameters(slurm_array_parallelism=max(1, parallel_limit // len(array_numbers)))
     for array in array_numbers:
         tasks += executor.map_array(ArrayTask(context), array, [tuple(jobs[job_number]) for job_number in array])
@@ -117,7 +121,7 @@ def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None
 
 def list_arrays(sweep: Path) -> list[str]:
     """Return SLURM's ids of the arrays of the sweep in the folder `sweep`."""
-    return sorted({log_path.name.partition("_")[0] for log_path in sweep.glob(f"{FOLDER}/[0-9]*")})
+    return sorted({log_path.name.partition("_")[0] for log_path in sweep.glob(f"{LOG_FOLDER}/[0-9]*")})
 
 
 def list_queued_arrays(sweep: Path) -> list[str]:

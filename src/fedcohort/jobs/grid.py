@@ -139,26 +139,26 @@ class Grid(Sweeper):
             FedcohortError: the sweep can't start. Errors of the launcher, and those that it returns for failed jobs,
                 are raised, too.
         """
-        skip, wait = self.typed.sweep.skip_refused, self.typed.sweep.wait
-        for name, option_value in (("skip_refused", skip), ("report", self.typed.sweep.report), ("wait", wait)):
+        may_skip, wait = self.typed.sweep.skip_refused, self.typed.sweep.wait
+        for name, option_value in (("skip_refused", may_skip), ("report", self.typed.sweep.report), ("wait", wait)):
             options.OPTION_CHECKS[f"sweep.{name}"](f"sweep.{name}", option_value)
         if not wait and not isinstance(self.launcher, Slurm):
             raise OptionError("sweep.wait=false needs hydra/launcher=slurm: other launchers end with this process")
         jobs = split_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs, as a range such as range(0) is empty: give each option a value")
-        plan = plan_sweep(self.list_rejected(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=skip)
+        plan = plan_sweep(self.list_rejected(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=may_skip)
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()
         sweep.CURRENT_SWEEP.begin(folder, plan)
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
-        results: list[Any] = []
+        job_results: list[Any] = []
         batch_size = self.max_batch_size or len(plan.jobs)
         for start in range(0, len(plan.jobs), batch_size):
             returned_jobs = self.launcher.launch(plan.jobs[start : start + batch_size], initial_job_idx=start)
-            results += [job.return_value for job in returned_jobs]  # which raises what the job raised
-        return results
+            job_results += [job.return_value for job in returned_jobs]  # which raises what the job raised
+        return job_results
 
     def list_rejected(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
         """Return those of `jobs`, the overrides of each job, that would be rejected, in their order."""
@@ -234,4 +234,4 @@ def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
     finally:
         if sweep_lock is not None:
             sweep_lock.close()
-        status.log_failed(sweep_folder.read_records(folder).values())
+        status.log_failed_jobs(sweep_folder.read_records(folder).values())

@@ -74,12 +74,12 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
         Exception: the error of the failed job, if a search started it or it has an `objective_metric`.
     """
     job.write_record("running")
-    metric = None
+    objective_metric = None
     try:
         composition = compose_config()
-        metric = composition.config["objective_metric"]
+        objective_metric = composition.config["objective_metric"]
         folder = run_checked(composition, job, by_search=context.by_search, share_gpus=context.share_gpus)
-        objective = read_objective(folder, metric)
+        objective_value = read_objective(folder, objective_metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.write_record("stopped")
         raise
@@ -90,11 +90,11 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
             log.error("%s", error if is_user_error else traceback.format_exc().rstrip())
         reason = f"{error if is_user_error else describe_unexpected_error(error)}{describe_log(job.folder)}"
         job.write_record("failed", reason=reason, error_name=type(error).__name__)
-        if context.by_search or metric is not None:
+        if context.by_search or objective_metric is not None:
             raise
         return None
-    job.write_record(job.end, value=objective)
-    return objective
+    job.write_record(job.end, value=objective_value)
+    return objective_value
 
 
 def run_checked(
@@ -103,7 +103,7 @@ def run_checked(
     *,
     by_search: bool = False,
     share_gpus: bool = False,
-    last: bool = False,
+    is_last: bool = False,
 ) -> Path:
     """Check the options of a run, train, and return the run's folder.
 
@@ -112,13 +112,13 @@ def run_checked(
         job: the job of the sweep that the run belongs to; None outside of a sweep.
         by_search: whether a search-based sweeper started the run, which then needs an objective metric.
         share_gpus: whether the process takes one GPU of this machine for the job of a sweep.
-        last: whether the process ends after this run.
+        is_last: whether the process ends after this run.
     """
     check_options(composition)
     check_objective(composition.config, by_search=by_search)
     if job is not None and share_gpus:
         gpus.assign_gpu(job, composition)
-    return run(composition, job, is_last=last)
+    return run(composition, job, is_last=is_last)
 
 
 def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:
@@ -130,11 +130,13 @@ def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:
         config: config of the run.
         by_search: whether a search-based sweeper started the run.
     """
-    metric = config["objective_metric"]
-    if by_search and metric is None:
+    objective_metric = config["objective_metric"]
+    if by_search and objective_metric is None:
         raise OptionError("hydra/sweeper needs a number from each run: set objective_metric=server_val/acc")
-    if metric is not None and not config["callback"].get("journal"):
-        raise OptionError(f"objective_metric={metric} is read from the journal: do not remove callback.journal")
+    if objective_metric is not None and not config["callback"].get("journal"):
+        raise OptionError(
+            f"objective_metric={objective_metric} is read from the journal: do not remove callback.journal"
+        )
 
 
 def read_objective(folder: Path, metric: str | None) -> float | None:
@@ -160,7 +162,7 @@ def read_last_value(folder: Path, metric: str) -> float | None:
 
     The value of the untrained model does not count.
     """
-    journal_lines, _ = history.read_lines(folder / history.JOURNAL_FILE)
+    journal_lines, _ = history.read_journal_lines(folder / history.JOURNAL_FILE)
     metric_values = [line.metrics[metric] for line in journal_lines if line.step > 0 and metric in line.metrics]
     return metric_values[-1] if metric_values else None
 

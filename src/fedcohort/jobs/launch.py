@@ -153,10 +153,10 @@ class _Launcher(Launcher):
         """
         hydra = self.config.hydra
         sweep = Path(hydra.sweep.dir).absolute()
-        env = {str(name): str(value) for name, value in hydra.job.env_set.items()}
+        environment = {str(name): str(value) for name, value in hydra.job.env_set.items()}
         options = tuple(hydra.overrides.hydra)
         context = JobContext(
-            sweep, find_config_folder(hydra), options, env, is_search(hydra), share_gpus=self.shares_gpus
+            sweep, find_config_folder(hydra), options, environment, is_search(hydra), share_gpus=self.shares_gpus
         )
         jobs = {initial_job_idx + k: tuple(overrides) for k, overrides in enumerate(job_overrides)}
         with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended_jobs:
@@ -165,8 +165,8 @@ class _Launcher(Launcher):
         if not self.config.sweep.wait:
             return [JobReturn(overrides, status=JobStatus.COMPLETED) for overrides in job_overrides]
         records, results = sweep_folder.read_records(sweep), []
-        for number, overrides in jobs.items():
-            record, has_objective = records.get(number), any(word.startswith("objective_metric=") for word in overrides)
+        for job_id, overrides in jobs.items():
+            record, has_objective = records.get(job_id), any(word.startswith("objective_metric=") for word in overrides)
             if record is not None and (record.how in ("done", "skipped") or not (context.by_search or has_objective)):
                 results.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=record.value))
             else:

@@ -48,7 +48,8 @@ def start(cfg: DictConfig) -> float | None:
             return run_job(job, compose_run, context)
         try:
             composed_run = compose_run()
-            return read_objective(run_checked(composed_run, None, last=True), composed_run.config["objective_metric"])
+            folder = run_checked(composed_run, None, is_last=True)
+            return read_objective(folder, composed_run.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)
             if isinstance(error, ComponentError) and command_line.is_traceback_requested():

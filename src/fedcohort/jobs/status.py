@@ -42,9 +42,9 @@ class SweepStatus:
     records: Mapping[int, JobRecord]
     waits: bool
 
-    def count(self, *states: str) -> int:
-        """Return how many jobs are in one of the states `states`."""
-        return sum(record.how in states for record in self.records.values())
+    def count(self, *job_states: str) -> int:
+        """Return how many jobs are in one of the states `job_states`."""
+        return sum(record.how in job_states for record in self.records.values())
 
     @property
     def n_waiting(self) -> int:
@@ -140,7 +140,7 @@ def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
     return f"job {job_number + 1} of {len(plan.jobs)}{time_left}"
 
 
-def log_failed(records: Iterable[JobRecord]) -> None:
+def log_failed_jobs(records: Iterable[JobRecord]) -> None:
     """Log the failed jobs in `records`; it is called after the last job, as earlier lines may have scrolled away."""
     for record in records:
         if record.how == "failed":
@@ -168,14 +168,14 @@ def _list_similar(overrides: Sequence[str]) -> tuple[object, ...]:
 
     The groups are the jobs of its condition, of its selector, and all jobs.
     """
-    selector = [override for override in overrides if override.startswith("selector=")]
-    return tuple(override for override in overrides if not override.startswith("seed=")), str(selector), ()
+    selector_overrides = [override for override in overrides if override.startswith("selector=")]
+    return tuple(override for override in overrides if not override.startswith("seed=")), str(selector_overrides), ()
 
 
 def _completed_share(record: JobRecord) -> float:
     """Return the share of its rounds that the job of `record` has done, in [0, 1]."""
-    status = status_of(record.folder) if record.folder is not None else {}
-    return float(min(1.0, status.get("rounds_done", 0) / max(1, status.get("rounds", 1))))
+    run_status = status_of(record.folder) if record.folder is not None else {}
+    return float(min(1.0, run_status.get("rounds_done", 0) / max(1, run_status.get("rounds", 1))))
 
 
 @contextmanager

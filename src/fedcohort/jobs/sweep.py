@@ -22,7 +22,7 @@ from fedcohort.host import memory, messages
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import cluster, local, status
-from fedcohort.jobs.status import KILLED_MESSAGE, is_cancelled, log_failed, mark_killed_as_failed
+from fedcohort.jobs.status import KILLED_MESSAGE, is_cancelled, log_failed_jobs, mark_killed_as_failed
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import LOCK_FILE, JobRecord, Plan, SweepJob, save_plan
 from fedcohort.report.comparison import page
@@ -34,7 +34,7 @@ from fedcohort.tracking.runs import RunQuery
 
 log = logging.getLogger("fedcohort")
 GRID_TARGET = "hydra_plugins.fedcohort.Grid"  # our sweeper over all combinations
-NEVER = "it was never started"
+NOT_STARTED = "it was never started"
 REPORT_FOLDER = "report"  # folder of the comparison, in the sweep's
 
 
@@ -65,7 +65,9 @@ class Sweep:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
         if self.folder is None:
             return []
-        records = {n: JobRecord(tuple(overrides), "failed", None, NEVER) for n, overrides in enumerate(self.plan.jobs)}
+        records = {
+            n: JobRecord(tuple(overrides), "failed", None, NOT_STARTED) for n, overrides in enumerate(self.plan.jobs)
+        }
         for job_number, record in sweep_folder.read_records(self.folder).items():
             records[job_number] = mark_killed_as_failed(record) if record.how == "running" else record
         return [record for _, record in sorted(records.items())]
@@ -86,7 +88,7 @@ class Sweep:
         if not sweep_folder.read_records(self.folder):
             return 0
         job_records = self.read_jobs()
-        log_failed(job_records)
+        log_failed_jobs(job_records)
         sweeps.send_sweeps([info for info, _ in _list_tracked_runs(r for r in job_records if r.how == "skipped")])
         log.info("%s", self.describe_results(job_records))
         tracked_runs = _list_tracked_runs(job_records)
@@ -123,7 +125,9 @@ class Sweep:
         """
         if self.folder is None:
             return False
-        log_failed(record for record in self.read_jobs() if not record.reason.startswith((KILLED_MESSAGE, NEVER)))
+        log_failed_jobs(
+            record for record in self.read_jobs() if not record.reason.startswith((KILLED_MESSAGE, NOT_STARTED))
+        )
         if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
         if not is_cancelled(self.folder) and (array_ids := cluster.list_queued_arrays(self.folder)):

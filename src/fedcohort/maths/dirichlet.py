@@ -16,18 +16,16 @@ def draw_dirichlet(alpha: float, n_variables: int, rng: np.random.Generator) -> 
     with np.errstate(over="ignore"):
         log_gamma = np.log(rng.standard_gamma(alpha + 1, n_variables)) + log_uniform_draws / alpha
     max_log_gamma = log_gamma.max()
-    if np.isinf(
-        max_log_gamma
-    ):  # the logarithms overflow for a tiny alpha; in the limit one client gets the whole class
+    if np.isinf(max_log_gamma):  # the logarithms overflow for a tiny alpha; in the limit one share is 1
         return np.asarray((np.arange(n_variables) == log_uniform_draws.argmax()).astype(np.float64))
     gamma_draws = np.exp(log_gamma - max_log_gamma)
     return np.asarray(gamma_draws / gamma_draws.sum())
 
 
 def draw_log_gamma(
-    alpha: float, shape: tuple[int, int], rng: np.random.Generator
+    alpha: float, array_shape: tuple[int, int], rng: np.random.Generator
 ) -> Float64[np.ndarray, "clients classes"]:
-    """Draw logarithms of Gamma(alpha) variables for any alpha > 0, of this `shape`, each a finite number."""
+    """Draw logarithms of Gamma(alpha) variables for any alpha > 0, of this `array_shape`, each a finite number."""
     with np.errstate(over="ignore"):
-        log_gammas = np.log(rng.standard_gamma(alpha + 1, shape)) + np.log(1 - rng.random(shape)) / alpha
+        log_gammas = np.log(rng.standard_gamma(alpha + 1, array_shape)) + np.log(1 - rng.random(array_shape)) / alpha
     return np.asarray(np.maximum(log_gammas, np.finfo(np.float64).min))

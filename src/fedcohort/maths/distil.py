@@ -38,7 +38,7 @@ def distillation_loss(
 def draw_batches(rng: np.random.Generator, n_rows: int, batch_size: int, n_batches: int) -> Iterator[Ids]:
     """Yield `n_batches` mini-batches of row numbers, int64 [batch_size] each, in a new random order for each pass.
 
-    A pass covers the numbers from 0 to `n_rows`; its last mini-batch may be smaller.
+    A pass covers all numbers below `n_rows`; its last mini-batch may be smaller.
     """
     n_yielded = 0
     while n_yielded < n_batches:

@@ -13,25 +13,25 @@ MIN_IMPROVEMENT = 1e-12  # relative improvement below which a run ends
 MAX_LLOYD_STEPS = 300  # largest number of steps of a run, as in scikit-learn
 
 
-def cluster_numbers(
-    values: Float64[np.ndarray, "n"], n_clusters: int, rng: np.random.Generator, max_steps: int = 50
+def cluster_scalars(
+    scalars: Float64[np.ndarray, "n"], n_clusters: int, rng: np.random.Generator, max_steps: int = 50
 ) -> np.ndarray:
     """Return the sorted means of `n_clusters` clusters of numbers by k-means, [n_clusters].
 
     Clusters of numbers are intervals whose bounds are in the middle between two means.
 
     Args:
-        values: the numbers, [n].
+        scalars: the numbers, [n].
         n_clusters: number of clusters.
         rng: random generator of the first means.
         max_steps: largest number of steps.
     """
-    values = np.sort(values)
-    cumulative_sums = np.concatenate([[0.0], np.cumsum(values)])
-    cluster_means = np.sort(_draw_centres(values[:, None], n_clusters, rng)[:, 0])
+    scalars = np.sort(scalars)
+    cumulative_sums = np.concatenate([[0.0], np.cumsum(scalars)])
+    cluster_means = np.sort(_draw_centres(scalars[:, None], n_clusters, rng)[:, 0])
     for _ in range(max_steps):
-        value_boundaries = np.searchsorted(values, (cluster_means[1:] + cluster_means[:-1]) / 2)
-        interval_edges = np.concatenate([[0], value_boundaries, [len(values)]])
+        value_boundaries = np.searchsorted(scalars, (cluster_means[1:] + cluster_means[:-1]) / 2)
+        interval_edges = np.concatenate([[0], value_boundaries, [len(scalars)]])
         cluster_sizes, cluster_sums = np.diff(interval_edges), np.diff(cumulative_sums[interval_edges])
         next_means = np.where(cluster_sizes > 0, cluster_sums / np.maximum(cluster_sizes, 1), cluster_means)
         if np.array_equal(next_means, cluster_means):
@@ -56,7 +56,7 @@ def cluster_vectors(
     row_order = np.lexsort(X.T[::-1])
     sorted_points = X[row_order]
     lloyd_runs = [_run_lloyd(sorted_points, n_clusters, rng) for _ in range(n_restarts)]
-    _, best_labels = min(lloyd_runs, key=lambda run: run[0])
+    _, best_labels = min(lloyd_runs, key=lambda lloyd_run: lloyd_run[0])
     _, first_rows = np.unique(best_labels, return_index=True)
     cluster_number = np.empty(best_labels.max(initial=-1) + 1, np.int64)
     cluster_number[best_labels[np.sort(first_rows)]] = np.arange(len(first_rows))

@@ -74,7 +74,7 @@ class PaceControl:
 
 
 @runtime_checkable
-class Paced(Protocol):
+class PacedComponent(Protocol):
     """A component with a `PaceControl` (property `control`), the controller of loss threshold and deadline."""
 
     @property

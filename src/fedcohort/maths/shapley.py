@@ -7,8 +7,9 @@ permutations of the players (Z. Liu et al., "GTG-Shapley: Efficient and Accurate
 Federated Learning", ACM TIST 2022, arXiv 2109.02053):
 
     truncation:  all values are 0 if |v(all) - v(none)| < tolerance; a player has 0 if |v(all) - v(prefix)| < tolerance
-    player_order:  each of n consecutive permutations begins with another player, the others follow at random
-    end:  the last ten running means differ from the current one by less than 5 % on average over the players
+    order:  each of n consecutive permutations begins with another player, the others follow at random
+    end:  the running means of the last ten permutations differ from the current one by less than 5 %, on average over
+        the players, but not before permutation n + 1
 """
 
 import math
@@ -34,7 +35,7 @@ def shapley_values(
 
     Args:
         value_function: function of a coalition, as sorted positions of its players, that returns the coalition's value.
-            It is called once for each coalition.
+            It is called at most once for each coalition.
         n: number of players.
         tolerance: difference of two values that counts as 0.
         max_exact_players: largest number of players for which all coalitions are evaluated.
@@ -91,6 +92,6 @@ def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: l
     return marginals
 
 
-def _value_difference(with_player: float, without_player: float) -> float:
-    value_difference = with_player - without_player
+def _value_difference(value_with_player: float, value_without_player: float) -> float:
+    value_difference = value_with_player - value_without_player
     return value_difference if math.isfinite(value_difference) else 0.0

@@ -14,7 +14,7 @@ Vector = Float64[np.ndarray, "n"]
 def minimise_by_descent(
     gradient_step: Callable[[Vector], Vector], start_point: Vector, max_steps: int = 20_000, tolerance: float = 1e-12
 ) -> Vector:
-    """Return the fixed point of `gradient_step`, [n], found by steps with Nesterov's momentum.
+    """Return the fixed point of `gradient_step`, or the last point, [n], by steps with Nesterov's momentum.
 
         t <- (1 + sqrt(1 + 4 t^2)) / 2,   extrapolated point = w + (t_before - 1) / t (w - w_before)
 
@@ -67,9 +67,8 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
     step_size = 1 / (float(np.linalg.norm(centred_rows, 2)) ** 2 + relative_ridge)
 
     def gradient_step(lookahead: Vector) -> Vector:
-        return project_onto_simplex(
-            lookahead - step_size * (centred_rows @ (centred_rows.T @ lookahead) + relative_ridge * lookahead)
-        )
+        gradient = centred_rows @ (centred_rows.T @ lookahead) + relative_ridge * lookahead
+        return project_onto_simplex(lookahead - step_size * gradient)
 
     return minimise_by_descent(gradient_step, equal_weights)
 

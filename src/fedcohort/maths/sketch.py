@@ -12,7 +12,7 @@ import math
 import numpy as np
 from jaxtyping import Float64
 
-from fedcohort.maths.kmeans import cluster_numbers
+from fedcohort.maths.kmeans import cluster_scalars
 
 SKETCH_KINDS = ("values", "shared_projection")
 
@@ -38,6 +38,6 @@ def sketch_gradient(
     if not np.isfinite(gradient).all():
         return np.full(n_bins, np.nan)
     if sketch_kind == "values":
-        return cluster_numbers(gradient, n_bins, rng)
+        return cluster_scalars(gradient, n_bins, rng)
     bin_of_entry, normal_factors = rng.integers(n_bins, size=len(gradient)), rng.standard_normal(len(gradient))
     return np.bincount(bin_of_entry, weights=normal_factors * gradient, minlength=n_bins).astype(np.float64)

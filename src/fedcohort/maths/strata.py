@@ -73,8 +73,6 @@ def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
     `stratum_of_client` is the stratum of every client, [n_clients], `clients` the ids of those that arrived; the
     weights are [len(clients)].
     """
-    stratum_sizes = np.bincount(stratum_of_client + 1)
-    n_arrived = np.bincount(stratum_of_client[clients] + 1, minlength=1)
     client_stratum = stratum_of_client[clients] + 1
-    arrival_weights: Values = stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum]
-    return arrival_weights
+    stratum_sizes, n_arrived = np.bincount(stratum_of_client + 1), np.bincount(client_stratum)
+    return np.asarray(stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum])

@@ -7,9 +7,8 @@ from torch import Tensor
 
 from fedcohort.types import Values
 
-COLUMNS_PER_BLOCK = (
-    4096  # columns that are ordered at a time: they stay in the cache, and memory does not grow with all columns
-)
+# columns that are ordered at a time: they stay in the cache, and memory does not grow with all columns
+COLUMNS_PER_BLOCK = 4096
 
 
 def trimmed_mean(matrix: Float[Tensor, "n p"], k: int) -> tuple[Float[Tensor, "p"], Values]:

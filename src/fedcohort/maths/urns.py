@@ -41,15 +41,17 @@ def ward_tree(angles: Float64[np.ndarray, "a a"], tree_points: str) -> Float64[n
     return np.asarray(linkage(distances, "ward"))
 
 
-def cut_ward_tree(client_masses: Ids, tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
+def cut_ward_tree(client_masses: Ids, client_tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
     """Return each client's cluster number, [n]; a cluster is a largest subtree with a mass of at most `capacity`.
 
+    The number is that of the subtree's root, so that numbers are not consecutive.
+
     Args:
-        client_masses: number of samples of each client times the number of draws, [n].
-        tree: Ward's tree of the clients (`ward_tree`), [n - 1, 4].
+        client_masses: mass of each client that is left for shared distributions, below `capacity`, [n].
+        client_tree: Ward's tree of the clients (`ward_tree`), [n - 1, 4].
         capacity: largest mass of a cluster, the number of samples of all clients.
     """
-    merged_nodes = tree[:, :2].astype(np.int64)
+    merged_nodes = client_tree[:, :2].astype(np.int64)
     node_mass = np.concatenate([client_masses, np.zeros(len(merged_nodes), np.int64)])
     for node_number, child_nodes in enumerate(merged_nodes, len(client_masses)):
         node_mass[node_number] = node_mass[child_nodes].sum()

@@ -47,16 +47,16 @@ class RunRequest:
     slurm_job: str | None = None
     siblings: Set[Path] = frozenset()
 
-    def find_use(self, path: Path) -> FolderUse:
+    def find_folder_use(self, path: Path) -> FolderUse:
         """Return the use that this run can make of the run in the run folder `path`.
 
         The folder is `UNRELATED` if the resumed run could give other results than an uninterrupted one. It is also
         `UNRELATED` if it belongs to another job of the sweep and is not `FINISHED`.
         """
-        folder_use = self._use_without_siblings(path)
+        folder_use = self._find_use_without_siblings(path)
         return FolderUse.UNRELATED if path in self.siblings and folder_use is not FolderUse.FINISHED else folder_use
 
-    def _use_without_siblings(self, path: Path) -> FolderUse:
+    def _find_use_without_siblings(self, path: Path) -> FolderUse:
         status = status_of(path)
         is_finished = status.get("status") == "finished"
         if not is_finished and not has_checkpoint(path):
@@ -110,16 +110,16 @@ def _name_folder_in_errors(folder: Path) -> Iterator[None]:
 
 def _make_folder(runs_folder: Path, name_stem: str) -> RunFolder:
     for folder_number in range(1, 10**6):
-        path = runs_folder / (name_stem if folder_number == 1 else f"{name_stem}-{folder_number}")
+        run_path = runs_folder / (name_stem if folder_number == 1 else f"{name_stem}-{folder_number}")
         with _name_folder_in_errors(runs_folder), suppress(FileExistsError):
-            path.mkdir()
-            if (lock := take_lock(path)) is not None:
-                return RunFolder(path, lock, is_new=True)
+            run_path.mkdir()
+            if (lock := take_lock(run_path)) is not None:
+                return RunFolder(run_path, lock, is_new=True)
     raise OptionError(f"{runs_folder} holds too many runs called {name_stem}: choose another paths.logs")
 
 
 def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | None:
-    run_paths = [path for path in list_runs(runs_folder, request.digest, request.seed) if request.find_use(path)]
+    run_paths = [path for path in list_runs(runs_folder, request.digest, request.seed) if request.find_folder_use(path)]
     if request.slurm_job is not None:  # never the run of another job with the same options
         job_paths = [path for path in run_paths if status_of(path).get("slurm_job") == request.slurm_job]
         run_paths = job_paths or [path for path in run_paths if _is_unlocked(path)]
@@ -135,22 +135,22 @@ def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | N
 
         An extension resumes the run with the most rounds, another run resumes the newest one.
         """
-        folder_use, config_file = request.find_use(path), path / "config.yaml"
+        folder_use, config_file = request.find_folder_use(path), path / "config.yaml"
         rounds_done = int(status_of(path).get("rounds_done", 0)) if folder_use is FolderUse.EXTENDABLE else 0
         return folder_use, rounds_done, config_file.stat().st_mtime if config_file.exists() else path.stat().st_ctime
 
-    best_path = max(run_paths, key=rank_run)
-    folder_use = request.find_use(best_path)
+    best_run_path = max(run_paths, key=rank_run)
+    folder_use = request.find_folder_use(best_run_path)
     if folder_use is FolderUse.OVER_BUDGET:
-        request.budget.check_not_exceeded(spending_of(status_of(best_path)), best_path)
-    lock = take_lock(best_path)
+        request.budget.check_not_exceeded(spending_of(status_of(best_run_path)), best_run_path)
+    lock = take_lock(best_run_path)
     if lock is None:
-        raise CheckpointError(f"resume=true: {best_path} is being run by another process: wait for its end")
-    return RunFolder(best_path, lock, is_finished=folder_use is FolderUse.FINISHED)
+        raise CheckpointError(f"resume=true: {best_run_path} is being run by another process: wait for its end")
+    return RunFolder(best_run_path, lock, is_finished=folder_use is FolderUse.FINISHED)
 
 
-def _is_unlocked(path: Path) -> bool:
-    lock = take_lock(path)
+def _is_unlocked(run_path: Path) -> bool:
+    lock = take_lock(run_path)
     if lock is not None:
         lock.close()
     return lock is not None

@@ -38,15 +38,15 @@ def find_damaged_steps(folder: Path, digests: Mapping[int, str | None]) -> dict[
     Raises:
         DamagedFile: `clients.parquet` is damaged. Its rounds are not checked one by one.
     """
-    damage = {}
+    damage_by_step = {}
     merged_steps = set(list_steps(folder / TABLE_FILE)) if is_file(folder / TABLE_FILE) else set[int]()
     for step, checksum in digests.items():
         if step not in merged_steps and (checksum is not None or is_file(step_file(folder, step))):
             try:
                 open_verified(step_file(folder, step), checksum)
             except DamagedFile as error:
-                damage[step] = str(error)
-    return damage
+                damage_by_step[step] = str(error)
+    return damage_by_step
 
 
 def file_step(path: Path) -> int:
@@ -54,12 +54,12 @@ def file_step(path: Path) -> int:
     return -1 if path.name == TABLE_FILE else int(path.stem)
 
 
-def list_steps(path: Path) -> list[int]:
-    """Return the rounds whose rows the file `path` of the per-client table holds. Raises `DamagedFile`."""
-    if path.name != TABLE_FILE:
-        return [file_step(path)]
-    with name_file_in_errors(path):
-        steps: list[int] = json.loads(open_verified(path).schema_arrow.metadata[STEPS_KEY])
+def list_steps(table_path: Path) -> list[int]:
+    """Return the rounds whose rows the file `table_path` of the per-client table holds. Raises `DamagedFile`."""
+    if table_path.name != TABLE_FILE:
+        return [file_step(table_path)]
+    with name_file_in_errors(table_path):
+        steps: list[int] = json.loads(open_verified(table_path).schema_arrow.metadata[STEPS_KEY])
     return steps
 
 

@@ -150,15 +150,15 @@ def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str]
         return
     merged_steps = sorted(step for path in table_paths for step in client_files.list_steps(path))
     files = (client_files.open_verified(path, digests.get(client_files.file_step(path))) for path in table_paths)
-    schema = pa.unify_schemas([file.schema_arrow for file in files], promote_options="permissive")
+    schema = pa.unify_schemas([parquet_file.schema_arrow for parquet_file in files], promote_options="permissive")
     schema_fields = sorted(schema, key=lambda field: _column_sort_key(field.name))
     schema = pa.schema(schema_fields, metadata={client_files.STEPS_KEY: json.dumps(merged_steps)})
     with disk.replace_atomically(folder / client_files.TABLE_FILE) as draft_path:
         with parquet.open_writer(draft_path, schema) as writer:
-            for rows in _yield_row_groups(table_paths):
-                writer.write_table(pa.concat_tables([schema.empty_table(), rows], promote_options="permissive"))
-        with draft_path.open("rb") as file:
-            os.fsync(file.fileno())
+            for row_group in _yield_row_groups(table_paths):
+                writer.write_table(pa.concat_tables([schema.empty_table(), row_group], promote_options="permissive"))
+        with draft_path.open("rb") as parquet_file:
+            os.fsync(parquet_file.fileno())
     shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
 
 
@@ -175,9 +175,9 @@ def _read_rows(
     import pyarrow.compute as pc
 
     file = client_files.open_verified(path, digests.get(client_files.file_step(path)))
-    names = file.schema_arrow.names
+    column_names = file.schema_arrow.names
     with client_files.name_file_in_errors(path):
-        table = file.read(columns=None if columns is None else [name for name in columns if name in names])
+        table = file.read(columns=None if columns is None else [name for name in columns if name in column_names])
         return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
 
 
@@ -187,10 +187,10 @@ def _yield_row_groups(table_paths: Sequence[Path]) -> "Iterator[pa.Table]":
 
     pending_tables: list[Any] = []
     for path in table_paths:
-        file = parquet.open_file(path)
-        for group_number in range(file.num_row_groups):
+        parquet_file = parquet.open_file(path)
+        for group_number in range(parquet_file.num_row_groups):
             with client_files.name_file_in_errors(path):
-                pending_tables.append(file.read_row_group(group_number))
+                pending_tables.append(parquet_file.read_row_group(group_number))
             if sum(table.num_rows for table in pending_tables) >= ROWS_PER_GROUP:
                 yield pa.concat_tables(pending_tables, promote_options="permissive")
                 pending_tables = []

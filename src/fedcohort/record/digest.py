@@ -35,23 +35,23 @@ def append_digest(text: str, previous_digest: str = "") -> str:
     return f'{json_text[:-1]}, "digest": "{digest_of_bytes(previous_digest.encode(), json_text.encode())}"}}'
 
 
-def read_digest(text: str) -> str:
+def read_digest(json_text: str) -> str:
     """Return the digest that `append_digest` has added to a text."""
-    return text.rpartition('"digest": "')[2][: 2 * DIGEST_BYTES]
+    return json_text.rpartition('"digest": "')[2][: 2 * DIGEST_BYTES]
 
 
-def check_digest(text: str, previous_digest: str = "") -> tuple[str, bool | None]:
+def check_digest(json_text: str, previous_digest: str = "") -> tuple[str, bool | None]:
     """Return the right digest of a JSON object's text, and whether the text has it.
 
     The second value is None if the text has no digest.
 
     Args:
-        text: the object as text; older versions of fedcohort wrote no digest.
+        json_text: the object as text; older versions of fedcohort wrote no digest.
         previous_digest: digest of the previous line, in hex digits, if lines are chained.
     """
-    digest_match = DIGESTED_JSON.fullmatch(text)
+    digest_match = DIGESTED_JSON.fullmatch(json_text)
     if digest_match is None:
-        return digest_of_bytes(previous_digest.encode(), text.rstrip().encode()), None
+        return digest_of_bytes(previous_digest.encode(), json_text.rstrip().encode()), None
     right_digest = digest_of_bytes(previous_digest.encode(), f"{digest_match[1]}}}".encode())
     return right_digest, right_digest == digest_match[2]
 
@@ -69,10 +69,10 @@ def read_json(path: Path, advice_text: str) -> dict[str, Any] | None:
     if not is_file(path):
         return None
     try:
-        text = path.read_text()
-        content = json.loads(text)
-        if not isinstance(content, dict) or check_digest(text)[1] is False:
+        file_text = path.read_text()
+        json_content = json.loads(file_text)
+        if not isinstance(json_content, dict) or check_digest(file_text)[1] is False:
             raise ValueError("it is no object, or its digest is wrong")
     except (OSError, ValueError, RecursionError) as error:
         raise DamagedFile(f"{path} is damaged: it is not the JSON that was written ({error}). {advice_text}") from error
-    return content
+    return json_content

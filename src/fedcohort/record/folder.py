@@ -78,17 +78,17 @@ def config_hash(config: Mapping[str, Any]) -> str:
     return hashlib.blake2b(options_json.encode(), digest_size=4).hexdigest()
 
 
-def write_atomically(path: Path, content: str | bytes | memoryview) -> None:
-    """Replace the file `path`: after a kill it holds either all of `content` or its earlier content."""
+def write_atomically(path: Path, new_content: str | bytes | memoryview) -> None:
+    """Replace the file `path`: after a kill it holds either all of `new_content` or its earlier content."""
     with disk.replace_atomically(path) as draft_path, draft_path.open("xb") as file:
-        file.write(content.encode() if isinstance(content, str) else content)
+        file.write(new_content.encode() if isinstance(new_content, str) else new_content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def has_checkpoint(path: Path) -> bool:
-    """Return whether the run folder `path` holds a checkpoint."""
-    return (path / LAST_CKPT).exists() or (path / PREVIOUS_CKPT).exists()
+def has_checkpoint(run_path: Path) -> bool:
+    """Return whether the run folder `run_path` holds a checkpoint."""
+    return (run_path / LAST_CKPT).exists() or (run_path / PREVIOUS_CKPT).exists()
 
 
 def check_files(path: Path) -> None:
@@ -100,20 +100,20 @@ def check_files(path: Path) -> None:
             raise DamagedFile(f"{path / name} is damaged: it must be a folder. Restore it from a copy, or remove it")
 
 
-def status_of(path: Path) -> dict[str, Any]:
-    """Return the content of `status.json` in the run folder `path`.
+def status_of(run_path: Path) -> dict[str, Any]:
+    """Return the content of `status.json` in the run folder `run_path`.
 
     The result is {} if the run was killed before it wrote the file, and if the file is damaged: the number of completed
     rounds is in the checkpoint, too. Raises `DamagedFile` if `status.json` is no regular file, such as a pipe.
     """
     try:
-        status_text = (path / "status.json").read_text() if is_file(path / "status.json") else "{}"
+        status_text = (run_path / "status.json").read_text() if is_file(run_path / "status.json") else "{}"
         status = json.loads(status_text)
     except (OSError, ValueError):
         return {}
     if not isinstance(status, dict) or digest.check_digest(status_text)[1] is False:
         return {}
-    return status if all(isinstance(status.get(key, 0), int) for key in ("rounds_done", "rounds")) else {}
+    return status if all(isinstance(status.get(count_name, 0), int) for count_name in ("rounds_done", "rounds")) else {}
 
 
 def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
@@ -134,10 +134,10 @@ def describe_log(path: Path | None) -> str:
     return f"; log: {path / LOG_FILE}" if path is not None and (path / LOG_FILE).exists() else ""
 
 
-def take_lock(path: Path) -> IO[str] | None:
-    """Return the locked file of the run folder `path`; None if another process holds the lock.
+def take_lock(run_path: Path) -> IO[str] | None:
+    """Return the locked file of the run folder `run_path`; None if another process holds the lock.
 
     The lock ends when the file is closed or its process ends. Raises `DamagedFile` if `run.lock` is no regular file.
     """
-    is_file(path / LOCK_FILE)  # raises for a pipe, which would block
-    return try_to_lock(path / LOCK_FILE)
+    is_file(run_path / LOCK_FILE)  # raises for a pipe, which would block
+    return try_to_lock(run_path / LOCK_FILE)

@@ -110,7 +110,7 @@ class History:
         return client_table.load_rows(self.folder, {step for step in self.steps if step >= start}, columns, self.tables)
 
 
-def read_lines(path: Path, start_offset: int = 0, previous_digest: str = "") -> tuple[list[JournalLine], int]:
+def read_journal_lines(path: Path, start_offset: int = 0, previous_digest: str = "") -> tuple[list[JournalLine], int]:
     """Read the journal's complete lines; return them, and the offset in bytes at which the last one ends.
 
     An incomplete or unreadable last line counts as never committed, and is ignored.
@@ -123,13 +123,13 @@ def read_lines(path: Path, start_offset: int = 0, previous_digest: str = "") -> 
     Raises:
         DamagedFile: a line before the last one is damaged, or the digest of the last one is wrong.
     """
-    lines, offset, damage = read_undamaged(path, start_offset, previous_digest)
+    lines, offset, damage = read_undamaged_lines(path, start_offset, previous_digest)
     if damage:
         raise DamagedFile(f"{path} is damaged at byte {offset}: {damage}. Restore it from a copy, or {RESTART_HINT}")
     return lines, offset
 
 
-def read_undamaged(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[JournalLine], int, str]:
+def read_undamaged_lines(path: Path, offset: int = 0, previous_digest: str = "") -> tuple[list[JournalLine], int, str]:
     """Read the journal's lines up to the first damaged one.
 
     Args:
@@ -170,7 +170,7 @@ def last_commit_ms(folder: Path) -> int | None:
 
     The time is in milliseconds since 1970.
     """
-    lines, _ = read_lines(folder / JOURNAL_FILE)
+    lines, _ = read_journal_lines(folder / JOURNAL_FILE)
     return lines[-1].time_ms if lines else None
 
 
@@ -208,11 +208,11 @@ def read_history(folder: Path) -> History:
     """Read the history of the run in `folder`. Raises `CheckpointError` without a journal, or for a damaged line."""
     import pandas as pd
 
-    path = folder / JOURNAL_FILE
-    manifest.check_file(path)
-    if not is_file(path):
+    journal_path = folder / JOURNAL_FILE
+    manifest.check_file(journal_path)
+    if not is_file(journal_path):
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {JOURNAL_FILE}. Name one in logs/runs")
-    lines, _ = read_lines(path)
+    lines, _ = read_journal_lines(journal_path)
     measured_steps: dict[str, list[int]] = {}
     for line in lines:
         for name in line.metrics:

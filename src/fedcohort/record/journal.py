@@ -18,7 +18,7 @@ from typing import IO, NamedTuple
 from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import client_files, client_table, digest, metadata, presence
-from fedcohort.record.history import JOURNAL_FILE, RESTART_HINT, JournalLine, read_lines, read_undamaged
+from fedcohort.record.history import JOURNAL_FILE, RESTART_HINT, JournalLine, read_journal_lines, read_undamaged_lines
 from fedcohort.record.logged_draws import encode_draws
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.round.client_facts import ClientFacts
@@ -125,10 +125,10 @@ def check_journal(folder: Path, rounds_done: int, checksum: str | None) -> None:
     Raises:
         CheckpointError: the journal or a table is damaged or lacks rounds.
     """
-    lines, _, damage = read_undamaged(folder / JOURNAL_FILE)
+    lines, _, damage = read_undamaged_lines(folder / JOURNAL_FILE)
     committed_lines = [line for line in lines if line.step <= rounds_done]
     if damage and len(committed_lines) <= rounds_done:
-        read_lines(folder / JOURNAL_FILE)  # raises
+        read_journal_lines(folder / JOURNAL_FILE)  # raises
     if checksum is not None:
         _check_all_rounds(folder, rounds_done, {line.step for line in committed_lines})
         if committed_lines[-1].digest != checksum:
@@ -151,9 +151,9 @@ def cut_damaged_lines(path: Path, rounds_done: int) -> list[JournalLine]:
     Raises:
         DamagedFile: a line up to the checkpoint's round is damaged, so that its round cannot be trained again.
     """
-    lines, _, damage = read_undamaged(path)
+    lines, _, damage = read_undamaged_lines(path)
     if damage and len(lines) <= rounds_done:
-        read_lines(path)  # raises
+        read_journal_lines(path)  # raises
     digests_after_checkpoint = {line.step: line.table for line in lines if line.step > rounds_done}
     if damaged_steps := client_files.find_damaged_steps(path.parent, digests_after_checkpoint):
         lines, damage = [line for line in lines if line.step < min(damaged_steps)], damaged_steps[min(damaged_steps)]

@@ -20,7 +20,7 @@ from fedcohort.record import digest
 from fedcohort.record.folder import write_atomically
 
 MANIFEST_FILE, MANIFEST_FORMAT = "manifest.json", 1
-REMEDY = "Restore it from a copy; if you changed it on purpose, remove {0}"
+DAMAGE_ADVICE = "Restore it from a copy; if you changed it on purpose, remove {0}"
 FileEntry = dict[str, Any] | None
 EntriesByFile = Mapping[str, list[FileEntry]]
 
@@ -57,11 +57,11 @@ def replace_files(folder: Path, contents: Mapping[str, bytes | memoryview], *, c
     _write_manifest(folder, {**entries, **{name: [new_entries[name]] for name in contents}})
 
 
-def check_file(path: Path) -> None:
-    """Raise `DamagedFile` if the file `path` is missing or differs, although its folder's manifest lists it."""
-    entries = _read_manifest(path.parent)
-    if entries is not None and path.name in entries:
-        _check_entries(path, entries[path.name])
+def check_file(file_path: Path) -> None:
+    """Raise `DamagedFile` if the file `file_path` is missing or differs, although its folder's manifest lists it."""
+    entries = _read_manifest(file_path.parent)
+    if entries is not None and file_path.name in entries:
+        _check_entries(file_path, entries[file_path.name])
 
 
 def check_all_files(folder: Path) -> None:
@@ -71,15 +71,15 @@ def check_all_files(folder: Path) -> None:
 
 
 def _check_entries(path: Path, entries: list[FileEntry]) -> None:
-    advice_text, file_exists = REMEDY.format(path.with_name(MANIFEST_FILE)), is_file(path)
+    advice_text, file_exists = DAMAGE_ADVICE.format(path.with_name(MANIFEST_FILE)), is_file(path)
     if not file_exists and None not in entries:
         raise DamagedFile(f"{path} is missing, although {MANIFEST_FILE} in its folder lists it. {advice_text}")
     if file_exists and _describe_file(path) not in entries:
         raise DamagedFile(f"{path} is damaged: its content differs from {MANIFEST_FILE} in its folder. {advice_text}")
 
 
-def _describe_file(path: Path) -> dict[str, Any]:
-    return {"bytes": path.stat().st_size, "blake2b": digest.digest_of_file(path)}
+def _describe_file(file_path: Path) -> dict[str, Any]:
+    return {"bytes": file_path.stat().st_size, "blake2b": digest.digest_of_file(file_path)}
 
 
 def _write_manifest(folder: Path, entries_by_file: EntriesByFile) -> None:
@@ -91,12 +91,12 @@ def _read_manifest(folder: Path) -> EntriesByFile | None:
     """Read the folder's manifest: the entries of each file by name, or None if there is no manifest."""
     path = folder / MANIFEST_FILE
     advice_text = "Restore it from a copy; if the other files of the folder are correct, remove it"
-    content = digest.read_json(path, advice_text)
-    if content is None:
+    manifest_content = digest.read_json(path, advice_text)
+    if manifest_content is None:
         return None
-    if (version := content.get("format")) != MANIFEST_FORMAT:
+    if (version := manifest_content.get("format")) != MANIFEST_FORMAT:
         raise DamagedFile(f"{path} has format {version}, but this fedcohort reads {MANIFEST_FORMAT}: update fedcohort")
     try:
-        return {name: list(entries) for name, entries in content["files"].items()}
+        return {name: list(entries) for name, entries in manifest_content["files"].items()}
     except (TypeError, KeyError, AttributeError) as error:
         raise DamagedFile(f"{path} is damaged. {advice_text}") from error

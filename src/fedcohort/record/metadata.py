@@ -30,8 +30,8 @@ REMEDY = "Restore it from a copy, or remove it and resume the run, which writes 
 
 def save_info(info: RunInfo) -> None:
     """Write a run's metadata `info` to `info.json` and `info.npz`, and add the start time of this process."""
-    path = info.folder / INFO_FILE
-    start_times = read_start_times(info.folder) if path.exists() else []
+    info_path = info.folder / INFO_FILE
+    start_times = read_start_times(info.folder) if info_path.exists() else []
     _write_info(info, [*start_times, time.time_ns() // 1_000_000])
 
 
@@ -57,15 +57,15 @@ def _write_info(info: RunInfo, start_times: list[int]) -> None:
     manifest.replace_files(info.folder, {ARRAYS_FILE: npz_bytes.getbuffer(), INFO_FILE: info_text.encode()})
 
 
-def _shrink_integers(values: np.ndarray) -> np.ndarray:
+def _shrink_integers(integers: np.ndarray) -> np.ndarray:
     """Return an array of integers as int32 if they fit; other values are unchanged.
 
     Smaller types are not used, as their sums would overflow.
     """
     int32 = np.iinfo(np.int32)
-    if values.dtype.kind not in "iu" or not values.size or values.min() < int32.min or values.max() > int32.max:
-        return values
-    return values.astype(np.int32)
+    if integers.dtype.kind not in "iu" or not integers.size or integers.min() < int32.min or integers.max() > int32.max:
+        return integers
+    return integers.astype(np.int32)
 
 
 def load_info(folder: Path) -> RunInfo:
@@ -106,9 +106,9 @@ def read_summary(folder: Path) -> dict[str, Any]:
 
     Raises `DamagedFile`.
     """
-    path = folder / "summary.json"
-    manifest.check_file(path)
-    return digest.read_json(path, "Restore it from a copy") or {}
+    summary_path = folder / "summary.json"
+    manifest.check_file(summary_path)
+    return digest.read_json(summary_path, "Restore it from a copy") or {}
 
 
 def read_start_times(folder: Path) -> list[int]:
@@ -117,16 +117,16 @@ def read_start_times(folder: Path) -> list[int]:
 
 
 def _read_info(folder: Path) -> dict[str, Any]:
-    path = folder / INFO_FILE
+    info_path = folder / INFO_FILE
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not the folder of a run: there is no such folder. Name one in logs/runs")
     check_files(folder)
-    manifest.check_file(path)
-    info_document = digest.read_json(path, REMEDY)
+    manifest.check_file(info_path)
+    info_document = digest.read_json(info_path, REMEDY)
     if info_document is None:
         raise CheckpointError(f"{folder} is not the folder of a run: it holds no {INFO_FILE}. Name one in logs/runs")
     if not (isinstance(info_document.get("info"), dict) and isinstance(info_document.get("starts_ms"), list)):
-        raise DamagedFile(f"{path} is damaged: info is no object, or starts_ms no list. {REMEDY}")
+        raise DamagedFile(f"{info_path} is damaged: info is no object, or starts_ms no list. {REMEDY}")
     return info_document
 
 

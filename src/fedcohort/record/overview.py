@@ -32,9 +32,9 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
     classes_text = f"{_describe_range(population.count_classes(info.class_counts))} of {info.class_counts.shape[1]}"
     typed_options = [f"{name}={value}" for name, value in info.changed.items() if name not in OPTIONS_WITH_ROW]
     skewed_share = population.find_skewed_clients(info.class_counts).mean() if len(info.n_train) else math.nan
-    noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
+    mean_noise = info.noise_rate.mean() if len(info.noise_rate) else math.nan
     from_round_text = f", from round {info.start}" if info.start else ""
-    rows = [
+    facts = [
         ("run", describe_choices(info)),
         *([("changed", f"{'  '.join(typed_options)}  (the rest as in configs/)")] if typed_options else []),
         ("seed", f"{info.seed}  (config {info.config_hash}, commit {info.commit[:10]}{'+' if info.dirty else ''})"),
@@ -43,17 +43,17 @@ def list_run_facts(info: RunInfo) -> list[tuple[str, str]]:
         ("clients", f"{len(info.n_train)} with {sizes_text} samples (min / median / max)"),
         ("classes", f"{classes_text} per client" if info.class_counts.shape[1] > 1 else "none"),
         *([("labels", describe_labels(info.labels))] if info.labels else []),
-        ("skewed", f"{units.percent(skewed_share)} of clients; mean label noise {units.percent(noise)}"),
+        ("skewed", f"{units.percent(skewed_share)} of clients; mean label noise {units.percent(mean_noise)}"),
         *([("imbalance", describe_imbalance(info.skew))] if info.skew else []),
         *([("clients/*", sampling_text)] if (sampling_text := describe_sampling(info)) else []),
         ("parameters", f"{info.n_params:,}"),
         ("folder", str(info.folder)),
     ]
-    return rows + [(name, info.tags[name]) for name in ("hub", "inputs", "engine", "tracking") if info.tags.get(name)]
+    return facts + [(name, info.tags[name]) for name in ("hub", "inputs", "engine", "tracking") if info.tags.get(name)]
 
 
-def _describe_range(values: np.ndarray) -> str:
-    return " / ".join(f"{value:.0f}" for value in population.min_median_max(values))
+def _describe_range(client_values: np.ndarray) -> str:
+    return " / ".join(f"{value:.0f}" for value in population.min_median_max(client_values))
 
 
 def describe_sampling(info: RunInfo) -> str:

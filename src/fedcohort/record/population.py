@@ -72,8 +72,8 @@ def find_main_trait(info: RunInfo) -> Trait | None:
     return next((trait for trait in list_traits(info) if trait.differs), None)
 
 
-def _range(values: Values) -> float:
-    return float(np.ptp(values)) if len(values) else 0.0
+def _range(client_values: Values) -> float:
+    return float(np.ptp(client_values)) if len(client_values) else 0.0
 
 
 def _is_uneven(values: Values) -> bool:
@@ -123,9 +123,9 @@ def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]
     expected_counts = counts.sum(axis=1, keepdims=True) * counts.sum(axis=0) / counts.sum()
     test_statistic = ((counts - expected_counts) ** 2 / np.where(expected_counts > 0, expected_counts, 1.0)).sum(axis=1)
     C, n = counts.shape[1], np.maximum(counts.sum(axis=1), 1.0)
-    variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
-    is_variable = variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
-    v = np.where(is_variable, variance, 1.0)
+    statistic_variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
+    is_variable = statistic_variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
+    v = np.where(is_variable, statistic_variance, 1.0)
     threshold = v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
     return np.asarray(is_variable & (test_statistic > threshold))
 

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float64, Int64
 
-from fedcohort.maths.successive import CohortLaw
+from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record.replayable import LoggedRound, RunLog
 from fedcohort.results.difference import Mean, estimate_mean
 from fedcohort.types import Values

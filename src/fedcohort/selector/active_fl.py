@@ -102,10 +102,10 @@ class ActiveFl(Selector[State]):
     def recommendations(self) -> frozenset[Requirement]:
         return frozenset({CLEAN_LABELS, Requirement(self._draws_by_value, UNIFORM_DRAW_MESSAGE)})
 
-    def _draws_by_value(self, run: Facts) -> bool | None:
-        return None if run.cohort is None else self.alpha3 == 1 or self.count_by_value(run.cohort) > 0
+    def _draws_by_value(self, facts: Facts) -> bool | None:
+        return None if facts.cohort is None else self.alpha3 == 1 or self.count_drawn_by_value(facts.cohort) > 0
 
-    def count_by_value(self, cohort: int) -> int:
+    def count_drawn_by_value(self, cohort: int) -> int:
         """Return the number of clients that are drawn by their values, out of a cohort of `cohort` clients."""
         return math.floor((1 - self.alpha3) * cohort + 1e-9)
 
@@ -140,26 +140,22 @@ class ActiveFl(Selector[State]):
 
     def _choose_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
         """Return the cohort, and the value and the probability of the first draw of each client, [n_clients] each."""
-        available_ids, equal_weights = ctx.available, np.ones(ctx.n_clients)
+        available_ids = ctx.available
         root_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
         client_values = state.loss * root_n_train if self.value == "sum" else state.loss / root_n_train
         known_values = client_values[available_ids][~np.isnan(client_values[available_ids])]
-        client_values = np.where(
-            np.isnan(client_values), known_values.max() if len(known_values) else 0.0, client_values
-        )
-        n_excluded = math.floor(self.alpha1 * len(available_ids) + 1e-9)
-        excluded_ids = (
-            top(-client_values, available_ids, n_excluded, ctx.rng, self.tie) if n_excluded else available_ids[:0]
-        )
-        eligible_ids = np.setdiff1d(available_ids, excluded_ids, assume_unique=True)
-        draw_weights = np.zeros(ctx.n_clients)
-        draw_weights[eligible_ids] = np.exp(
-            self.alpha2 * (client_values[eligible_ids] - client_values[eligible_ids].max(initial=-np.inf))
-        )
-        value_drawn_ids = draw(draw_weights, available_ids, self.count_by_value(ctx.cohort), ctx.rng)
+        client_values[np.isnan(client_values)] = known_values.max() if len(known_values) else 0.0
+        eligible_ids = available_ids
+        if n_excluded := math.floor(self.alpha1 * len(available_ids) + 1e-9):
+            excluded_ids = top(-client_values, available_ids, n_excluded, ctx.rng, self.tie)
+            eligible_ids = np.setdiff1d(available_ids, excluded_ids, assume_unique=True)
+        draw_weights, eligible_values = np.zeros(ctx.n_clients), client_values[eligible_ids]
+        draw_weights[eligible_ids] = np.exp(self.alpha2 * (eligible_values - eligible_values.max(initial=-np.inf)))
+        n_drawn_by_value = self.count_drawn_by_value(ctx.cohort)
+        value_drawn_ids = draw(draw_weights, available_ids, n_drawn_by_value, ctx.rng)
         undrawn_ids = np.setdiff1d(available_ids, value_drawn_ids, assume_unique=True)
-        uniform_ids = draw(equal_weights, undrawn_ids, ctx.cohort - self.count_by_value(ctx.cohort), ctx.rng)
-        value_share = self.count_by_value(ctx.cohort) / ctx.cohort
-        probability = value_share * draw_weights / max(float(draw_weights.sum()), 1.0)
-        probability[available_ids] += (1 - value_share) / max(len(available_ids), 1)
+        uniform_ids = draw(np.ones(ctx.n_clients), undrawn_ids, ctx.cohort - n_drawn_by_value, ctx.rng)
+        share_drawn_by_value = n_drawn_by_value / ctx.cohort
+        probability = share_drawn_by_value * draw_weights / max(float(draw_weights.sum()), 1.0)
+        probability[available_ids] += (1 - share_drawn_by_value) / max(len(available_ids), 1)
         return np.sort(np.append(value_drawn_ids, uniform_ids)), client_values, probability

@@ -38,7 +38,7 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, R
 
 log = logging.getLogger("fedcohort")
 MIN_POOL_SHARE = 0.2  # of all clients
-MIN_KNOWN_SHARE = 0.5  # of the pool, whose label counts are known, for balanced cohorts
+MIN_SHARE_WITH_COUNTS = 0.5  # of the pool, whose label counts are known, for balanced cohorts
 RANGE_BY_INTEGER_OPTION = {"first": "[1, inf)", "probes": "[1, 1000]", "sample": "[2, inf)"}
 RANGE_BY_NUMBER_OPTION = {"probation": "[0, 0.5]", "speed_bound": "[0, 1)", "speed_gain": "[1, inf)"}
 RANGE_BY_NUMBER_OPTION |= dict.fromkeys(("gap", "persistence", "cover", "even"), "[0, 1]")
@@ -157,19 +157,19 @@ class Auto(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if not self.act:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
-        pool = state.in_pool & state.is_fast
+        in_pool = state.in_pool & state.is_fast
         n_probation, owed_places = self._count_probation_places(state, ctx)
-        clients = draw(pool.astype(float), ctx.available, ctx.cohort - n_probation, ctx.rng)
-        state = self._decide_balance(state, pool, ctx)
-        candidates = ctx.available[pool[ctx.available]]
-        if state.is_balanced and len(candidates) >= ctx.cohort:
-            clients = balance_cohort(state.counts, state.n_selections, candidates, ctx.cohort - n_probation, ctx.rng)
+        clients = draw(in_pool.astype(float), ctx.available, ctx.cohort - n_probation, ctx.rng)
+        state = self._decide_class_balance(state, in_pool, ctx)
+        pool_ids = ctx.available[in_pool[ctx.available]]
+        if state.is_balanced and len(pool_ids) >= ctx.cohort:
+            clients = balance_cohort(state.counts, state.n_selections, pool_ids, ctx.cohort - n_probation, ctx.rng)
         if n_probation:
             excluded_ids = np.setdiff1d(ctx.available[~state.in_pool[ctx.available]], clients)
             clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, n_probation, ctx.rng))
         if not state.watch.is_acting:
             return Selection(clients), replace(state, owed_places=owed_places)
-        selection = Selection(clients, -state.rate, {"excess_rate": state.rate, "in_pool": pool.astype(float)})
+        selection = Selection(clients, -state.rate, {"excess_rate": state.rate, "in_pool": in_pool.astype(float)})
         return selection, replace(state, owed_places=owed_places)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -193,22 +193,22 @@ class Auto(Selector[State]):
         n_excluded = int((~state.in_pool[ctx.available]).sum())
         return min(int(owed_places), n_excluded, ctx.cohort), owed_places - int(owed_places)
 
-    def _decide_balance(self, state: State, pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
-        """Return the state with the decision, once per probe, whether cohorts from `pool` are class-balanced."""
+    def _decide_class_balance(self, state: State, in_pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
+        """Return the state with the decision, once per probe, whether cohorts from `in_pool` are class-balanced."""
         if not (self.balance and state.is_undecided):
             return state
-        is_known = pool & (state.counts.sum(1) > 0)
-        if state.watch.is_suspected or not is_known.any():
+        has_counts = in_pool & (state.counts.sum(1) > 0)
+        if state.watch.is_suspected or not has_counts.any():
             return replace(state, is_undecided=False, is_balanced=False)
-        cohort_classes, pool_classes = compute_cohort_classes(state.counts, is_known, ctx.cohort, ctx.rng)
+        cohort_classes, pool_classes = compute_cohort_classes(state.counts, has_counts, ctx.cohort, ctx.rng)
         is_cohort_uneven = cohort_classes < self.even * pool_classes
-        needs_counts = is_cohort_uneven and bool(is_known.sum() < MIN_KNOWN_SHARE * pool.sum())
+        needs_counts = is_cohort_uneven and bool(has_counts.sum() < MIN_SHARE_WITH_COUNTS * in_pool.sum())
         is_balanced = is_cohort_uneven and not needs_counts
         if is_balanced != state.is_balanced:
-            message = (
-                "round %d: random cohorts hold %.1f of the pool's %.1f effective classes: cohorts are %s from now on"
+            log.info(
+                "round %d: random cohorts hold %.1f of the pool's %.1f effective classes: cohorts are %s from now on",
+                *(ctx.round + 1, cohort_classes, pool_classes, "balanced" if is_balanced else "uniform"),
             )
-            log.info(message, ctx.round + 1, cohort_classes, pool_classes, "balanced" if is_balanced else "uniform")
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
     def _update_noise_rates(self, state: State, class_losses: ProbeResult, round: int) -> State:
@@ -222,29 +222,29 @@ class Auto(Selector[State]):
         state = replace(state, counts=counts, is_undecided=True)
         if not self.noise:
             return replace(state, watch=NoiseWatch(is_done=True))
-        if not (estimate := estimate_noise(losses)).is_valid:
+        if not (noise_estimate := estimate_noise(losses)).is_valid:
             message = "round %d: too early to measure label noise (wrong labels raise the loss by only %.2f nats)"
-            log.info(message, round + 1, estimate.fit.nats_per_wrong_label)
+            log.info(message, round + 1, noise_estimate.fit.nats_per_wrong_label)
             return replace(state, watch=state.watch.with_invalid_probe())
-        watch = state.watch.with_probe(estimate.gap, self.gap, self.persistence)
+        watch = state.watch.with_probe(noise_estimate.gap, self.gap, self.persistence)
         rate, in_pool = state.rate.copy(), state.in_pool.copy()
-        rate[clients] = estimate.fit.rate
+        rate[clients] = noise_estimate.fit.rate
         in_pool[clients] = True
         if watch.is_released:
             in_pool[:] = True
-        elif watch.is_acting and estimate.gap >= self.gap:
-            in_pool[clients] = choose_pool(estimate, losses.counts, MIN_POOL_SHARE, self.cover)
+        elif watch.is_acting and noise_estimate.gap >= self.gap:
+            in_pool[clients] = choose_pool(noise_estimate, losses.counts, MIN_POOL_SHARE, self.cover)
         log.info("round %d: two groups' noise rates differ by %.2f: %s", round + 1, watch.last_gap, watch.consequence)
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state after the round `outcome`, without the slowest clients in `is_fast` if speeds persist."""
-        is_known = state.in_pool & (state.counts.sum(1) > 0)
+        has_counts = state.in_pool & (state.counts.sum(1) > 0)
         speeds = estimate_speeds(state.durations, state.counts.sum(1))
-        if not speeds.low > self.speed_bound or not is_known.any():
+        if not speeds.low > self.speed_bound or not has_counts.any():
             return replace(state, is_fast=np.ones_like(state.is_fast))
         cohort = len(outcome.selection.clients)
-        is_fast, _ = choose_fast_clients(speeds, state.counts, is_known, cohort, self.cover, self.speed_gain)
+        is_fast, _ = choose_fast_clients(speeds, state.counts, has_counts, cohort, self.cover, self.speed_gain)
         message = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
-        log.info(message, outcome.round + 1, 100 * speeds.rho, int((is_known & ~is_fast).sum()), int(is_known.sum()))
-        return replace(state, is_fast=is_fast | ~is_known)
+        log.info(message, outcome.round + 1, 100 * speeds.rho, (has_counts & ~is_fast).sum(), has_counts.sum())
+        return replace(state, is_fast=is_fast | ~has_counts)

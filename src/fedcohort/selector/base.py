@@ -12,21 +12,13 @@ from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 
+from fedcohort import ranges
+from fedcohort.arrays import Ids, Values
 from fedcohort.component import Component
 from fedcohort.draw_log import end_draw, start_draw
 from fedcohort.errors import renamed_names
 from fedcohort.maths.order_statistics import nth_smallest
-from fedcohort.types import (
-    AggregationOverride,
-    Ids,
-    Population,
-    Probe,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Values,
-)
+from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 S = TypeVar("S")
 NEW_NAMES_OF_FUNCTIONS = {  # by old names, for one release
@@ -164,6 +156,12 @@ def describe_full_first_round(choice: str) -> str:
     return f"selector={choice} trains all ready clients in round 1, whatever the cohort"
 
 
+def check_limit(limit: int, n_clients: int, reason: str) -> None:
+    """Raise `OptionError` if the option `limit`, the largest population, is below `n_clients`; `reason` explains it."""
+    if limit < n_clients:
+        raise ranges.range_error("limit", f"an integer of at least {n_clients}, the number of clients, {reason}", limit)
+
+
 def find_answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
     """Return the answers to the query of `signal` among all answers by signal; an empty result without such a query."""
     return probes.get(signal, ProbeResult(np.empty(0, np.int64), np.empty(0)))
@@ -190,15 +188,15 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
         tie_rule: "random" draws among the clients tied at the last place, "id" takes the lowest ids. Both draw one
             vector.
     """
-    log = start_draw(rng)
+    logger = start_draw(rng)
     tie_noise = rng.random(len(scores))[available_ids]
     if n_chosen >= len(available_ids):
-        return np.sort(end_draw(log, available_ids, np.inf, available_ids))
+        return np.sort(end_draw(logger, available_ids, np.inf, available_ids))
     client_scores = rank_nan_last(scores)[available_ids]
     cut_score = np.partition(client_scores, len(client_scores) - n_chosen)[len(client_scores) - n_chosen]
     if np.isfinite(cut_score):
-        tolerance = TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(client_scores), abs(cut_score)))
-        is_near_cut = np.isfinite(client_scores) & (np.abs(client_scores - cut_score) <= tolerance)
+        tie_tolerance = TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(client_scores), abs(cut_score)))
+        is_near_cut = np.isfinite(client_scores) & (np.abs(client_scores - cut_score) <= tie_tolerance)
     else:
         is_near_cut = client_scores == cut_score
     is_selected = (client_scores > cut_score) & ~is_near_cut
@@ -207,37 +205,37 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
     if tie_rule == "random":
         tied_rows = tied_rows[np.argsort(tie_noise[tied_rows], kind="stable")]
     chosen_rows = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining]])
-    if log:
+    if logger:
         is_selected[chosen_rows] |= tie_rule == "id"
-        weights = np.where(is_selected, np.inf, is_near_cut & (tie_rule == "random"))
-        end_draw(log, available_ids, weights, available_ids[chosen_rows])
+        draw_weights = np.where(is_selected, np.inf, is_near_cut & (tie_rule == "random"))
+        end_draw(logger, available_ids, draw_weights, available_ids[chosen_rows])
     return np.sort(available_ids[chosen_rows])
 
 
-def draw(weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
-    """Draw `n_chosen` distinct ids of `available_ids` with `rng`, in proportion to `weights`; return them sorted.
+def draw(draw_weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
+    """Draw `n_chosen` distinct ids of `available_ids` with `rng`, in proportion to `draw_weights`; return them sorted.
 
-    `weights` has an entry for each client, [n_clients]; `draw_successively` explains the draw.
+    `draw_weights` has an entry for each client, [n_clients]; `draw_successively` explains the draw.
     """
-    return np.sort(draw_successively(weights, available_ids, n_chosen, rng))
+    return np.sort(draw_successively(draw_weights, available_ids, n_chosen, rng))
 
 
-def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
-    """Draw distinct available clients successively in proportion to `weights`; return the ids in the order of drawing.
+def draw_successively(draw_weights: Values, available_ids: Ids, n_chosen: int, rng: np.random.Generator) -> Ids:
+    """Draw distinct available clients successively, in proportion to `draw_weights`; return their ids in this order.
 
     Exponential keys e_k / weight_k give exactly the successive draw without replacement (Efraimidis and Spirakis,
     "Weighted random sampling with a reservoir", Information Processing Letters, 2006). One vector is drawn in a round
     and indexed by client. Clients of weight zero are drawn, uniformly, only where too few others are available.
 
     Args:
-        weights: weight of each client, float64 [n_clients], not negative.
+        draw_weights: weight of each client, float64 [n_clients], not negative.
         available_ids: sorted ids of the clients to draw from, [a].
         n_chosen: number of clients to draw; all available ones if there are fewer.
         rng: random generator of the draw.
     """
-    log = start_draw(rng)
-    draw_noise, client_weights = rng.standard_exponential(len(weights)), weights
-    if len(available_ids) < len(weights):
+    logger = start_draw(rng)
+    draw_noise, client_weights = rng.standard_exponential(len(draw_weights)), draw_weights
+    if len(available_ids) < len(draw_weights):
         draw_noise, client_weights = draw_noise[available_ids], client_weights[available_ids]
     has_weight = np.isfinite(client_weights) & (client_weights > 0)
     finite_noise, divisors = draw_noise, client_weights
@@ -247,4 +245,5 @@ def draw_successively(weights: Values, available_ids: Ids, n_chosen: int, rng: n
     cut_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
     candidate_rows = np.flatnonzero(draw_keys <= cut_key)  # keys above the cut need no order
     row_order = candidate_rows[np.lexsort((draw_noise[candidate_rows], draw_keys[candidate_rows]))]
-    return end_draw(log, available_ids, np.where(has_weight, client_weights, 0.0), available_ids[row_order[:n_chosen]])
+    logged_weights = np.where(has_weight, client_weights, 0.0)
+    return end_draw(logger, available_ids, logged_weights, available_ids[row_order[:n_chosen]])

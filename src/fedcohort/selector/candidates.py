@@ -82,15 +82,13 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
     ) -> tuple[Selection, Stateless]:
         """Choose the queried clients with the largest finite losses; fill the cohort up at random if too few answered.
 
-        `probes` holds the answers by signal name. The scores are the losses, NaN for clients that were not queried.
+        `probes` holds the answers by signal name. The scores are the losses, -inf for one that is not finite, NaN for
+        clients that did not answer.
         """
         answers = find_answers(probes, self.signal)
-        losses = answers.dense(ctx.n_clients)
-        scores = np.where(np.isfinite(losses), losses, -np.inf)
+        losses = np.where(np.isfinite(answers.values), answers.values, -np.inf)
+        scores = ProbeResult(answers.clients, losses).dense(ctx.n_clients)
         clients = top(scores, answers.clients, ctx.cohort, ctx.rng)
         filler_pool = np.setdiff1d(ctx.available, clients, assume_unique=True)
         filler_ids = draw(np.ones(ctx.n_clients), filler_pool, ctx.cohort - len(clients), ctx.rng)
-        is_not_queried = np.ones(ctx.n_clients, bool)
-        is_not_queried[answers.clients] = False
-        scores[is_not_queried] = np.nan
         return Selection(np.sort(np.concatenate([clients, filler_ids])), scores), state

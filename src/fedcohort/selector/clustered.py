@@ -42,7 +42,7 @@ from jaxtyping import Float32, Float64
 
 from fedcohort import ranges
 from fedcohort.maths.urns import Urns, cut_ward_tree, pour_into_urns, ward_tree
-from fedcohort.selector.base import Selector
+from fedcohort.selector.base import Selector, check_limit
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -97,7 +97,7 @@ class Clustered(Selector[State]):
         return frozenset({"n_train"} if self.criterion == "size" else {"n_train", "update"})
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the memory in bytes of updates and angles in float32 and float64, with a copy; 0 with criterion=size.
+        """Return the memory in bytes of updates and angles: 16 per number of both; 0 with criterion=size.
 
         Args:
             n_clients: number of clients.
@@ -112,11 +112,8 @@ class Clustered(Selector[State]):
             OptionError: the population exceeds `limit` with criterion=similarity.
         """
         K = population.n_clients
-        if self.criterion == "similarity" and self.limit < K:
-            allowed_text = (
-                f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
-            )
-            raise ranges.range_error("limit", allowed_text, self.limit)
+        if self.criterion == "similarity":
+            check_limit(self.limit, K, "whose updates are compared in every round")
         n_rows = 0 if self.criterion == "size" else K
         return State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((n_rows, n_rows)))
 
@@ -162,48 +159,47 @@ def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
         and the client's mass in the urn, int64 [entries] each.
     """
     client_order = np.argsort(-n_train, kind="stable")
-    client_row, urn_of_entry, masses = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
-    return client_order[client_row], urn_of_entry, masses
+    client_row, urn_of_entry, part_mass = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
+    return client_order[client_row], urn_of_entry, part_mass
 
 
-def urns_by_similarity(n_train: Ids, n_urns: int, tree: Float64[np.ndarray, "merges 4"]) -> Urns:
+def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarray, "merges 4"]) -> Urns:
     """Return the sampling distributions (urns) of Algorithm 2, which group clients with similar updates.
 
     Args:
         n_train: number of training samples of each client, [n].
         n_urns: number of distributions.
-        tree: Ward's tree of the clients as from `ward_tree`, a row for each merge, [n - 1, 4].
+        client_tree: Ward's tree of the clients as from `ward_tree`, a row for each merge, [n - 1, 4].
 
     Returns:
         For each pair of a client and an urn that holds samples of it: the client's position, the urn's number from 0,
         and the client's mass in the urn, int64 [entries] each.
     """
-    capacity = int(n_train.sum())
-    n_own_urns, mass_left = np.divmod(n_urns * n_train, capacity)  # distributions of one client, and the mass left over
-    cluster_of_client = cut_ward_tree(mass_left, tree, capacity)
+    urn_mass = int(n_train.sum())
+    n_solo_urns, mass_left = np.divmod(n_urns * n_train, urn_mass)  # urns of one client, and the mass left over
+    cluster_of_client = cut_ward_tree(mass_left, client_tree, urn_mass)
     shared_clients = np.flatnonzero(mass_left)
     cluster_masses = np.bincount(cluster_of_client, mass_left, len(cluster_of_client)).astype(np.int64)
     lowest_client = np.full(len(cluster_masses), len(n_train))
     np.minimum.at(lowest_client, cluster_of_client[shared_clients], shared_clients)
     cluster_numbers = np.unique(cluster_of_client[shared_clients])
     cluster_numbers = cluster_numbers[np.lexsort((lowest_client[cluster_numbers], cluster_masses[cluster_numbers]))]
-    n_shared_urns = n_urns - int(n_own_urns.sum())
-    n_filled = len(cluster_numbers) - n_shared_urns  # clusters whose clients fill up the distributions of the others
+    n_shared_urns = n_urns - int(n_solo_urns.sum())
+    n_light_clusters = len(cluster_numbers) - n_shared_urns  # lighter clusters, which fill up the urns of the others
     cluster_rank = np.empty(len(cluster_masses), np.int64)
     cluster_rank[cluster_numbers] = np.arange(len(cluster_numbers))
     client_order = shared_clients[np.lexsort((shared_clients, cluster_rank[cluster_of_client[shared_clients]]))]
-    heavy_ids = client_order[cluster_rank[cluster_of_client[client_order]] >= n_filled]
-    light_ids = client_order[cluster_rank[cluster_of_client[client_order]] < n_filled]
-    spilled_rows, spill_urn, spill_mass = pour_into_urns(
-        mass_left[light_ids], capacity - cluster_masses[cluster_numbers[n_filled:]]
-    )
-    own_ids = np.repeat(np.arange(len(n_train)), n_own_urns)
-    client_row = np.concatenate([own_ids, heavy_ids, light_ids[spilled_rows]])
-    heavy_urn = cluster_rank[cluster_of_client[heavy_ids]] - n_filled
-    urn_of_entry = np.concatenate([np.arange(len(own_ids)), len(own_ids) + heavy_urn, len(own_ids) + spill_urn])
-    masses = np.concatenate([np.full(len(own_ids), capacity), mass_left[heavy_ids], spill_mass])
+    heavy_ids = client_order[cluster_rank[cluster_of_client[client_order]] >= n_light_clusters]
+    light_ids = client_order[cluster_rank[cluster_of_client[client_order]] < n_light_clusters]
+    free_masses = urn_mass - cluster_masses[cluster_numbers[n_light_clusters:]]
+    spilled_rows, spill_urn, spill_mass = pour_into_urns(mass_left[light_ids], free_masses)
+    solo_ids = np.repeat(np.arange(len(n_train)), n_solo_urns)
+    client_row = np.concatenate([solo_ids, heavy_ids, light_ids[spilled_rows]])
+    heavy_urn = cluster_rank[cluster_of_client[heavy_ids]] - n_light_clusters
+    urn_of_entry = np.concatenate([np.arange(len(solo_ids)), len(solo_ids) + heavy_urn, len(solo_ids) + spill_urn])
+    part_mass = np.concatenate([np.full(len(solo_ids), urn_mass), mass_left[heavy_ids], spill_mass])
     urn_order = np.argsort(urn_of_entry, kind="stable")
-    return client_row[urn_order], urn_of_entry[urn_order], masses[urn_order]
+    return client_row[urn_order], urn_of_entry[urn_order], part_mass[urn_order]
 
 
 def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
@@ -214,11 +210,11 @@ def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "
         clients: ids of the clients that arrived, [n].
         new_updates: update of each of `clients`, [n, n_params]; an update that does not fit float32 is left out.
     """
-    is_valid = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
-    clients, new_updates = clients[is_valid], new_updates[is_valid]
-    updates = (
-        state.updates.copy() if state.updates.shape[1] else np.zeros((len(state.updates), new_updates.shape[1]), "f4")
-    )
+    fits_float32 = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
+    clients, new_updates = clients[fits_float32], new_updates[fits_float32]
+    updates = state.updates.copy()
+    if not updates.shape[1]:
+        updates = np.zeros((len(updates), new_updates.shape[1]), np.float32)
     updates[clients] = new_updates
     update_matrix = updates.astype(np.float64)
     norms = np.linalg.norm(update_matrix, axis=1)

@@ -4,13 +4,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Float64
 
 from fedcohort.bandit.contextual import BanditBelief
-from fedcohort.bandit.ridge import find_valid_rows
+from fedcohort.bandit.ridge import ContextMatrix, find_valid_rows
 from fedcohort.types import Ids, ProbeResult, Values
 
-ContextMatrix = Float64[np.ndarray, "_n _d"]
 FEATURE_NAMES = ("train_ratio", "val_ratio", "duration", "prev_reward")
 
 MIN_LOSS = 1e-8  # of a baseline that a ratio divides by
@@ -29,11 +27,11 @@ class FeatureScale:
     total: float = 0.0
     count: int = 0
 
-    def value(self) -> float:
+    def mean_size(self) -> float:
         """Return the mean absolute value of the feature's observations so far; 1 before the first observation."""
         return self.total / self.count if self.count else 1.0
 
-    def with_values(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
+    def with_sizes(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
         """Return the scale of a feature after more observations; observations of zero are left out.
 
         Args:
@@ -56,22 +54,24 @@ class LossRatios:
 
     Attributes:
         first: each client's first finite loss in nats, NaN before it, [n_clients].
-        ratio: each client's latest loss divided by its first one, 1 before it, [n_clients].
+        ratio: each client's latest loss divided by its first one, not finite if the latest is not; before its first
+            answer 1 (`Measurements`) or NaN (`low_ratio.py`), [n_clients].
     """
 
     first: Values
     ratio: Values
 
-    def with_answers(self, answers: ProbeResult) -> "LossRatios":
+    def with_loss_answers(self, answers: ProbeResult) -> "LossRatios":
         """Return the loss ratios after new answers of some clients.
 
         Args:
             answers: losses in nats of the clients that answered. A client's first finite loss divides its later losses.
         """
         first_losses, loss_ratios = self.first.copy(), self.ratio.copy()
-        ids, losses = answers.clients, answers.values
-        first_losses[ids] = np.where(np.isnan(first_losses[ids]) & np.isfinite(losses), losses, first_losses[ids])
-        loss_ratios[ids] = losses / np.maximum(first_losses[ids], MIN_LOSS)
+        clients, losses = answers.clients, answers.values
+        is_first = np.isnan(first_losses[clients]) & np.isfinite(losses)
+        first_losses[clients[is_first]] = losses[is_first]
+        loss_ratios[clients] = losses / np.maximum(first_losses[clients], MIN_LOSS)
         return LossRatios(first_losses, loss_ratios)
 
 
@@ -96,25 +96,25 @@ class Measurements:
     r_unit: FeatureScale = INITIAL_SCALE
 
     @classmethod
-    def initial(cls, n_clients: int) -> "Measurements":
+    def initial_measurements(cls, n_clients: int) -> "Measurements":
         """Return the measurements of `n_clients` clients before round 0: loss ratios 1, no durations, rewards 0."""
         unknown_values = np.full(n_clients, np.nan)
         initial_ratios = LossRatios(unknown_values, np.ones(n_clients))
         return cls(initial_ratios, initial_ratios, unknown_values, np.zeros(n_clients))
 
-    def with_durations(self, clients: Ids, seconds: Values, scale_rule: str) -> "Measurements":
+    def with_durations(self, clients: Ids, job_seconds: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new durations of some clients.
 
         Args:
             clients: ids of the clients, [n].
-            seconds: duration of the latest job of each of `clients` in seconds, [n]; NaN leaves the stored one
+            job_seconds: duration of the latest job of each of `clients` in seconds, [n]; NaN leaves the stored one
                 unchanged.
             scale_rule: observations that set the unit of durations: those of all rounds ("running"), only the first
                 ("first_round"), or none ("none"), with a unit of one second.
         """
-        is_finite, durations_s = np.isfinite(seconds), self.tau.copy()
-        durations_s[clients[is_finite]] = seconds[is_finite]
-        return replace(self, tau=durations_s, tau_unit=self.tau_unit.with_values(seconds[is_finite], scale_rule))
+        is_finite, durations_s = np.isfinite(job_seconds), self.tau.copy()
+        durations_s[clients[is_finite]] = job_seconds[is_finite]
+        return replace(self, tau=durations_s, tau_unit=self.tau_unit.with_sizes(job_seconds[is_finite], scale_rule))
 
     def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new rewards of some clients.
@@ -127,18 +127,17 @@ class Measurements:
         """
         client_rewards = self.r.copy()
         client_rewards[clients] = new_rewards
-        return replace(self, r=client_rewards, r_unit=self.r_unit.with_values(np.abs(new_rewards), scale_rule))
+        return replace(self, r=client_rewards, r_unit=self.r_unit.with_sizes(np.abs(new_rewards), scale_rule))
 
     def contexts(self) -> ContextMatrix:
         """Return the context (feature vector) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
 
-        A component that is not finite becomes NaN.
+        A client without a duration gets the mean of the others' durations. A component that is not finite becomes NaN.
         """
-        is_timed = np.isfinite(self.tau)
-        scaled_durations = (
-            np.where(is_timed, self.tau, self.tau[is_timed].mean() if is_timed.any() else 0.0) / self.tau_unit.value()
-        )
-        X = np.column_stack([self.train.ratio, self.val.ratio, scaled_durations, self.r / self.r_unit.value()])
+        has_duration = np.isfinite(self.tau)
+        mean_duration = self.tau[has_duration].mean() if has_duration.any() else 0.0
+        scaled_durations = np.where(has_duration, self.tau, mean_duration) / self.tau_unit.mean_size()
+        X = np.column_stack([self.train.ratio, self.val.ratio, scaled_durations, self.r / self.r_unit.mean_size()])
         return np.where(np.isfinite(X), X, np.nan)
 
 
@@ -150,9 +149,8 @@ def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form
         feature_names: features to keep.
         feature_form: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them and adds a 1.
     """
-    feature_columns = np.ascontiguousarray(
-        X[:, [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]]
-    )  # the memory order after a resume
+    column_numbers = [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]
+    feature_columns = np.ascontiguousarray(X[:, column_numbers])  # the memory order after a resume
     return whiten_contexts(feature_columns) if feature_form == "whitened" else feature_columns
 
 
@@ -165,19 +163,16 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
     ratios are nearly collinear. Without an intercept, random coefficients would rank the clients along one line, in
     either direction. With contexts of size 1 the exploration width has the scale that its derivation assumes.
     """
-    is_valid = find_valid_rows(X)
+    is_valid_row = find_valid_rows(X)
     whitened_contexts = np.full((len(X), X.shape[1] + 1), np.nan)
-    if not is_valid.any():
+    if not is_valid_row.any():
         return whitened_contexts
-    centred_contexts = X[is_valid] - X[is_valid].mean(axis=0)
+    centred_contexts = X[is_valid_row] - X[is_valid_row].mean(axis=0)
     eigenvalues, eigenvectors = np.linalg.eigh(centred_contexts.T @ centred_contexts / len(centred_contexts))
-    column_scales = np.where(
-        eigenvalues > MIN_VARIANCE * max(eigenvalues.max(), MIN_LOSS),
-        1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)),
-        0.0,
-    )
-    whitened_contexts[is_valid, :-1] = centred_contexts @ (eigenvectors * column_scales) @ eigenvectors.T
-    whitened_contexts[is_valid, -1] = 1.0
+    is_varying = eigenvalues > MIN_VARIANCE * max(eigenvalues.max(), MIN_LOSS)
+    column_scales = np.where(is_varying, 1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)), 0.0)
+    whitened_contexts[is_valid_row, :-1] = centred_contexts @ (eigenvectors * column_scales) @ eigenvectors.T
+    whitened_contexts[is_valid_row, -1] = 1.0
     return whitened_contexts
 
 
@@ -203,12 +198,12 @@ class State:
     Attributes:
         posterior: the bandit's belief about the reward of a context.
         measurements: the measurements that contexts are made of.
-        loss: each client's robust loss of the last model it reported on, in nats, [n_clients]; NaN if unknown.
-        latest_rewards: each client's reward computed from `loss`, [n_clients].
+        loss: each client's robust loss in the latest query, in nats, [n_clients]; NaN without a finite answer to it.
+        latest_rewards: reward of each client for the latest change of loss, [n_clients]; NaN if it is not known.
         X: context of each client for the next selection, [n_clients, d].
         sent_X: context of each client when it was last selected, [n_clients, d].
         p: weight of each client in the mean loss (equal unless reward=global), [n_clients].
-        round_tau: duration of the last round in seconds.
+        round_tau: longest job among the arrivals of the last round, in seconds; NaN without an arrival.
         server_loss: the server's validation loss of the last model in nats, NaN unless reward=progress.
         pending: contexts whose rewards are not known yet; None if there are none.
     """

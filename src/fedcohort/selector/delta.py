@@ -36,19 +36,10 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.arrays import Ids, Values
 from fedcohort.errors import OptionError
 from fedcohort.selector.base import Selector, find_answers
-from fedcohort.types import (
-    AggregationOverride,
-    Ids,
-    Population,
-    Probe,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Values,
-)
+from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_GRADIENT_ENTRY = 1e100  # of the numbers of a gradient, whose squares are added
 SIGNAL_KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
@@ -145,7 +136,7 @@ class Delta(Selector[State]):
         if self.ideal:
             answers = find_answers(probes, "gradient_moments")
             if len(answers.clients):
-                client_ids, gradient_moments = keep_finite(answers.clients, answers.values)
+                client_ids, gradient_moments = finite_rows(answers.clients, answers.values)
                 client_scores = self.compute_scores(gradient_moments[:, :-1], gradient_moments[:, -1])
                 probability = np.full(ctx.n_clients, client_scores.mean() if len(client_ids) else 1.0)
                 probability[client_ids] = client_scores
@@ -162,18 +153,18 @@ class Delta(Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         agg_weights = state.weights[outcome.clients]
-        override = AggregationOverride(weights=agg_weights, absolute=True) if agg_weights.any() else None
+        agg_override = AggregationOverride(weights=agg_weights, absolute=True) if agg_weights.any() else None
         if self.ideal or len(outcome.clients) < 2:
-            return override, state
-        client_ids, measurements = keep_finite(outcome.clients, self._measure_clients(outcome, len(state.weights)))
+            return agg_override, state
+        client_ids, measurements = finite_rows(outcome.clients, self._measure_clients(outcome, len(state.weights)))
         if len(client_ids) < 2:
-            return override, state
+            return agg_override, state
         client_scores = self.compute_scores(measurements[:, :-1], measurements[:, -1])
         if not client_scores.sum() > 0:
-            return override, state
+            return agg_override, state
         probability = state.probability.copy()
         probability[client_ids] = probability[client_ids].sum() * client_scores / client_scores.sum()
-        return override, replace(state, probability=self.apply_lower_bound(probability))
+        return agg_override, replace(state, probability=self.apply_lower_bound(probability))
 
     def _measure_clients(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
         """Return each arrived client's gradient and its deviation or loss, [n, P + 1]; NaN without an answer.
@@ -203,12 +194,10 @@ class Delta(Selector[State]):
         return np.asarray(self.beta * loss_shares * zeta + (1 - self.beta) * np.sqrt(loss_shares))
 
     def apply_lower_bound(self, probability: Values) -> Values:
-        """Return `probability` [n_clients] with shares of at least `least` / n_clients, scaled to the sum 1."""
-        probability_sum = float(probability.sum())
-        normalised_shares = (
-            probability / probability_sum if probability_sum > 0 else np.full(len(probability), 1 / len(probability))
-        )
-        bounded_shares = np.maximum(normalised_shares, self.least / len(normalised_shares))
+        """Return `probability` [n_clients] as shares raised to `least` / n_clients, then scaled to the sum 1."""
+        n_clients, probability_sum = len(probability), float(probability.sum())
+        shares = probability / probability_sum if probability_sum > 0 else np.full(n_clients, 1 / n_clients)
+        bounded_shares = np.maximum(shares, self.least / n_clients)
         return np.asarray(bounded_shares / bounded_shares.sum())
 
 
@@ -222,19 +211,18 @@ def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, V
     p = probability[client_ids] / probability[client_ids].sum() if len(client_ids) else np.empty(0)
     if len(client_ids) <= ctx.cohort:
         return np.bincount(client_ids, minlength=ctx.n_clients), p
-    cumulative_probabilities = np.cumsum(p)
-    drawn_positions = np.searchsorted(
-        cumulative_probabilities / cumulative_probabilities[-1], ctx.rng.random(ctx.cohort), side="right"
-    )
+    cumulative_shares = np.cumsum(p)
+    cumulative_shares /= cumulative_shares[-1]
+    drawn_positions = np.searchsorted(cumulative_shares, ctx.rng.random(ctx.cohort), side="right")
     return np.bincount(client_ids[drawn_positions], minlength=ctx.n_clients), p
 
 
-def keep_finite(clients: Ids, measurements: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
+def finite_rows(clients: Ids, measurements: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
     """Return the ids [n'] and rows [n', d] of the clients whose `measurements` are all at most 1e100 in size.
 
     Args:
         clients: ids of the clients, [n].
         measurements: numbers of each client, [n, d].
     """
-    is_valid = (np.abs(measurements) <= MAX_GRADIENT_ENTRY).all(axis=1)
-    return clients[is_valid], measurements[is_valid]
+    is_finite_row = (np.abs(measurements) <= MAX_GRADIENT_ENTRY).all(axis=1)
+    return clients[is_finite_row], measurements[is_finite_row]

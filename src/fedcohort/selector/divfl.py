@@ -5,7 +5,7 @@ Maximization", ICLR 2022, OpenReview nwKXyFvaUm. No DOI or arXiv number was foun
 
     objective:  min_S sum_i min_{j in S} ||U_i - U_j||,  U_i the last update of client i
     greedy:  S <- S + argmin_j of the objective of S + j, from the empty set to m clients
-    weights=cluster:  gamma_j / a, gamma_j the number of the a clients that are nearest to j
+    aggregation=cluster:  weights gamma_j / a, gamma_j the number of the a clients that are nearest to j
 
 The paper was not read; the rule is that of the authors' code, which selects over stored gradients and leaves the
 aggregation as it is. The weights gamma_j are commented out in it. Other public code sums squared distances, which gives
@@ -27,11 +27,11 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector
+from fedcohort.selector.base import Selector, check_limit
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
-TOLERANCE = 1e-9  # relative difference up to which two objectives are equal
+TIE_TOLERANCE = 1e-9  # relative difference up to which two objectives are equal
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class DivFL(Selector[State]):
         return self.aggregation == "cluster"
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the memory in bytes of updates, distances, copies of both and differences between updates.
+        """Return the memory in bytes of updates and distances with the copies that a round makes of them.
 
         Args:
             n_clients: number of clients.
@@ -96,11 +96,7 @@ class DivFL(Selector[State]):
             OptionError: the population exceeds `limit`.
         """
         K = population.n_clients
-        if self.limit < K:
-            allowed_text = (
-                f"an integer of at least {K}, the number of clients, whose updates are compared in every round"
-            )
-            raise ranges.range_error("limit", allowed_text, self.limit)
+        check_limit(self.limit, K, "whose updates are compared in every round")
         return State(np.zeros((K, 0), np.float32), np.zeros((K, K)), np.zeros(K, bool), np.zeros(K, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -114,27 +110,26 @@ class DivFL(Selector[State]):
         cluster_sizes = np.zeros(ctx.n_clients, np.int64)
         if not len(untrained_ids):
             cluster_sizes[candidate_ids[facility_rows]] = gamma
-        return Selection(np.sort(np.concatenate([untrained_ids, candidate_ids[facility_rows]]))), replace(
-            state, cluster_sizes=cluster_sizes
-        )
+        clients = np.sort(np.concatenate([untrained_ids, candidate_ids[facility_rows]]))
+        return Selection(clients), replace(state, cluster_sizes=cluster_sizes)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         clients, new_updates = outcome.clients, outcome.signals["update"]
         has_trained = state.has_trained.copy()
         has_trained[clients] = True
-        is_valid = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
-        clients, new_updates = clients[is_valid], new_updates[is_valid]
-        updates = (
-            state.updates.copy() if state.updates.shape[1] else np.zeros((len(has_trained), new_updates.shape[1]), "f4")
-        )
+        fits_float32 = (np.abs(new_updates) <= MAX_FLOAT32).all(1)
+        clients, new_updates = clients[fits_float32], new_updates[fits_float32]
+        updates = state.updates.copy()
+        if not updates.shape[1]:
+            updates = np.zeros((len(updates), new_updates.shape[1]), np.float32)
         updates[clients] = new_updates
         distances = state.distances.copy()
         for client_id in clients.tolist():
             update_differences = updates - updates[client_id].astype(np.float64)
             distances[client_id] = distances[:, client_id] = np.linalg.norm(update_differences, axis=1)
         cluster_weights = state.cluster_sizes[outcome.clients].astype(np.float64)
-        override = AggregationOverride(weights=cluster_weights) if self.advises and cluster_weights.any() else None
-        return override, replace(state, updates=updates, distances=distances, has_trained=has_trained)
+        agg_override = AggregationOverride(weights=cluster_weights) if self.advises and cluster_weights.any() else None
+        return agg_override, replace(state, updates=updates, distances=distances, has_trained=has_trained)
 
 
 def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) -> tuple[Ids, Ids]:
@@ -150,7 +145,7 @@ def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) 
         objective_values = np.minimum(nearest_distances[:, None], distances).sum(axis=0)
         objective_values[chosen_rows] = np.inf
         smallest_sum = objective_values.min()
-        chosen_rows.append(int(np.argmax(objective_values <= smallest_sum + TOLERANCE * max(1.0, smallest_sum))))
+        chosen_rows.append(int(np.argmax(objective_values <= smallest_sum + TIE_TOLERANCE * max(1.0, smallest_sum))))
         nearest_distances = np.minimum(nearest_distances, distances[:, chosen_rows[-1]])
     facility_rows = np.array(chosen_rows, np.int64)
     facility_of_client = distances[:, facility_rows].argmin(axis=1) if n_facilities else facility_rows

@@ -70,21 +70,18 @@ class FedCbs(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         class_counts = ctx.signals["label_counts"].astype(float)
-        explore = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.selection_rounds)
-        exploit = np.maximum(class_imbalances(class_counts), self.eps) ** -self.beta
-        scores = exploit + explore
+        exploration_bonus = self.lam * np.sqrt(1.5 * np.log(ctx.round + 1) / state.selection_rounds)
+        balance_score = np.maximum(class_imbalances(class_counts), self.eps) ** -self.beta
+        scores = balance_score + exploration_bonus
         chosen_ids, remaining_ids = draw(scores, ctx.available, min(ctx.cohort, 1), ctx.rng), ctx.available
         while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
             remaining_ids = remaining_ids[remaining_ids != chosen_ids[-1]]
-            chosen_ids = np.append(
-                chosen_ids,
-                draw(self.draw_probabilities(class_counts, chosen_ids, remaining_ids), remaining_ids, 1, ctx.rng),
-            )
+            draw_probabilities = self.draw_probabilities(class_counts, chosen_ids, remaining_ids)
+            chosen_ids = np.append(chosen_ids, draw(draw_probabilities, remaining_ids, 1, ctx.rng))
         first_draw_probability = np.zeros(ctx.n_clients)
         first_draw_probability[ctx.available] = scores[ctx.available] / max(float(scores[ctx.available].sum()), 1e-300)
-        return Selection(
-            np.sort(chosen_ids), scores, {"exploit": exploit, "explore": explore}, first_draw_probability
-        ), state
+        score_terms = {"exploit": balance_score, "explore": exploration_bonus}
+        return Selection(np.sort(chosen_ids), scores, score_terms, first_draw_probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         selection_rounds = state.selection_rounds.copy()

@@ -61,7 +61,7 @@ class State:
         mu: mean of each client's loss changes, in nats, [n_clients].
         alpha: discount factor of each client's score, [n_clients].
         loss_changes: change of each client's loss in nats by round, [n_clients] each; NaN if unknown.
-        loss: loss of the last model that all clients were queried about, in nats, [n_clients].
+        loss: loss of the last global model that all clients were queried about, in nats, [n_clients]; NaN if unknown.
         last_query_round: last round in which clients were queried for their loss, -1 before the first.
     """
 
@@ -80,7 +80,7 @@ class FedCor(Selector[State]):
     """FedCor, a client selector: a Gaussian process models how the clients' loss changes correlate.
 
     Attributes:
-        warmup: last round (counted from 0) with a random cohort; all clients are queried for their loss until then.
+        warmup: last round (counted from 0) with a random cohort; all clients are queried for their loss until the next.
         interval: rounds between two fits after the warm-up; each trains a random cohort on a model that is discarded.
         beta: factor of a client's score after each selection, in (0, 1].
         gamma: factor of a loss change's weight in the fit per round of age.
@@ -181,15 +181,15 @@ class FedCor(Selector[State]):
         """Return the state with the Gaussian process fitted to the loss changes before the round of `ctx`."""
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
-        is_first_fit = state.X is None
         X = ctx.rng.standard_normal((self.dim, ctx.n_clients)) / np.sqrt(self.dim) if state.X is None else state.X
         if not state.loss_changes:
             return replace(state, X=X)
         Y = np.stack(list(state.loss_changes.values()))
-        weights = self.gamma ** (ctx.round - np.array(list(state.loss_changes), dtype=np.float64))
-        mu = gaussian.weighted_mean(Y, weights) if self.update_mean else state.mu
-        n_steps = self.first_steps if is_first_fit else self.steps
-        X, f = gaussian.fit_features(self._make_kernel(), X, state.f, gaussian.Observations(Y, mu, weights), n_steps)
+        age_weights = self.gamma ** (ctx.round - np.array(list(state.loss_changes), dtype=np.float64))
+        mu = gaussian.weighted_mean(Y, age_weights) if self.update_mean else state.mu
+        n_steps = self.first_steps if state.X is None else self.steps
+        observations = gaussian.Observations(Y, mu, age_weights)
+        X, f = gaussian.fit_features(self._make_kernel(), X, state.f, observations, n_steps)
         return replace(state, X=X, f=f, mu=mu)
 
     def _make_kernel(self) -> "Kernel":
@@ -203,9 +203,8 @@ class FedCor(Selector[State]):
         """Return the cohort of round `ctx`; its score terms are each client's discount and position in the order."""
         if state.X is None:
             raise ValueError("selector=fedcor has no scores yet: call `select` in all rounds of the warm-up before")
-        cohort_order, all_scores = self.order_cohort(
-            self._make_kernel().covariance(state.X, state.f), state.p, state.alpha, ctx
-        )
+        sigma = self._make_kernel().covariance(state.X, state.f)
+        cohort_order, all_scores = self.order_cohort(sigma, state.p, state.alpha, ctx)
         choice_order = np.full(ctx.n_clients, np.nan)
         choice_order[cohort_order] = np.arange(len(cohort_order))
         first_scores = all_scores[0] if all_scores else np.full(ctx.n_clients, np.nan)
@@ -232,7 +231,7 @@ class FedCor(Selector[State]):
             (k,) = top(scores, remaining_ids, 1, ctx.rng, self.tie)
             cohort_order = np.append(cohort_order, k)
             remaining_ids = remaining_ids[remaining_ids != k]
-            all_scores = [*all_scores, scores]
+            all_scores.append(scores)
             sigma = gaussian.condition_covariance(sigma, int(k)) if is_varying[k] else sigma
         return cohort_order, all_scores
 

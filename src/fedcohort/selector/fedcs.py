@@ -91,14 +91,14 @@ def plan_round(down_s: Values, compute_s: Values, up_s: Values, round_s: float) 
         delay_s = up_s[remaining_rows] + np.maximum(0.0, compute_s[remaining_rows] - uploads_end_s)
         cost_s = np.maximum(down_s[remaining_rows] - broadcast_s, 0.0) + delay_s
         cheapest_row = int(np.argmin(cost_s))
-        client = int(remaining_rows[cheapest_row])
+        candidate_row = int(remaining_rows[cheapest_row])
         is_late = broadcast_s + uploads_end_s + cost_s[cheapest_row] >= round_s
         if is_late and upload_order:
             break
-        upload_order.append(client)
+        upload_order.append(candidate_row)
         if is_late:
             break
-        broadcast_s = max(broadcast_s, float(down_s[client]))
+        broadcast_s = max(broadcast_s, float(down_s[candidate_row]))
         uploads_end_s = uploads_end_s + float(delay_s[cheapest_row])
         remaining_rows = np.delete(remaining_rows, cheapest_row)
     return np.array(upload_order, dtype=np.int64)

@@ -33,7 +33,7 @@ Departures from the paper:
   last constraint is not printed, but w = 0 is optimal without it. Clients of weight zero fill the cohort.
 - A client that failed three times in a row is withheld for some rounds (`round/backoff.py`): k_c and k_r rarely change.
 
-A selection's probability is that of its first draw. Its part `role` is 0 for a k_p, 1 for a k_c and 2 for a k_r.
+A selection's probability is that of its first draw. Its score term `role` is 0 for a k_p, 1 for a k_c and 2 for a k_r.
 """
 
 import logging
@@ -55,7 +55,7 @@ log = logging.getLogger("fedcohort")
 
 Triplets = Float64[np.ndarray, "clients 3"]
 DRAW_ORDER = (2, 0, 1)  # SC, CI, AI
-MIN_SUM = 1e-12
+MIN_DIVISOR = 1e-12
 MIN_COMPONENT = MIN_WEIGHT = 1e-9  # smaller components, and weights of known_matrix, count as 0
 
 
@@ -122,8 +122,8 @@ class FedDiverse(Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        requirement = SAMPLE_ATTRIBUTES.or_else("selector.source=estimated")
-        return frozenset({requirement} if self.source != "estimated" else {SAME_MODEL})
+        attribute_requirement = SAMPLE_ATTRIBUTES.or_else("selector.source=estimated")
+        return frozenset({attribute_requirement} if self.source != "estimated" else {SAME_MODEL})
 
     def init(self, population: Population) -> State:
         K = population.n_clients
@@ -147,15 +147,15 @@ class FedDiverse(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if "dht" in probes:
             state = self._store_triplets(state, find_answers(probes, "dht"))
-            _warn_if_uninformative(state.delta)
+            _warn_without_attribute_information(state.delta)
         if ctx.round < self.pretrain:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng), plain=True), state
         if self.source == "known_matrix":
             return Selection(draw(state.draw_weights, ctx.available, ctx.cohort, ctx.rng), state.draw_weights), state
         n_triples = state.n_triples if self.persist_rotation else 0
-        is_known = np.isfinite(state.delta).all(1)
-        delta = np.where(is_known[:, None], state.delta, 0.0)
-        cohort_order = self.order_cohort(delta, is_known, ctx, n_triples)
+        has_triplet = np.isfinite(state.delta).all(1)
+        delta = np.where(has_triplet[:, None], state.delta, 0.0)
+        cohort_order = self.order_cohort(delta, has_triplet, ctx, n_triples)
         role_of_client = np.full(ctx.n_clients, np.nan)
         role_of_client[cohort_order] = np.arange(len(cohort_order)) % 3
         triplet_column = DRAW_ORDER[n_triples % 3]
@@ -163,16 +163,16 @@ class FedDiverse(Selector[State]):
             np.sort(np.array(cohort_order, dtype=np.int64)),
             scores=state.delta[:, triplet_column],
             score_terms=dict(zip(skew.SKEW_NAMES, state.delta.T, strict=True)) | {"role": role_of_client},
-            probability=draw_probabilities(delta[:, triplet_column], is_known, ctx.available),
+            probability=draw_probabilities(delta[:, triplet_column], has_triplet, ctx.available),
         )
         return selection, replace(state, n_triples=state.n_triples + -(-len(cohort_order) // 3))
 
     def order_cohort(
-        self, delta: Triplets, is_known: Bool[np.ndarray, "_n"], ctx: RoundContext, n_triples: int
+        self, delta: Triplets, has_triplet: Bool[np.ndarray, "_n"], ctx: RoundContext, n_triples: int
     ) -> list[int]:
         """Return the cohort's ids in the order of choice: the first of each three is drawn, the others have top scores.
 
-        `delta`, [n_clients, 3], is 0 where `is_known` is false. `n_triples`, the number of groups of three chosen
+        `delta`, [n_clients, 3], is 0 where `has_triplet` is false. `n_triples`, the number of groups of three chosen
         before, gives the triplet component of the first draw, modulo 3.
         """
         D = normalise_triplets(delta)
@@ -181,14 +181,14 @@ class FedDiverse(Selector[State]):
         while len(chosen_ids) < ctx.cohort and len(remaining_ids):
             role_number = len(chosen_ids) % 3
             if role_number == 0:
-                probability = draw_probabilities(delta[:, DRAW_ORDER[n_triples % 3]], is_known, remaining_ids)
+                probability = draw_probabilities(delta[:, DRAW_ORDER[n_triples % 3]], has_triplet, remaining_ids)
                 k = draw_one_client(probability, ctx.rng.random())
                 n_triples += 1
             else:
-                p, c = chosen_ids[-1 - (role_number - 1)], chosen_ids[-1]
+                p, c = chosen_ids[-role_number], chosen_ids[-1]
                 scores = -(D @ D[p]) if role_number == 1 else D @ np.cross(D[p], D[c])
                 scores = np.abs(scores) if role_number == 2 and self.cross == "abs" else scores
-                k = int(top(np.where(is_known, scores, -np.inf), remaining_ids, 1, ctx.rng, self.tie)[0])
+                k = int(top(np.where(has_triplet, scores, -np.inf), remaining_ids, 1, ctx.rng, self.tie)[0])
             chosen_ids.append(k)
             remaining_ids = remaining_ids[remaining_ids != k]
         return chosen_ids
@@ -196,21 +196,21 @@ class FedDiverse(Selector[State]):
     def _store_triplets(self, state: State, answers: ProbeResult) -> State:
         """Return the state with the heterogeneity triplets in `answers`, [n, 3]; invalid ones stay unknown."""
         delta, is_queried = state.delta.copy(), state.is_queried.copy()
-        is_finite = np.isfinite(answers.values).all(1)
-        delta[answers.clients[is_finite]] = np.clip(answers.values[is_finite], 0.0, 1.0)
+        is_finite_triplet = np.isfinite(answers.values).all(1)
+        delta[answers.clients[is_finite_triplet]] = np.clip(answers.values[is_finite_triplet], 0.0, 1.0)
         is_queried[answers.clients] = True
         return replace(state, delta=delta, is_queried=is_queried)
 
 
-def is_uninformative(delta: Triplets) -> Bool[np.ndarray, "clients"]:
+def lacks_attribute_information(delta: Triplets) -> Bool[np.ndarray, "clients"]:
     """Return whether each triplet of `delta` [n, 3] says nothing on attributes (imbalance 1, correlation 0), [n]."""
     return (delta[:, 1] > 1 - MIN_COMPONENT) & (delta[:, 2] < MIN_COMPONENT)
 
 
-def _warn_if_uninformative(delta: Triplets) -> None:
+def _warn_without_attribute_information(delta: Triplets) -> None:
     """Log a warning if over half of the known triplets `delta` [n_clients, 3] hold no information on attributes."""
     known_triplets = delta[np.isfinite(delta).all(1)]
-    n_uninformative = int(is_uninformative(known_triplets).sum())
+    n_uninformative = int(lacks_attribute_information(known_triplets).sum())
     if 2 * n_uninformative > len(known_triplets):
         log.warning(
             "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
@@ -223,20 +223,20 @@ def _warn_if_uninformative(delta: Triplets) -> None:
 def normalise_triplets(delta: Triplets) -> Triplets:
     """Return each client's triplet in `delta` [n, 3] divided by its sum, [n, 3]; thirds where the sum is 0."""
     triplet_sums = delta.sum(1, keepdims=True)
-    return np.where(triplet_sums > MIN_SUM, delta / np.where(triplet_sums > MIN_SUM, triplet_sums, 1.0), 1 / 3)
+    return np.where(triplet_sums > MIN_DIVISOR, delta / np.where(triplet_sums > MIN_DIVISOR, triplet_sums, 1.0), 1 / 3)
 
 
-def draw_probabilities(weights: Values, is_known: Bool[np.ndarray, "_n"], remaining_ids: Ids) -> Values:
-    """Return each client's probability to be drawn out of `remaining_ids` in proportion to `weights`, [n_clients].
+def draw_probabilities(draw_weights: Values, has_triplet: Bool[np.ndarray, "_n"], remaining_ids: Ids) -> Values:
+    """Return each client's probability to be drawn out of `remaining_ids` in proportion to `draw_weights`, [n_clients].
 
-    If all weights are 0, clients with `is_known` (a known triplet, [n_clients]) have equal probabilities, or all
+    If all weights are 0, clients with `has_triplet` (a known triplet, [n_clients]) have equal probabilities, or all
     clients if none is known.
     """
-    remaining_weights = weights[remaining_ids]
-    if remaining_weights.sum() < MIN_SUM:
-        is_candidate = is_known[remaining_ids]
+    remaining_weights = draw_weights[remaining_ids]
+    if remaining_weights.sum() < MIN_DIVISOR:
+        is_candidate = has_triplet[remaining_ids]
         remaining_weights = np.where(is_candidate | ~is_candidate.any(), 1.0, 0.0)
-    probabilities = np.zeros(len(weights))
+    probabilities = np.zeros(len(draw_weights))
     probabilities[remaining_ids] = remaining_weights / remaining_weights.sum()
     return probabilities
 

@@ -41,21 +41,13 @@ import numpy as np
 from jaxtyping import Float64
 
 from fedcohort import ranges
+from fedcohort.arrays import Ids, Values
 from fedcohort.component import Facts, Requirement
 from fedcohort.selector.base import TIE_TOLERANCE, Selector, draw
-from fedcohort.types import (
-    AggregationOverride,
-    Ids,
-    Population,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Values,
-)
+from fedcohort.types import AggregationOverride, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MIN_PROBABILITY = 1e-8  # lower bound of a client's probability
-NEVER_EXCLUDES = (
+NEVER_EXCLUDES_MESSAGE = (
     "{option} keeps ceil(keep x m) of the m clients that arrive in a round, which is all of them: no client is left "
     "out, and clients are drawn as with selector=random. Choose a larger cohort, or a smaller selector.keep"
 )
@@ -109,11 +101,11 @@ class FedPns(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({Requirement(self._can_exclude, NEVER_EXCLUDES)})
+        return frozenset({Requirement(self._can_exclude, NEVER_EXCLUDES_MESSAGE)})
 
-    def _can_exclude(self, run: Facts) -> bool | None:
-        """Return whether `run` can leave out a client if all selected ones arrive; None if not known yet."""
-        return None if run.max_arrivals is None else self._min_aggregated(run.max_arrivals) < run.max_arrivals
+    def _can_exclude(self, facts: Facts) -> bool | None:
+        """Return whether `facts` can leave out a client if all selected ones arrive; None if not known yet."""
+        return None if facts.max_arrivals is None else self._min_aggregated(facts.max_arrivals) < facts.max_arrivals
 
     def _min_aggregated(self, n_arrived: int) -> int:
         """Return the least number of updates to aggregate out of `n_arrived`: `keep` times this number, rounded up."""
@@ -132,22 +124,21 @@ class FedPns(Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         H = products_per_step(outcome.signals["update_gram"], outcome.signals["steps"])
-        rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
-        rows = rows[np.isfinite(np.diag(H))[rows]]
-        min_kept = self._min_aggregated(len(outcome.clients))
-        is_loss_higher = self._compare_losses(outcome, rows) if self.loss_check else None
-        labelled_rows, excluded_rows = find_opposing(
-            divide_by_largest(H[np.ix_(rows, rows)]), min_kept - (len(outcome.clients) - len(rows)), is_loss_higher
-        )
+        arrived_rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
+        arrived_rows = arrived_rows[np.isfinite(np.diag(H))[arrived_rows]]
+        is_loss_higher = self._compare_losses(outcome, arrived_rows) if self.loss_check else None
+        min_kept_rows = self._min_aggregated(len(outcome.clients)) - (len(outcome.clients) - len(arrived_rows))
+        valid_H = divide_by_largest(H[np.ix_(arrived_rows, arrived_rows)])
+        labelled_rows, excluded_rows = find_opposing(valid_H, min_kept_rows, is_loss_higher)
         rounds_arrived, rounds_labelled = state.rounds_arrived.copy(), state.rounds_labelled.copy()
         rounds_arrived[outcome.clients] += 1
-        newly_labelled_ids = outcome.clients[rows[labelled_rows]]
+        newly_labelled_ids = outcome.clients[arrived_rows[labelled_rows]]
         rounds_labelled[newly_labelled_ids] += 1
         label_ratios = rounds_labelled[newly_labelled_ids] / rounds_arrived[newly_labelled_ids]
         probability = self.update_probabilities(state.probability, newly_labelled_ids, label_ratios)
         next_state = State(probability, rounds_arrived, rounds_labelled)
         is_aggregated = np.ones(len(outcome.clients), bool)
-        is_aggregated[rows[excluded_rows]] = False
+        is_aggregated[arrived_rows[excluded_rows]] = False
         return (AggregationOverride(keep=is_aggregated) if len(excluded_rows) else None), next_state
 
     def _compare_losses(self, outcome: RoundOutcome, arrived_rows: Ids) -> Callable[[Ids, Ids], bool]:
@@ -190,8 +181,7 @@ def products_per_step(update_products: Gram, steps_of_clients: Values) -> Gram:
         steps_of_clients: local steps of each client, [m].
     """
     step_divisors = np.where(np.isfinite(steps_of_clients) & (steps_of_clients > 1), steps_of_clients, 1.0)
-    H: Gram = update_products / step_divisors[:, None] / step_divisors
-    return H
+    return np.asarray(update_products / step_divisors[:, None] / step_divisors)
 
 
 def divide_by_largest(H: Gram) -> Gram:
@@ -217,9 +207,8 @@ def agreements_after_removal(H: Gram, member_rows: Ids) -> Values:
         H: inner products of all gradients, [m, m].
         member_rows: rows of H that belong to A, at least two.
     """
-    products = H[np.ix_(member_rows, member_rows)]
-    agreements: Values = (products.sum() - 2 * products.sum(1) + np.diag(products)) / (len(member_rows) - 1)
-    return agreements
+    member_H = H[np.ix_(member_rows, member_rows)]
+    return np.asarray((member_H.sum() - 2 * member_H.sum(1) + np.diag(member_H)) / (len(member_rows) - 1))
 
 
 def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:

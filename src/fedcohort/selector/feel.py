@@ -40,18 +40,9 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.arrays import Ids, Values
 from fedcohort.selector.base import Selector, draw, draw_successively, find_answers
-from fedcohort.types import (
-    AggregationOverride,
-    Ids,
-    Population,
-    Probe,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Values,
-)
+from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MIN_IMPORTANCE = 1e-12  # of the largest importance: every client can be drawn
 
@@ -154,9 +145,8 @@ class Feel(Selector[State]):
         draw_order, draw_probabilities, undrawn_ids = np.empty(0, np.int64), np.empty(0), ctx.available
         for _ in range(m):
             q = np.zeros(ctx.n_clients)
-            q[undrawn_ids] = sampling_probabilities(
-                normalise_importance(a[undrawn_ids]), relative_durations(T[undrawn_ids]), self.rho
-            )
+            undrawn_a, undrawn_T = normalise_importance(a[undrawn_ids]), relative_durations(T[undrawn_ids])
+            q[undrawn_ids] = sampling_probabilities(undrawn_a, undrawn_T, self.rho)
             drawn_id = draw(q, undrawn_ids, 1, ctx.rng)
             draw_order = np.append(draw_order, drawn_id)
             draw_probabilities = np.append(draw_probabilities, q[drawn_id])
@@ -165,7 +155,7 @@ class Feel(Selector[State]):
 
 
 def fill_missing_norms(norms: Values) -> Values:
-    """Return `norms` [n_clients], with the mean of all for clients without a finite norm; all 1 if there is none."""
+    """Return `norms` [n_clients], with the mean of all where one is not finite; all 1 if there is none."""
     is_finite = np.isfinite(norms)
     largest_norm = norms[is_finite].max(initial=0.0)
     if not largest_norm > 0:
@@ -179,16 +169,18 @@ def normalise_importance(importances: Values) -> Values:
 
     All results are equal if no importance is positive and finite.
     """
-    is_valid = np.isfinite(importances) & (importances > 0)
-    if not is_valid.any():
+    is_positive = np.isfinite(importances) & (importances > 0)
+    if not is_positive.any():
         return np.full(len(importances), 1 / max(len(importances), 1))
-    relative_sizes = np.maximum(np.where(is_valid, importances, 0.0) / importances[is_valid].max(), MIN_IMPORTANCE)
+    relative_sizes = np.maximum(
+        np.where(is_positive, importances, 0.0) / importances[is_positive].max(), MIN_IMPORTANCE
+    )
     return np.asarray(relative_sizes / relative_sizes.sum())
 
 
-def relative_durations(seconds: Values) -> Values:
-    """Return each duration of `seconds` [n] divided by the mean duration, [n]."""
-    return seconds / max(seconds.mean(), 1e-300) if len(seconds) else seconds
+def relative_durations(job_seconds: Values) -> Values:
+    """Return each duration of `job_seconds` [n] divided by the mean duration, [n]."""
+    return job_seconds / max(job_seconds.mean(), 1e-300) if len(job_seconds) else job_seconds
 
 
 def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
@@ -196,13 +188,13 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
 
     Args:
         a: importance of each client, positive, [n].
-        T: duration of each client's job, in any unit, positive, [n].
+        T: duration of each client's job over the mean duration, positive, [n].
         rho: weight of the duration, in [0, 1).
     """
     if not len(a):
         return np.empty(0)
     T = np.where(a > 1e-9 * a.max(), T, T.max())  # speed alone does not count without a valid norm
-    q = _unnormalised_probabilities(a, _latency_costs(T, rho), rho, _solve_multiplier(a, T, rho))
+    q = _unnormalised_probabilities(a, rho * (T - T.min()), rho, _solve_multiplier(a, T, rho))
     return np.asarray(q / q.sum())
 
 
@@ -213,7 +205,7 @@ def _solve_multiplier(a: Values, T: Values, rho: float) -> float:
     upper bound:  (1 - rho) (sum a)^2, the value of s where all T are equal
     """
     lower_bound, upper_bound = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
-    latency_costs = _latency_costs(T, rho)
+    latency_costs = rho * (T - T.min())
     for _ in range(200):
         midpoint = (lower_bound + upper_bound) / 2
         probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, midpoint).sum())
@@ -223,14 +215,11 @@ def _solve_multiplier(a: Values, T: Values, rho: float) -> float:
     return (lower_bound + upper_bound) / 2
 
 
-def _latency_costs(T: Values, rho: float) -> Values:
-    """Return rho (T - min T), the term that each job duration of T [n] adds to its probability's denominator, [n]."""
-    latency_costs: Values = rho * (T - T.min())
-    return latency_costs
-
-
 def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s: float) -> Values:
-    """Return a sqrt((1 - rho) / (latency_costs + s)), probabilities before normalisation; a, latency_costs are [n]."""
+    """Return a sqrt((1 - rho) / (latency_costs + s)), probabilities before normalisation, [n].
+
+    `latency_costs` [n] is rho (T - min T), `a` [n] the importance.
+    """
     q = latency_costs + s
     np.divide(1 - rho, q, out=q)
     np.sqrt(q, out=q)

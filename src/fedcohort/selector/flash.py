@@ -142,7 +142,7 @@ class Flash(Selector[State]):
     @property
     def used_features(self) -> tuple[str, ...]:
         """Return the names of the context's features in use, in the order of `FEATURE_NAMES`."""
-        return tuple(name for name in FEATURE_NAMES if name in self.features)
+        return tuple(feature_name for feature_name in FEATURE_NAMES if feature_name in self.features)
 
     @property
     def chosen_bandit(self) -> contextual.Bandit[Any]:
@@ -158,19 +158,20 @@ class Flash(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
-        measurements, unknown_values = Measurements.initial(K), np.full(K, np.nan)
+        measurements, unknown_values = Measurements.initial_measurements(K), np.full(K, np.nan)
         X, p = contexts.select_features(measurements.contexts(), self.used_features, self.form), n / max(n.sum(), 1.0)
         return State(self.chosen_bandit.prior(X.shape[1], None), measurements, unknown_values, unknown_values, X, X, p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        queries: tuple[tuple[str, Mapping[str, float]], ...] = (("robust_loss", self.robust_loss), ("val_loss", {}))
-        return [Probe(s, ctx.ready, options, self.context == "lagged") for s, options in queries if s in self.needs]
+        options_by_signal: dict[str, Mapping[str, float]] = {"robust_loss": self.robust_loss, "val_loss": {}}
+        signals = options_by_signal.keys() & self.needs
+        return [Probe(s, ctx.ready, options_by_signal[s], self.context == "lagged") for s in sorted(signals)]
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":  # the server's loss of w_t is known before any query
-            loss = float(ctx.signals["server_val_loss"])
-            decrease = rewards.share_equally(state.server_loss - loss, state.pending, len(state.loss))
-            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=loss), decrease))
+            server_loss = float(ctx.signals["server_val_loss"])
+            loss_decrease = rewards.share_loss_decrease(state.server_loss - server_loss, state.pending, len(state.loss))
+            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=server_loss), loss_decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._store_answers(state, probes)
         if ctx.round == 0:
@@ -183,7 +184,7 @@ class Flash(Selector[State]):
         scores = np.where(np.isfinite(predicted_rewards.score), predicted_rewards.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         sent_X = contexts.replace_rows(state.sent_X, state.X, clients)
-        state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.choose(posterior, state.X[clients]))
+        state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.record_choice(posterior, state.X[clients]))
         score_terms = {"exploit": predicted_rewards.exploit, "explore": predicted_rewards.explore}
         return Selection(clients, scores, score_terms, reward=state.latest_rewards), state
 
@@ -203,37 +204,37 @@ class Flash(Selector[State]):
         return None, self._renew_contexts(self._store_durations(state, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        means, deviations = self.chosen_bandit.coefficients(state.posterior)
-        return {n: (float(mean), float(sd)) for n, mean, sd in zip(self.used_features, means, deviations, strict=False)}
+        moments = zip(self.used_features, *self.chosen_bandit.coefficients(state.posterior), strict=False)
+        return {n: (float(mean), float(sd)) for n, mean, sd in moments}
 
     def _store_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
         """Return the state with the losses that clients answered in `probes`, and with new rewards and contexts."""
         robust_answers, val_answers = find_answers(probes, "robust_loss"), find_answers(probes, "val_loss")
-        losses = robust_answers.dense(len(state.loss))
-        losses[~np.isfinite(losses)] = np.nan
-        decrease = state.loss - losses
-        train_ratios, val_ratios = state.measurements.train.with_answers(robust_answers), state.measurements.val
-        measurements = replace(state.measurements, train=train_ratios, val=val_ratios.with_answers(val_answers))
-        state = replace(state, measurements=measurements, loss=losses)
+        robust_losses = robust_answers.dense(len(state.loss))
+        robust_losses[~np.isfinite(robust_losses)] = np.nan
+        loss_decrease = state.loss - robust_losses
+        train_ratios, val_ratios = state.measurements.train.with_loss_answers(robust_answers), state.measurements.val
+        measurements = replace(state.measurements, train=train_ratios, val=val_ratios.with_loss_answers(val_answers))
+        state = replace(state, measurements=measurements, loss=robust_losses)
         if self.reward == "global":
-            decrease = rewards.mean_loss_decrease(decrease, state.p)
-        return self._renew_contexts(state if self.reward == "progress" else self._reward_pending(state, decrease))
+            loss_decrease = rewards.mean_loss_decrease(loss_decrease, state.p)
+        return self._renew_contexts(state if self.reward == "progress" else self._reward_pending(state, loss_decrease))
 
-    def _reward_pending(self, state: State, decrease: Values) -> State:
-        """Return the state after rewarding `decrease`, each client's loss decrease in nats [n_clients], or NaN."""
-        seconds = state.measurements.tau if self.reward_tau == "client" else np.full_like(decrease, state.round_tau)
-        latest_rewards = rewards.reward_per_second(decrease, seconds, self.change)
-        state, rows = replace(state, latest_rewards=latest_rewards, pending=None), state.pending
-        return state if rows is None else self._store_rewards(state, rows, latest_rewards[rows.clients])
+    def _reward_pending(self, state: State, loss_decrease: Values) -> State:
+        """Return the state after rewarding `loss_decrease`, each client's loss decrease in nats [n_clients], or NaN."""
+        seconds = state.measurements.tau if self.reward_tau == "client" else np.full(len(state.loss), state.round_tau)
+        latest_rewards = rewards.reward_per_second(loss_decrease, seconds, self.change)
+        state, pending = replace(state, latest_rewards=latest_rewards, pending=None), state.pending
+        return state if pending is None else self._store_rewards(state, pending, latest_rewards[pending.clients])
 
     def _store_rewards(self, state: State, pending: PendingRewards, latest_rewards: Values) -> State:
         """Return the state with `latest_rewards` [n] of the n contexts in `pending`, from which the bandit learns."""
-        is_finite = np.isfinite(latest_rewards)
-        clients, latest_rewards = pending.clients[is_finite], latest_rewards[is_finite]
+        has_finite_reward = np.isfinite(latest_rewards)
+        clients, latest_rewards = pending.clients[has_finite_reward], latest_rewards[has_finite_reward]
         measurements, posterior = state.measurements.with_rewards(clients, latest_rewards, self.scale), state.posterior
         if not (pending.is_first_round and self.skip_first_update):
-            scaled_rewards = latest_rewards / measurements.r_unit.value()
-            posterior = self.chosen_bandit.learn(posterior, pending.X[is_finite], scaled_rewards)
+            scaled_rewards = latest_rewards / measurements.r_unit.mean_size()
+            posterior = self.chosen_bandit.learn(posterior, pending.X[has_finite_reward], scaled_rewards)
         return replace(state, posterior=posterior, measurements=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, Stateless, find_answers, top
+from fedcohort.selector.base import Selector, Stateless, check_limit, find_answers, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
 
 
@@ -21,12 +21,12 @@ class SimulatingSelector(Selector[Stateless]):
 
     Attributes:
         limit: largest population for which all clients are trained in every round.
-        direction: "down" to lower the server's loss with each client that is added to the cohort, "up" to raise it.
+        loss_direction: "down" to lower the server's loss with each client added to the cohort, "up" to raise it.
     """
 
     limit: int
 
-    direction: ClassVar[str]
+    loss_direction: ClassVar[str]
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"greedy_gain"})
 
@@ -39,17 +39,14 @@ class SimulatingSelector(Selector[Stateless]):
         Raises:
             OptionError: the population exceeds `limit`.
         """
-        n_clients = population.n_clients
-        if n_clients > self.limit:
-            allowed_text = f"an integer of at least {n_clients}, the number of clients, which all train in every round"
-            raise ranges.range_error("limit", allowed_text, self.limit)
+        check_limit(self.limit, population.n_clients, "which all train in every round")
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:
         """Return the query of each available client's loss change in a simulated round; () if all can be selected."""
         if len(ctx.available) <= ctx.cohort:
             return ()
-        return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.direction}),)
+        return (Probe("greedy_gain", ctx.available, {"cohort": ctx.cohort, "direction": self.loss_direction}),)
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]

@@ -95,25 +95,28 @@ class Gpfl(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         t, N = ctx.round, state.times_selected
         alpha = {"peak": t / 100 if t < 100 else 200 / (t + 100), "linear": t / 800, "constant": 1.0}[self.schedule]
-        bonus = self.exploration * alpha * np.sqrt(2 * math.log(max(t, 1)) / np.maximum(N, 1))
-        exploit, explore = state.reward_sums / (state.reward_counts + 1), np.where(N > 0, bonus, np.inf)
-        scores = exploit + explore
+        exploration_bonus = self.exploration * alpha * np.sqrt(2 * math.log(max(t, 1)) / np.maximum(N, 1))
+        mean_rewards = state.reward_sums / (state.reward_counts + 1)
+        exploration_terms = np.where(N > 0, exploration_bonus, np.inf)
+        scores = mean_rewards + exploration_terms
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
-        return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
+        return Selection(clients, scores, {"exploit": mean_rewards, "explore": exploration_terms}), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         reward_sums, reward_counts = state.reward_sums.copy(), state.reward_counts.copy()
         times_selected = state.times_selected.copy()
         times_selected[outcome.selection.clients] += 1
         if len(outcome.clients):
-            rewards = self._compute_rewards(outcome, state.n_train[outcome.clients])
-            rewarded_ids = outcome.clients[np.isfinite(rewards)]
-            reward_sums[rewarded_ids] += rewards[np.isfinite(rewards)]
+            client_rewards = self._compute_rewards(outcome, state.n_train[outcome.clients])
+            rewarded_ids = outcome.clients[np.isfinite(client_rewards)]
+            reward_sums[rewarded_ids] += client_rewards[np.isfinite(client_rewards)]
             reward_counts[rewarded_ids] += 1
         return None, State(reward_sums, reward_counts, times_selected, state.n_train)
 
     def _compute_rewards(self, outcome: RoundOutcome, n_train: Ids) -> Values:
-        """Return the reward of each client that arrived in `outcome`, [n], NaN for an invalid gradient.
+        """Return the reward of each client that arrived in `outcome`, [n].
+
+        It is NaN for a projection that is not finite, and for all clients if the server's accuracy or loss is not.
 
         `n_train` is the number of training samples of each of these clients, [n].
         """
@@ -124,8 +127,7 @@ class Gpfl(Selector[State]):
         step_rating = rate_improvement(evaluate_server(np.zeros(len(data_shares))), evaluate_server(data_shares))
         is_finite, exponentials = np.isfinite(step_projections), np.full(len(data_shares), np.nan)
         exponentials[is_finite] = np.exp(step_projections[is_finite] - step_projections[is_finite].max(initial=-np.inf))
-        rewards: Values = step_rating * exponentials / max(exponentials[is_finite].sum(), 1.0)
-        return rewards
+        return np.asarray(step_rating * exponentials / max(exponentials[is_finite].sum(), 1.0))
 
 
 def rate_improvement(before_step: tuple[float, float], after_step: tuple[float, float]) -> float:

@@ -31,21 +31,13 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.arrays import Ids, Values
 from fedcohort.maths.shapley import shapley_values
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import Selector, draw, top
-from fedcohort.types import (
-    AggregationOverride,
-    Ids,
-    Population,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Values,
-)
+from fedcohort.types import AggregationOverride, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
-LARGEST_KEY = 2**63 - 1
+LARGEST_PERMUTATION_KEY = 2**63 - 1
 
 
 @dataclass(frozen=True)
@@ -108,7 +100,7 @@ class GreedyFed(Selector[State]):
         return State(np.full(K, initial_value), np.zeros(K, np.int64), population.signals["n_train"], 0)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        state = replace(state, permutation_key=int(ctx.rng.integers(LARGEST_KEY)))
+        state = replace(state, permutation_key=int(ctx.rng.integers(LARGEST_PERMUTATION_KEY)))
         if self.choice == "softmax":
             scores = state.value_estimates
             draw_weights = np.exp(np.clip(scores - scores[ctx.available].max(initial=-np.inf), -700.0, 700.0))
@@ -123,9 +115,9 @@ class GreedyFed(Selector[State]):
         n_train = np.maximum(state.n_train[clients], 0).astype(np.float64)
 
         def coalition_value(member_positions: Ids) -> float:
-            weights = np.zeros(len(clients))
-            weights[id_order[member_positions]] = n_train[member_positions] if n_train[member_positions].any() else 1.0
-            return -float(server_loss(weights / max(weights.sum(), 1.0)))
+            coalition_weights, member_sizes = np.zeros(len(clients)), n_train[member_positions]
+            coalition_weights[id_order[member_positions]] = member_sizes if member_sizes.any() else 1.0
+            return -float(server_loss(coalition_weights / max(coalition_weights.sum(), 1.0)))
 
         rng = new_generator(state.permutation_key, "selector/permutations", outcome.round)
         phi = shapley_values(coalition_value, len(clients), self.tolerance, self.exact, self.permutations, rng)

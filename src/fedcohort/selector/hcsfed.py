@@ -40,33 +40,25 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
+from fedcohort.arrays import Ids
 from fedcohort.component import Facts, Requirement
 from fedcohort.maths import kmeans, sketch, strata
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import Selector, describe_full_first_round, draw, find_answers
-from fedcohort.types import (
-    AggregationOverride,
-    Ids,
-    Population,
-    Probe,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-)
+from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 NO_STRATUM = -1  # the stratum of clients without a sketch
 MAX_SKETCH_VALUE = 1e12
 COMPRESSION_KEY = 0  # all clients compress with the same random numbers, in all rounds and runs
-TOO_MANY_STRATA = (
+TOO_MANY_STRATA_MESSAGE = (
     "{option} has more strata than the cohort has clients: the same strata are drawn from in every round, and clients "
     "of the others never train. Set selector.strata=null"
 )
-SKETCH_TOO_SHORT = (
+SKETCH_TOO_SHORT_MESSAGE = (
     "{option} compresses a gradient of this network into two numbers, which hold little more than its norm: set a "
     "larger selector.rate"
 )
-DEFAULT_STRATA = {"paper": 10, "feddiverse_paper": 3}
+DEFAULT_STRATA_BY_VARIANT = {"paper": 10, "feddiverse_paper": 3}
 
 
 @dataclass(frozen=True)
@@ -110,7 +102,7 @@ class HcsFed(Selector[State]):
     backs_off: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        ranges.choice("variant", self.variant, *DEFAULT_STRATA)
+        ranges.choice("variant", self.variant, *DEFAULT_STRATA_BY_VARIANT)
         ranges.integer("strata", self.strata, "[1, inf)", allow_null=True)
         ranges.number("rate", self.rate, "(0, 1]")
         ranges.choice("compress", self.compress, *sketch.SKETCH_KINDS)
@@ -128,20 +120,16 @@ class HcsFed(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset(
-            {
-                Requirement(self._has_no_more_strata_than_cohort, TOO_MANY_STRATA),
-                Requirement(self._has_long_sketch, SKETCH_TOO_SHORT),
-            }
-        )
+        strata_requirement = Requirement(self._has_no_more_strata_than_cohort, TOO_MANY_STRATA_MESSAGE)
+        return frozenset({strata_requirement, Requirement(self._has_long_sketch, SKETCH_TOO_SHORT_MESSAGE)})
 
-    def _has_no_more_strata_than_cohort(self, run: Facts) -> bool | None:
-        """Return whether `run` has a place for every stratum in a cohort; None if its cohort is not known yet."""
-        return None if run.cohort is None else self.strata is None or self.strata <= run.cohort
+    def _has_no_more_strata_than_cohort(self, facts: Facts) -> bool | None:
+        """Return whether `facts` has a place for every stratum in a cohort; None if its cohort is not known yet."""
+        return None if facts.cohort is None else self.strata is None or self.strata <= facts.cohort
 
-    def _has_long_sketch(self, run: Facts) -> bool | None:
-        """Return whether sketches of `run` are longer than two numbers; None if the network is not known yet."""
-        return run.layout and sketch.sketch_length(run.layout.n_params, self.rate) > sketch.sketch_length(1, self.rate)
+    def _has_long_sketch(self, facts: Facts) -> bool | None:
+        """Return whether sketches of `facts` are longer than two numbers; None if the network is not known yet."""
+        return facts.layout and sketch.sketch_length(facts.layout.n_params, self.rate) > 2
 
     @property
     def needs(self) -> frozenset[str]:
@@ -174,18 +162,17 @@ class HcsFed(Selector[State]):
         return self._draw_cohort(state, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
-        override = None
+        agg_override = None
         if self.advises and len(outcome.clients) and (state.stratum_of_client != NO_STRATUM).any():
-            override = AggregationOverride(weights=strata.stratum_weights(state.stratum_of_client, outcome.clients))
+            agg_override = AggregationOverride(weights=strata.stratum_weights(state.stratum_of_client, outcome.clients))
         unqueried_ids = np.flatnonzero(~state.is_queried[outcome.clients])
         if self.queries_sketches or not len(unqueried_ids):
-            return override, state
-        updates = outcome.signals["update"][unqueried_ids]
-        sketches = [
-            sketch.sketch_gradient(update, self.rate, self.compress, new_generator(COMPRESSION_KEY, "signal/sketch"))
-            for update in updates
-        ]
-        return override, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
+            return agg_override, state
+        sketches = []
+        for update in outcome.signals["update"][unqueried_ids]:
+            rng = new_generator(COMPRESSION_KEY, "signal/sketch")
+            sketches.append(sketch.sketch_gradient(update, self.rate, self.compress, rng))
+        return agg_override, store_sketches(state, outcome.clients[unqueried_ids], np.stack(sketches))
 
     def is_reclustering_due(self, round: int) -> bool:
         """Return whether all clients' compressed gradients are computed again in `round`, by the option `recluster`."""
@@ -195,11 +182,11 @@ class HcsFed(Selector[State]):
         """Return each client's stratum by k-means of the stored sketches, [n_clients]; -1 for a client without one."""
         sketched_ids = np.flatnonzero(np.isfinite(state.X).all(1))
         stratum_of_client = np.full(len(state.X), NO_STRATUM)
-        H = min(DEFAULT_STRATA[self.variant], ctx.cohort) if self.strata is None else self.strata
+        H = min(DEFAULT_STRATA_BY_VARIANT[self.variant], ctx.cohort) if self.strata is None else self.strata
         if len(sketched_ids):
             X = state.X[sketched_ids]
-            n_distinct = len(np.unique(X, axis=0))
-            stratum_of_client[sketched_ids] = kmeans.cluster_vectors(X, min(H, n_distinct), ctx.rng)
+            n_distinct_sketches = len(np.unique(X, axis=0))
+            stratum_of_client[sketched_ids] = kmeans.cluster_vectors(X, min(H, n_distinct_sketches), ctx.rng)
         return stratum_of_client
 
     def _draw_cohort(self, state: State, ctx: RoundContext) -> Selection:
@@ -207,14 +194,14 @@ class HcsFed(Selector[State]):
         available_ids, stratum_of_client = ctx.available, state.stratum_of_client
         m, H = min(ctx.cohort, len(available_ids)), int(stratum_of_client.max(initial=NO_STRATUM)) + 1
         unclustered_ids = available_ids[stratum_of_client[available_ids] == NO_STRATUM]
-        norms = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
+        X_norms = np.linalg.norm(state.X, axis=1) if state.X.shape[1] else np.full(ctx.n_clients, np.nan)
         n_unclustered = self._count_unclustered_draws(unclustered_ids, m, ctx)
-        available_members = np.array([(stratum_of_client[available_ids] == h).sum() for h in range(H)], dtype=np.int64)
-        stratum_draws = self.count_stratum_draws(state, H, available_members, m - n_unclustered)
+        n_available = np.array([(stratum_of_client[available_ids] == h).sum() for h in range(H)], dtype=np.int64)
+        stratum_draws = self.count_stratum_draws(state, H, n_available, m - n_unclustered)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
             members = available_ids[stratum_of_client[available_ids] == h]
-            draw_weights = norms if self.queries_sketches and norms[members].sum() > 0 else np.ones(ctx.n_clients)
+            draw_weights = X_norms if self.queries_sketches and X_norms[members].sum() > 0 else np.ones(ctx.n_clients)
             clients = np.append(clients, draw(draw_weights, members, int(stratum_draws[h]), ctx.rng))
             if stratum_draws[h]:
                 probability[members] = stratum_draws[h] / m * draw_weights[members] / draw_weights[members].sum()
@@ -222,7 +209,7 @@ class HcsFed(Selector[State]):
             probability[unclustered_ids] = (m - len(clients)) / m / len(unclustered_ids)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered_ids, m - len(clients), ctx.rng))
         stratum_or_nan = np.where(stratum_of_client == NO_STRATUM, np.nan, stratum_of_client.astype(np.float64))
-        return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": norms}, probability)
+        return Selection(np.sort(clients), probability, {"stratum": stratum_or_nan, "norm": X_norms}, probability)
 
     def _count_unclustered_draws(self, unclustered_ids: Ids, m: int, ctx: RoundContext) -> int:
         """Return how many of m draws are among `unclustered_ids`, the available clients without a stratum."""
@@ -230,21 +217,22 @@ class HcsFed(Selector[State]):
             return 0
         return min(len(unclustered_ids), int(m * len(unclustered_ids) / len(ctx.available) + ctx.rng.random()))
 
-    def count_stratum_draws(self, state: State, H: int, available_members: Ids, m: int) -> Ids:
-        """Return how many of m draws each of H strata gets, at most its `available_members` [H], int64 [H]."""
-        stratum_sizes = np.bincount(state.stratum_of_client[state.stratum_of_client != NO_STRATUM], minlength=H)
-        if not self.queries_sketches:
-            return strata.equal_allocation(stratum_sizes, available_members, m)
+    def count_stratum_draws(self, state: State, H: int, n_available: Ids, m: int) -> Ids:
+        """Return how many of m draws each of H strata gets, at most its `n_available` [H], int64 [H]."""
         is_clustered = state.stratum_of_client != NO_STRATUM
-        S = strata.strata_deviations(state.X[is_clustered], state.stratum_of_client[is_clustered], H)
-        return strata.round_to_capacity(strata.neyman_targets(stratum_sizes, S, m), available_members, m)
+        clustered_strata = state.stratum_of_client[is_clustered]
+        stratum_sizes = np.bincount(clustered_strata, minlength=H)
+        if not self.queries_sketches:
+            return strata.equal_allocation(stratum_sizes, n_available, m)
+        S = strata.strata_deviations(state.X[is_clustered], clustered_strata, H)
+        return strata.round_to_capacity(strata.neyman_targets(stratum_sizes, S, m), n_available, m)
 
 
 def store_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:
-    """Return the state with new sketches [n, d'] of the n `clients`, by their ids; values from 1e12 on are skipped."""
+    """Return the state with new sketches [n, d'] of the n `clients`, by id; one with values from 1e12 on is skipped."""
     is_queried = state.is_queried.copy()
     is_queried[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(is_queried), sketches.shape[1]), np.nan)
-    is_valid = (np.abs(sketches) < MAX_SKETCH_VALUE).all(1)
-    X[clients[is_valid]] = sketches[is_valid]
+    is_valid_sketch = (np.abs(sketches) < MAX_SKETCH_VALUE).all(1)
+    X[clients[is_valid_sketch]] = sketches[is_valid_sketch]
     return replace(state, X=X, is_queried=is_queried, needs_clustering=True)

@@ -34,17 +34,9 @@ import numpy as np
 from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, draw
-from fedcohort.types import (
-    AggregationOverride,
-    Ids,
-    Population,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Values,
-)
+from fedcohort.arrays import Ids, Values
+from fedcohort.selector.base import Selector, check_limit, draw
+from fedcohort.types import AggregationOverride, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_UPDATE_ENTRY = 1e100  # of the numbers of an update, whose squares are added
 
@@ -118,9 +110,7 @@ class HicsFl(Selector[State]):
             OptionError: the population exceeds `limit`.
         """
         K, C = population.n_clients, population.n_classes
-        if self.limit < K:
-            allowed_text = f"an integer of at least {K}, the number of clients, which are compared in every round"
-            raise ranges.range_error("limit", allowed_text, self.limit)
+        check_limit(self.limit, K, "which are compared in every round")
         return State(np.full(K, np.log(C)), np.zeros((K, 0)), np.zeros(K, bool), C)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -134,11 +124,11 @@ class HicsFl(Selector[State]):
         cluster_ids = self.cluster_clients(state, candidate_ids, self.clusters or ctx.cohort)
         mean_entropy = np.bincount(cluster_ids, state.entropy[candidate_ids]) / np.bincount(cluster_ids)
         probability = cluster_probabilities(mean_entropy, self.gamma, ctx.round, self.horizon)
-        drawn = draw_by_cluster(probability, cluster_ids, n_drawn, ctx.rng)
+        drawn_ids = candidate_ids[draw_by_cluster(probability, cluster_ids, n_drawn, ctx.rng)]
         scores = np.full(K, np.nan)
         scores[candidate_ids] = mean_entropy[cluster_ids]
         score_terms = {"entropy": np.where(state.has_trained, state.entropy, np.nan)}
-        return Selection(np.sort(np.concatenate([untrained_ids, candidate_ids[drawn]])), scores, score_terms), state
+        return Selection(np.sort(np.concatenate([untrained_ids, drawn_ids])), scores, score_terms), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         clients, C = outcome.clients, state.n_classes
@@ -149,9 +139,9 @@ class HicsFl(Selector[State]):
             class_values = updates[:, :-C].reshape(len(updates), C, updates.shape[1] // C - 1).mean(axis=2)
         vectors = updates if self.source == "layer" else updates[:, -C:]
         norms = np.linalg.norm(vectors, axis=1, keepdims=True)
-        stored_vectors = (
-            state.vectors.copy() if state.vectors.shape[1] else np.zeros((len(state.entropy), vectors.shape[1]))
-        )
+        stored_vectors = state.vectors.copy()
+        if not stored_vectors.shape[1]:
+            stored_vectors = np.zeros((len(stored_vectors), vectors.shape[1]))
         stored_vectors[clients] = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
         entropy, has_trained = state.entropy.copy(), state.has_trained.copy()
         entropy[clients], has_trained[clients] = softmax_entropy(class_values / self.temperature), True
@@ -223,7 +213,8 @@ def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, r
     remaining_rows = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(probability))]
     drawn_rows = []
     for u in rng.random(n_drawn):
-        weights = np.where([bool(members) for members in remaining_rows], probability, 0.0)
-        weight_sums = np.cumsum(weights if weights.any() else [float(bool(members)) for members in remaining_rows])
+        has_clients = np.array([len(cluster_rows) > 0 for cluster_rows in remaining_rows])
+        cluster_weights = np.where(has_clients, probability, 0.0)
+        weight_sums = np.cumsum(cluster_weights if cluster_weights.any() else has_clients)
         drawn_rows.append(remaining_rows[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
     return np.sort(np.array(drawn_rows, np.int64))

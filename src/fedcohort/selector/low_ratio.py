@@ -5,7 +5,7 @@ Not from a paper. It reads one of the four features of FLASH's context and learn
     ratio:  L_i(w_t) / L_i(w_0), L the mean cross-entropy on the training set of i, w_0 the model of its first answer
     S:  m clients drawn uniformly from the max(m, ceil(share A)) lowest ratios of the A available clients (`pool.py`)
 
-Its queries cost as much as FLASH's: all available clients are queried in every round, concurrent with training. Label
+Its queries cost as much as FLASH's: all ready clients are queried in every round, concurrent with training. Label
 noise keeps a client's ratio high. Where FLASH is not better than this rule, its context is not what limits it. All
 clients train in the first round, as in FLASH; a client that never answered ranks last. A client that failed three times
 in a row is withheld for some rounds (`round/backoff.py`).
@@ -67,5 +67,4 @@ class LowRatio(Selector[State]):
         return pool.draw_from_pool(-state.train.ratio, self.share, ctx), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        loss_ratios = state.train.with_answers(find_answers(outcome.probes, "loss"))
-        return None, State(loss_ratios)
+        return None, State(state.train.with_loss_answers(find_answers(outcome.probes, "loss")))

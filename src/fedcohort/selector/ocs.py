@@ -30,26 +30,18 @@ Departures from the paper:
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from fedcohort import ranges
+from fedcohort.arrays import Values
 from fedcohort.component import FORESEEN_SAMPLES, Requirement
 from fedcohort.selector.base import Selector, draw, find_answers
-from fedcohort.types import (
-    AggregationOverride,
-    Population,
-    Probe,
-    ProbeResult,
-    RoundContext,
-    RoundOutcome,
-    Selection,
-    Values,
-)
+from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
-MAX_NORM, MIN_SUM = 1e100, 1e-300  # of a norm, as norms are added, and of a sum of norms, which divides
+MAX_NORM, MIN_DIVISOR = 1e100, 1e-300  # of a norm, as norms are added, and of a sum of norms, which divides
 
 
 @dataclass(frozen=True)
@@ -57,8 +49,8 @@ class State:
     """State of OCS between the selection and the aggregation of a round.
 
     Attributes:
-        weights: aggregation weight of each client of the cohort, its data share over its selection probability,
-            [n_clients].
+        weights: aggregation weight that each available client has if it is selected, its data share over its selection
+            probability, [n_clients]; 0 for other clients.
     """
 
     weights: Values
@@ -96,11 +88,9 @@ class Ocs(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, uniform_draws = ctx.available, ctx.rng.random(ctx.n_clients)
         n_train = ctx.signals["n_train"][available_ids].astype(np.float64)
-        data_shares = (
-            n_train / n_train.sum() if n_train.any() else np.full(len(available_ids), 1 / max(len(available_ids), 1))
-        )
-        norms = find_answers(probes, "trained_norm").dense(ctx.n_clients, 0.0)[available_ids]
-        u = data_shares * np.where((norms >= 0) & (norms <= MAX_NORM), norms, 0.0)
+        data_shares = n_train / n_train.sum() if n_train.any() else np.full(len(n_train), 1 / max(len(n_train), 1))
+        update_norms = find_answers(probes, "trained_norm").dense(ctx.n_clients, 0.0)[available_ids]
+        u = data_shares * np.where((update_norms >= 0) & (update_norms <= MAX_NORM), update_norms, 0.0)
         p = np.zeros(ctx.n_clients)
         if self.form == "exact":
             p[available_ids] = optimal_probabilities(u, ctx.cohort)
@@ -111,11 +101,9 @@ class Ocs(Selector[State]):
             clients = draw(p, available_ids, min(1, len(available_ids)), ctx.rng)
         agg_weights, scores = np.zeros(ctx.n_clients), np.full(ctx.n_clients, np.nan)
         scores[available_ids] = u
-        agg_weights[available_ids] = np.divide(
-            data_shares, p[available_ids], out=np.zeros(len(available_ids)), where=p[available_ids] > 0
-        )
-        selection = Selection(clients, scores, probability=p, uncapped=len(clients) > ctx.cohort)
-        return selection, replace(state, weights=agg_weights)
+        available_p = p[available_ids]
+        agg_weights[available_ids] = np.divide(data_shares, available_p, out=np.zeros(len(u)), where=available_p > 0)
+        return Selection(clients, scores, probability=p, uncapped=len(clients) > ctx.cohort), State(agg_weights)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
         return AggregationOverride(weights=state.weights[outcome.clients], absolute=True), state
@@ -138,15 +126,11 @@ def optimal_probabilities(u: Values, m: int) -> Values:
         return np.full(n, m / n)
     ascending_order = np.argsort(u, kind="stable")
     cumulative_sums = np.cumsum(u[ascending_order])
-    uncapped_counts = np.arange(1, n + 1)
-    is_valid = (m + uncapped_counts > n) & (
-        (m + uncapped_counts - n) * u[ascending_order] <= cumulative_sums * (1 + 1e-12)
-    )
-    n_uncapped = int(uncapped_counts[is_valid].max())
-    p = np.ones(n)
-    p[ascending_order[:n_uncapped]] = (
-        (m + n_uncapped - n) * u[ascending_order[:n_uncapped]] / max(cumulative_sums[n_uncapped - 1], MIN_SUM)
-    )
+    open_places = np.arange(1, n + 1) + m - n  # sum of the probabilities below 1, by their number
+    is_valid_count = (open_places > 0) & (open_places * u[ascending_order] <= cumulative_sums * (1 + 1e-12))
+    last_uncapped, p = int(np.flatnonzero(is_valid_count)[-1]), np.ones(n)
+    uncapped_rows = ascending_order[: last_uncapped + 1]
+    p[uncapped_rows] = open_places[last_uncapped] * u[uncapped_rows] / max(cumulative_sums[last_uncapped], MIN_DIVISOR)
     return np.minimum(p, 1.0)
 
 

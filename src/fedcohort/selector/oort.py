@@ -7,7 +7,7 @@ Lai, Zhu, Madhyastha, Chowdhury, "Oort: Efficient Federated Learning via Guided 
     score:  A_k = (norm(min(U_k, c)) + sqrt(.1 ln R / last_k)) (T / t_k)^(alpha [t_k > T])
     exploration:  eps m clients that never trained, drawn in proportion to 1 / expected seconds
     exploitation:  (1 - eps) m others, drawn in proportion to A_k, of those above cutoff x the (1 - eps) m-th largest
-    after a round:  eps <- max(decay eps, eps_min)
+    before a selection:  eps <- max(decay eps, eps_min)
     pacer, every W rounds:  T <- T + Delta where the sum of U over the last W rounds is below that of the W before
     norm(u):  (u - .999 min U) / max(max U - .999 min U, 1e-4)
 

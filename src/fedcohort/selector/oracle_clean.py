@@ -30,6 +30,6 @@ class OracleClean(PoolSelector):
 
     needs: ClassVar[frozenset[str]] = frozenset({"noise_rate"})
 
-    def score(self, ctx: RoundContext) -> Values:
+    def score_clients(self, ctx: RoundContext) -> Values:
         """Return each client's score, 1 minus its share of wrong labels, from the signals of `ctx`, [n_clients]."""
         return np.asarray(1.0 - ctx.signals["noise_rate"], dtype=np.float64)

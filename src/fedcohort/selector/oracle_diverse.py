@@ -3,7 +3,7 @@
 Not from a paper.
 
     S_1:  a random client
-    S_{j+1}:  S_j + argmin_k sum_c (share of class c in S_j + k, less 1/C)^2 (`balanced.py`)
+    S_{j+1}:  S_j + argmin_k sum_c (share of class c in S_j + k, less 1/C)^2 (`balanced_cohort.py`)
 
 Label counts include label noise, which makes skewed clients look balanced. Fed-CBS draws by the same imbalance. Where
 attributes correlate with classes, selector=oracle_groups balances both.
@@ -12,7 +12,7 @@ attributes correlate with classes, selector=oracle_groups balances both.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.balanced import BalancedCohort
+from fedcohort.selector.balanced_cohort import BalancedCohort
 
 
 @dataclass(frozen=True)
@@ -22,5 +22,5 @@ class OracleDiverse(BalancedCohort):
     A client's logged score is the negative class imbalance of its labels.
     """
 
-    counts: ClassVar[str] = "label_counts"
+    counts_signal: ClassVar[str] = "label_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})

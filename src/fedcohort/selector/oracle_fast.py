@@ -28,6 +28,6 @@ class OracleFast(PoolSelector):
 
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s"})
 
-    def score(self, ctx: RoundContext) -> Values:
+    def score_clients(self, ctx: RoundContext) -> Values:
         """Return each client's score, minus its expected seconds per job, from the signals of `ctx`, [n_clients]."""
         return np.asarray(np.negative(ctx.signals["expected_s"]), dtype=np.float64)

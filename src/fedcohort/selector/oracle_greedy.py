@@ -24,4 +24,4 @@ class OracleGreedy(SimulatingSelector):
         limit: largest population for which all clients are trained in every round.
     """
 
-    direction: ClassVar[str] = "down"
+    loss_direction: ClassVar[str] = "down"

@@ -3,7 +3,7 @@
 Not from a paper, and not possible in practice, as clients do not know their attributes.
 
     S_1:  a random client
-    S_{j+1}:  S_j + argmin_k sum_g (share of group g in S_j + k, less 1/G)^2 (`balanced.py`)
+    S_{j+1}:  S_j + argmin_k sum_g (share of group g in S_j + k, less 1/G)^2 (`balanced_cohort.py`)
 
 A group is a pair of class and attribute, for example digit 3 in red: G = C A. In a cohort with balanced classes all
 threes may be red; one with balanced groups has no correlation of class and attribute. Labels include label noise, as
@@ -13,7 +13,7 @@ for selector=oracle_diverse.
 from dataclasses import dataclass
 from typing import ClassVar
 
-from fedcohort.selector.balanced import BalancedCohort
+from fedcohort.selector.balanced_cohort import BalancedCohort
 
 
 @dataclass(frozen=True)
@@ -23,5 +23,5 @@ class OracleGroups(BalancedCohort):
     A client's logged score is the negative imbalance of its samples over these groups.
     """
 
-    counts: ClassVar[str] = "group_counts"
+    counts_signal: ClassVar[str] = "group_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"group_counts"})

@@ -39,7 +39,7 @@ class State:
 
     Attributes:
         utility: utility of each client, from the losses of its last job, before the staleness factor, [n_clients]; NaN
-            before its first job.
+            before its first job, or if its report is invalid.
         staleness: staleness in server steps of each client's last updates, the latest last, [n_clients, window]; NaN
             for missing ones.
         n_trained: number of updates of each client, [n_clients].
@@ -102,9 +102,8 @@ class Pisces(Selector[State]):
 
     def staleness_discounts(self, state: State) -> Values:
         """Return (1 + mean staleness)^-beta of each client in `state`, [n_clients]."""
-        is_known = ~np.isnan(state.staleness)
-        staleness_sums = np.where(is_known, state.staleness, 0.0).sum(1)
-        return np.asarray((1.0 + staleness_sums / np.maximum(is_known.sum(1), 1)) ** -self.beta, np.float64)
+        n_known = np.maximum((~np.isnan(state.staleness)).sum(1), 1)
+        return np.asarray((1.0 + np.nansum(state.staleness, axis=1) / n_known) ** -self.beta, np.float64)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals

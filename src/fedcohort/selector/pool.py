@@ -15,13 +15,13 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Stateless, StatelessSelector, draw, top
-from fedcohort.types import ProbeResult, RoundContext, Selection, Values
+from fedcohort.selector.base import Stateless, StatelessSelector, draw, rank_nan_last, top
+from fedcohort.types import Ids, ProbeResult, RoundContext, Selection, Values
 
 
 @dataclass(frozen=True)
 class PoolSelector(StatelessSelector):
-    """A selector that draws cohorts uniformly from the available clients with the highest scores (`score`).
+    """A selector that draws cohorts uniformly from the available clients with the highest scores (`score_clients`).
 
     Attributes:
         share: size of the pool as a share of the available clients, in [0, 1].
@@ -35,30 +35,30 @@ class PoolSelector(StatelessSelector):
         ranges.number("share", self.share, "[0, 1]")
 
     @abstractmethod
-    def score(self, ctx: RoundContext) -> Values:
+    def score_clients(self, ctx: RoundContext) -> Values:
         """Return a score for each client in round `ctx`, float64 [n_clients]; higher is better."""
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        return draw_from_pool(self.score(ctx), self.share, ctx), state
+        return draw_from_pool(self.score_clients(ctx), self.share, ctx), state
 
 
-def draw_from_pool(scores: Values, share: float, ctx: RoundContext) -> Selection:
+def draw_from_pool(scores: Values, pool_share: float, ctx: RoundContext) -> Selection:
     """Draw the cohort uniformly from the pool, the available clients with the highest scores.
 
     Args:
         scores: score of each client, float64 [n_clients]; NaN ranks last.
-        share: size of the pool as a share of the available clients, in [0, 1]; at least the cohort.
+        pool_share: size of the pool as a share of the available clients, in [0, 1]; at least the cohort.
         ctx: the round's context, with available clients, cohort and random generator.
     """
-    pool_size = max(ctx.cohort, math.ceil(share * len(ctx.available) - 1e-9))  # .3 * 10 exceeds 3 by rounding
+    pool_size = max(ctx.cohort, math.ceil(pool_share * len(ctx.available) - 1e-9))  # .3 * 10 exceeds 3 by rounding
     pool_ids = top(scores, ctx.available, pool_size, ctx.rng)
     clients = draw(np.ones(ctx.n_clients), pool_ids, ctx.cohort, ctx.rng)
     return Selection(clients, scores, probability=inclusion_probabilities(scores, ctx.available, pool_size, ctx.cohort))
 
 
-def inclusion_probabilities(scores: Values, available_ids: np.ndarray, pool_size: int, cohort: int) -> Values:
+def inclusion_probabilities(scores: Values, available_ids: Ids, pool_size: int, cohort: int) -> Values:
     """Return each client's probability of selection by a uniform draw from the pool, [n_clients].
 
     Args:
@@ -72,7 +72,7 @@ def inclusion_probabilities(scores: Values, available_ids: np.ndarray, pool_size
     if not len(available_ids):
         return probabilities
     pool_size = min(pool_size, len(available_ids))
-    available_scores = np.where(np.isnan(scores[available_ids]), -np.inf, scores[available_ids])
+    available_scores = rank_nan_last(scores[available_ids])
     edge_score = np.sort(available_scores)[::-1][pool_size - 1]
     is_above_edge_score, has_edge_score = available_scores > edge_score, available_scores == edge_score
     probabilities[available_ids] = (

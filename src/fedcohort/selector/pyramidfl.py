@@ -41,20 +41,20 @@ from fedcohort import ranges
 from fedcohort.component import CLEAN_LABELS, SAME_MODEL, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.selector.ranking import RankingOptions
-from fedcohort.selector.ranking import State as Ranked
+from fedcohort.selector.ranking import State as RankingState
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-UNCHANGED_TRAINING = Requirement(
+NEEDS_UNCHANGED_TRAINING = Requirement(
     lambda facts: not facts.components.codec.hooks,
     "{option} leaves tensors out of finished updates, and {codec} changes local training: choose codec=none, "
     "codec=subsample or codec=quant, or set codec.mode=posthoc for codec=lowrank",
 )
-VARIABLE_WORK = Requirement(
+NEEDS_VARIABLE_WORK = Requirement(
     lambda facts: not any("client.steps" in options for options in facts.config["requires"].values()),
     "{option} gives fast clients more local work, and {agg} needs the same number of steps at every client: choose "
     "another aggregator, or set selector.beta=0",
 )
-WORK_BEFORE_DEADLINE = Requirement(
+NEEDS_PARTIAL_WORK = Requirement(
     lambda facts: facts.components.deadline.partial_work or not facts.components.deadline.announces,
     "{option} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
     "selector.beta=0",
@@ -71,11 +71,11 @@ class State:
 
     Attributes:
         ranking_state: state of Oort's ranking; its durations are expected ones.
-        importance: importance of each client's last update, norm times samples / 100, [n_clients]; samples before the
-            first.
+        importance: importance of each client's last update, norm times samples / 100 (over its steps with `per_step`),
+            [n_clients]; samples before the first.
     """
 
-    ranking_state: Ranked
+    ranking_state: RankingState
     importance: Values
 
 
@@ -125,40 +125,38 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
+        requirements = {NEEDS_VARIABLE_WORK} if self.beta > 0 else set()
         if self.high > 0:
-            upload_requirements = {UNCHANGED_TRAINING, *([SAME_MODEL] if self.drop_agg == "zeros" else [])}
-        else:
-            upload_requirements = set()
-        return frozenset(upload_requirements | ({VARIABLE_WORK} if self.beta > 0 else set()))
+            requirements |= {NEEDS_UNCHANGED_TRAINING, *([SAME_MODEL] if self.drop_agg == "zeros" else [])}
+        return frozenset(requirements)
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({CLEAN_LABELS} | ({WORK_BEFORE_DEADLINE} if self.beta > 0 else set()))
+        return frozenset({CLEAN_LABELS} | ({NEEDS_PARTIAL_WORK} if self.beta > 0 else set()))
 
     def shortlist(self, cohort: int) -> int:
         return int(self.overcommit * cohort + 1e-9)
 
     def init(self, population: Population) -> State:
-        seconds = population.signals["expected_s"].astype(np.float64)
-        ranking_state = replace(self.initial_state(population), seconds=seconds)
+        expected_seconds = population.signals["expected_s"].astype(np.float64)
+        ranking_state = replace(self.initial_state(population), seconds=expected_seconds)
         return State(ranking_state, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         shortlist_ctx = replace(ctx, cohort=self.shortlist(ctx.cohort))
         ranking_selection, ranking_state = self.select_by_score(state.ranking_state, shortlist_ctx)
         chosen_ids = top(-ctx.signals["expected_s"], ranking_selection.clients, ctx.cohort, ctx.rng)
-        drop_rates_of_clients, multipliers = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
+        drop_rates_of_clients, work_factors = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
         drop_rates_of_clients[chosen_ids] = drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
+        job_s = predict_job_seconds(ctx, chosen_ids, drop_rates_of_clients[chosen_ids])
         unit_s = ctx.signals["expected_unit_s"][chosen_ids]
-        multipliers[chosen_ids] = work_multipliers(
-            predict_job_seconds(ctx, chosen_ids, drop_rates_of_clients[chosen_ids]), unit_s, ctx.units, self.beta
-        )
-        score_terms = {"importance": state.importance, "drop": drop_rates_of_clients, "work": multipliers}
+        work_factors[chosen_ids] = work_multipliers(job_s, unit_s, ctx.units, self.beta)
+        score_terms = {"importance": state.importance, "drop": drop_rates_of_clients, "work": work_factors}
         selection = replace(
             ranking_selection,
             clients=chosen_ids,
             score_terms={**ranking_selection.score_terms, **score_terms},
-            units=self._choose_local_units(ctx, multipliers),
+            units=self._choose_local_units(ctx, work_factors),
             upload=1.0 - drop_rates_of_clients,
             zero_fill=self.drop_agg == "zeros",
         )
@@ -166,26 +164,21 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals
-        loss_counts = signals["loss_count"]
-        steps = np.maximum(np.nan_to_num(signals["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
+        n_steps = np.maximum(np.nan_to_num(signals["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
         importance = state.importance.copy()
-        importance[clients] = update_importances(signals["update_norm"], loss_counts, steps)
-        ranking_signals = {
-            "loss_count": loss_counts,
-            "loss_squares": signals["loss_squares"],
-            "duration": state.ranking_state.seconds[clients],
-        }
-        return None, State(
-            self.store_reports(state.ranking_state, replace(outcome, signals=ranking_signals)), importance
-        )
+        importance[clients] = update_importances(signals["update_norm"], signals["loss_count"], n_steps)
+        ranking_signals = {name: signals[name] for name in ("loss_count", "loss_squares")}
+        ranking_signals["duration"] = state.ranking_state.seconds[clients]
+        ranking_state = self.store_reports(state.ranking_state, replace(outcome, signals=ranking_signals))
+        return None, State(ranking_state, importance)
 
-    def _choose_local_units(self, ctx: RoundContext, multipliers: Values) -> Ids:
+    def _choose_local_units(self, ctx: RoundContext, work_factors: Values) -> Ids:
         """Return the units of local work of each client, int64 [n_clients]: its multiple of the default, rounded.
 
-        `multipliers`, [n_clients], are limited to `passes` passes over a client's data, or the default number if
+        `work_factors`, [n_clients], are limited to `passes` passes over a client's data, or the default number if
         larger.
         """
-        n_units = np.floor(multipliers * ctx.units + 0.5)
+        n_units = np.floor(work_factors * ctx.units + 0.5)
         if self.passes is not None:
             n_units = np.minimum(n_units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
         return np.asarray(np.maximum(n_units, 1.0).astype(np.int64))
@@ -203,24 +196,24 @@ def update_importances(update_norms: Values, sample_counts: Values, steps_of_cli
     """
     is_valid = np.isfinite(update_norms) & np.isfinite(sample_counts) & (update_norms >= 0) & (sample_counts >= 0)
     valid_norms, valid_counts = (
-        np.minimum(np.where(is_valid, report, 0.0), MAX_IMPORTANCE_FACTOR) for report in (update_norms, sample_counts)
+        np.minimum(np.where(is_valid, x, 0.0), MAX_IMPORTANCE_FACTOR) for x in (update_norms, sample_counts)
     )
     return np.asarray(valid_norms * valid_counts / 100.0 / steps_of_clients)
 
 
-def drop_rates(importance: Values, low: float, high: float, cohort: int) -> Values:
+def drop_rates(importance: Values, lowest_rate: float, highest_rate: float, cohort: int) -> Values:
     """Return the probability with which each client leaves a tensor out of its upload, [m].
 
     The probability grows with the number of selected clients that are more important.
 
     Args:
         importance: importance of each selected client, [m].
-        low: probability of the most important client.
-        high: limit of the probability of the least important client.
+        lowest_rate: probability of the most important client.
+        highest_rate: limit of the probability of the least important client.
         cohort: size of the cohort.
     """
     importance_rank = (importance[None, :] > importance[:, None]).sum(1)
-    return np.asarray(low + importance_rank * (high - low) / cohort)
+    return np.asarray(lowest_rate + importance_rank * (highest_rate - lowest_rate) / cohort)
 
 
 def predict_job_seconds(ctx: RoundContext, chosen_ids: Ids, rho: Values) -> Values:

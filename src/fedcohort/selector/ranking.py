@@ -65,7 +65,7 @@ class RankingOptions:
         window: rounds between two decisions of the pacer.
         step: change of the preferred duration per decision.
         explore: weights of the draw among clients that never trained: expected "speed", or number of samples ("size").
-        cap: number of selections after which a client is no longer selected by score; None for no limit.
+        cap: number of arrivals after which a client is no longer selected by score; None for no limit.
     """
 
     eps: float
@@ -140,7 +140,8 @@ class RankingOptions:
         arrived_ids, signals = outcome.clients, outcome.signals
         new_utilities = client_utilities(signals["loss_count"], signals["loss_squares"])
         utilities, last_rounds, job_seconds, n_participations = (
-            values.copy() for values in (state.utilities, state.last_rounds, state.seconds, state.n_participations)
+            state_array.copy()
+            for state_array in (state.utilities, state.last_rounds, state.seconds, state.n_participations)
         )
         utilities[arrived_ids], job_seconds[arrived_ids] = new_utilities, np.maximum(signals["duration"], 0.0)
         last_rounds[arrived_ids] = outcome.round + 1
@@ -167,8 +168,7 @@ class RankingOptions:
             T: preferred duration of a job, in seconds.
         """
         if self.explore == "speed":
-            speed_weights: Values = 1.0 / np.maximum(ctx.signals["expected_s"], 1e-4)
-            return speed_weights
+            return np.asarray(1.0 / np.maximum(ctx.signals["expected_s"], 1e-4))
         size_weights: Values = np.maximum(ctx.signals["n_train"].astype(float), 1e-12)
         if self.preferred_in == "percentile":
             size_weights = np.maximum(size_weights * speed_factor(ctx.signals["expected_s"], T, self.penalty), 1e-12)

@@ -16,53 +16,50 @@ def client_utilities(loss_counts: Values, loss_squares: Values) -> Values:
         loss_squares: sum of the squared losses of these samples in nats^2, [n]. An invalid report gives NaN.
     """
     is_valid = np.isfinite(loss_counts) & np.isfinite(loss_squares) & (loss_counts >= 0) & (loss_squares >= 0)
-    valid_counts, valid_squares = (np.where(is_valid, report, 0.0) for report in (loss_counts, loss_squares))
+    valid_counts, valid_squares = (np.where(is_valid, x, 0.0) for x in (loss_counts, loss_squares))
     return np.where(is_valid, np.sqrt(valid_counts) * np.sqrt(valid_squares), np.nan)  # n s would overflow first
 
 
-def normalise_utilities(utilities: Values, clip: float) -> Values:
+def normalise_utilities(utilities: Values, clip_quantile: float) -> Values:
     """Return each client's utility, clipped at a quantile and scaled to about [0, 1], [n_clients]; NaN stays NaN.
 
     With the smallest utility a, the largest b and the quantile c: (min(utility, c) - .999 a) / max(b - .999 a, 1e-4).
 
     Args:
         utilities: utility of each client, [n_clients]; NaN if unknown.
-        clip: quantile above which utilities are clipped, in [0, 1].
+        clip_quantile: quantile above which utilities are clipped, in [0, 1].
     """
     sorted_utilities = np.sort(utilities[np.isfinite(utilities)])
     if not len(sorted_utilities):
         return np.full(len(utilities), np.nan)
-    clip_value = sorted_utilities[min(int(clip * len(sorted_utilities)), len(sorted_utilities) - 1)]
+    clip_value = sorted_utilities[min(int(clip_quantile * len(sorted_utilities)), len(sorted_utilities) - 1)]
     low_utility = 0.999 * sorted_utilities[0]
-    normalised_utilities: Values = (np.minimum(utilities, clip_value) - low_utility) / max(
-        sorted_utilities[-1] - low_utility, 1e-4
-    )
-    return normalised_utilities
+    utility_range = max(sorted_utilities[-1] - low_utility, 1e-4)
+    return np.asarray((np.minimum(utilities, clip_value) - low_utility) / utility_range)
 
 
 def staleness_bonus(round: int, last_round: Ids) -> Values:
-    """Return the bonus sqrt(.1 ln(round) / last_round) of clients not selected lately, [n_clients].
+    """Return the bonus sqrt(.1 ln(round) / last_round) of each client, the larger the longer it is away, [n_clients].
 
     Args:
         round: number of the round, from 1.
         last_round: round in which each client last took part, from 1, [n_clients]; 0 for clients that never did, whose
             bonus is 0.
     """
-    bonuses: Values = np.sqrt(0.1 * math.log(round) / np.maximum(last_round, 1))
-    return np.where(last_round > 0, bonuses, 0.0)
+    return np.where(last_round > 0, np.sqrt(0.1 * math.log(round) / np.maximum(last_round, 1)), 0.0)
 
 
-def speed_factor(seconds: Values, T: float, exponent: float) -> Values:
-    """Return Oort's factor for slow clients, (T / seconds)^penalty for durations above T, else 1, [n_clients].
+def speed_factor(job_seconds: Values, T: float, penalty_exponent: float) -> Values:
+    """Return Oort's factor for slow clients, (T / seconds)^exponent for durations above T, else 1, [n_clients].
 
     Args:
-        seconds: duration of each client's job in seconds, [n_clients]; NaN counts as fast.
+        job_seconds: duration of each client's job in seconds, [n_clients]; NaN counts as fast.
         T: preferred duration in seconds.
-        exponent: exponent of the ratio of durations.
+        penalty_exponent: exponent of the ratio of durations.
     """
-    is_slow = seconds > T
-    speed_factors = np.ones(len(seconds))
-    speed_factors[is_slow] = (T / np.maximum(seconds[is_slow], 1e-4)) ** exponent
+    is_slow = job_seconds > T
+    speed_factors = np.ones(len(job_seconds))
+    speed_factors[is_slow] = (T / np.maximum(job_seconds[is_slow], 1e-4)) ** penalty_exponent
     return speed_factors
 
 
@@ -83,25 +80,25 @@ def split_cohort(cohort: int, explore_share: float, n_untried: int, n_scored: in
     return n_explore, min(n_scored, cohort - n_explore)
 
 
-def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, cutoff: float) -> Ids:
-    """Return the ids of the candidates whose score is at least `cutoff` times the `n_exploit`-th largest.
+def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, relative_cutoff: float) -> Ids:
+    """Return the ids of the candidates whose score is at least `relative_cutoff` times the `n_exploit`-th largest.
 
     Args:
         scores: score of each client, [n_clients].
         candidate_ids: ids of the clients to choose from, with finite scores.
         n_exploit: number of clients to be drawn by score; no candidate is returned if 0.
-        cutoff: least ratio of a client's score to the `n_exploit`-th largest one, in [0, 1].
+        relative_cutoff: least ratio of a client's score to the `n_exploit`-th largest one, in [0, 1].
     """
     if n_exploit == 0:
         return candidate_ids[:0]
-    admitted_ids: Ids = candidate_ids[scores[candidate_ids] >= cutoff * np.sort(scores[candidate_ids])[-n_exploit]]
-    return admitted_ids
+    candidate_scores = scores[candidate_ids]
+    return np.asarray(candidate_ids[candidate_scores >= relative_cutoff * np.sort(candidate_scores)[-n_exploit]])
 
 
-def mask_weights(weights: Values, clients: Ids) -> Values:
-    """Return `weights` [n_clients] with 0 for all clients whose ids are not in `clients`."""
-    masked_weights = np.zeros(len(weights))
-    masked_weights[clients] = weights[clients]
+def mask_weights(draw_weights: Values, clients: Ids) -> Values:
+    """Return `draw_weights` [n_clients] with 0 for all clients whose ids are not in `clients`."""
+    masked_weights = np.zeros(len(draw_weights))
+    masked_weights[clients] = draw_weights[clients]
     return masked_weights
 
 

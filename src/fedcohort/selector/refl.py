@@ -12,8 +12,8 @@ D_t is the duration of round t. A client that is about to leave is selected now,
 aggregation of late updates is agg=refl with deadline=fixed deadline.late_updates=carry. The rule rests on the abstract
 and on released code. The full text was not read.
 
-Every ready client is queried in every round but the first, which is charged (`signal/availability_forecast.py`). If all
-forecasts are equal, as with availability=always, clients are drawn uniformly.
+Every available client is queried in every round but the first, which is charged (`signal/availability_forecast.py`).
+If all forecasts are equal, as with availability=always, clients are drawn uniformly.
 
 Departures from the paper:
 - The code prefers the clients that are available during all of [0, mu) and not during all of [mu, 2 mu), and draws the
@@ -35,7 +35,7 @@ from fedcohort.component import ADVANCING_CLOCK, LATE_UPDATES, Requirement
 from fedcohort.selector.base import Selector, find_answers, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
-SCHEDULED_CLIENTS = Requirement(
+NEEDS_AVAILABILITY_SCHEDULE = Requirement(
     lambda facts: not facts.components.availability.always,
     "{option} prefers clients that will soon be unavailable, and with {availability} all are always available, so that "
     "it draws uniformly: choose availability=diurnal or availability=trace",
@@ -60,7 +60,7 @@ class Refl(Selector[State]):
     Attributes:
         alpha: weight of the past in the mean duration of a round.
         accuracy: probability that a client forecasts its availability rightly, otherwise the opposite.
-        adaptive: whether fewer clients are selected, by the number of late updates that are expected in the round.
+        adaptive: whether fewer clients are selected, by the number of late updates that are expected within `slot_s`.
     """
 
     alpha: float
@@ -78,7 +78,7 @@ class Refl(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({ADVANCING_CLOCK, SCHEDULED_CLIENTS, *((LATE_UPDATES,) if self.adaptive else ())})
+        return frozenset({ADVANCING_CLOCK, NEEDS_AVAILABILITY_SCHEDULE, *((LATE_UPDATES,) if self.adaptive else ())})
 
     def init(self, population: Population) -> State:
         return State(float("nan"))
@@ -91,10 +91,10 @@ class Refl(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         forecast_shares = find_answers(probes, "availability_forecast").dense(ctx.n_clients, fill_value=1.0)
-        is_wrong = ctx.rng.random(ctx.n_clients) >= self.accuracy
-        scores = np.where(is_wrong, forecast_shares, 1.0 - forecast_shares)
-        n_expected = int((ctx.in_flight_s <= state.slot_s).sum()) if self.adaptive else 0
-        return Selection(top(scores, ctx.available, max(1, ctx.cohort - n_expected), ctx.rng), scores), state
+        is_forecast_wrong = ctx.rng.random(ctx.n_clients) >= self.accuracy
+        scores = np.where(is_forecast_wrong, forecast_shares, 1.0 - forecast_shares)
+        n_expected_updates = int((ctx.in_flight_s <= state.slot_s).sum()) if self.adaptive else 0
+        return Selection(top(scores, ctx.available, max(1, ctx.cohort - n_expected_updates), ctx.rng), scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         mean_slot_s = state.slot_s if state.slot_s > 0 else outcome.round_s

@@ -23,11 +23,7 @@ from fedcohort.component import Requirement
 from fedcohort.selector.contexts import PendingRewards
 from fedcohort.types import Values
 
-SIGNALS_OF_REWARD: Mapping[str, frozenset[str]] = {
-    "client": frozenset(),
-    "global": frozenset({"n_train"}),
-    "progress": frozenset({"server_val_loss"}),
-}
+SIGNALS_OF_REWARD: Mapping[str, set[str]] = {"client": set(), "global": {"n_train"}, "progress": {"server_val_loss"}}
 SAME_ROBUST_LOSS = Requirement(
     lambda facts: (
         not (loss := facts.components.selector.robust_loss) or facts.components.objective.robust_loss in ({}, loss)
@@ -61,37 +57,36 @@ def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:
         loss_decrease: decrease of each client's loss in nats, NaN if unknown, [n_clients].
         sample_shares: each client's share of all training samples, [n_clients].
     """
-    is_finite = np.isfinite(loss_decrease)
-    share_sum = sample_shares[is_finite].sum()
-    return np.full_like(
-        loss_decrease, sample_shares[is_finite] @ loss_decrease[is_finite] / share_sum if share_sum > 0 else np.nan
-    )
+    is_known_decrease = np.isfinite(loss_decrease)
+    share_sum, mean_decrease = sample_shares[is_known_decrease].sum(), np.nan
+    if share_sum > 0:
+        mean_decrease = sample_shares[is_known_decrease] @ loss_decrease[is_known_decrease] / share_sum
+    return np.full_like(loss_decrease, mean_decrease)
 
 
-def share_equally(loss_decrease: float, cohort: PendingRewards | None, n_clients: int) -> Values:
+def share_loss_decrease(loss_decrease: float, pending_rewards: PendingRewards | None, n_clients: int) -> Values:
     """Return the decrease of the server's loss divided equally among a cohort, [n_clients]; NaN for other clients.
 
     Args:
         loss_decrease: decrease of the server's loss in nats.
-        cohort: the cohort that is rewarded; None for no reward.
+        pending_rewards: the cohort that is rewarded; None for no reward.
         n_clients: number of all clients.
     """
     reward_shares = np.full(n_clients, np.nan)
-    if cohort is not None and len(cohort.clients):
-        reward_shares[cohort.clients] = loss_decrease / len(cohort.clients)
+    if pending_rewards is not None and len(pending_rewards.clients):
+        reward_shares[pending_rewards.clients] = loss_decrease / len(pending_rewards.clients)
     return reward_shares
 
 
 def reward_per_second(loss_decrease: Values, duration_s: Values, change_rule: str) -> Values:
-    """Return each client's reward, its loss decrease per second, [n_clients]; NaN if its duration is 0.
+    """Return each client's reward, its loss decrease per second, [n_clients]; NaN unless its duration is positive.
 
     Args:
         loss_decrease: decrease of each client's loss in nats, [n_clients].
         duration_s: duration that divides it, in seconds, [n_clients].
         change_rule: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
     """
-    rewards = np.full_like(loss_decrease, np.nan)
-    np.divide(
-        np.abs(loss_decrease) if change_rule == "abs" else loss_decrease, duration_s, out=rewards, where=duration_s > 0
-    )
+    loss_change = np.abs(loss_decrease) if change_rule == "abs" else loss_decrease
+    rewards = np.full_like(loss_change, np.nan)
+    np.divide(loss_change, duration_s, out=rewards, where=duration_s > 0)
     return rewards

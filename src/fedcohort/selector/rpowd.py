@@ -93,11 +93,9 @@ class RPowD(CandidateOptions, Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         clients = self._choose_clients(state, ctx)
-        candidate_weights = self.candidate_weights(ctx)
+        available_weights = self.candidate_weights(ctx)[ctx.available]
         first_draw_probability = np.zeros(ctx.n_clients)
-        first_draw_probability[ctx.available] = candidate_weights[ctx.available] / max(
-            candidate_weights[ctx.available].sum(), 1.0
-        )
+        first_draw_probability[ctx.available] = available_weights / max(available_weights.sum(), 1.0)
         return Selection(clients, state.last_losses, probability=first_draw_probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:

@@ -43,7 +43,7 @@ from fedcohort.component import Requirement
 from fedcohort.selector.base import Selector, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-CLIENT_VALIDATION = Requirement(
+NEEDS_CLIENT_VALIDATION = Requirement(
     lambda facts: bool(facts.config["split"]["client_val"] > 0),
     "{option} compares tiers by the accuracy on the clients' validation sets, and split.client_val=0 leaves clients at "
     "most two validation samples: choose split.client_val in (0, 0.5]",
@@ -78,7 +78,7 @@ class TiFl(Selector[State]):
         interval: number of rounds between queries of the clients' validation accuracy.
         credits: number of rounds in which each tier may be drawn until all credits are renewed.
         adapt: when probabilities change: "paper", only if the tier drawn last did not become more accurate, or
-            "always", after each query.
+            "always", after each query but that of round 0.
         rank_sum: divisor of the ranks of L tiers: "plus", L (L + 1) / 2, or "minus", L (L - 1) / 2, with which the most
             accurate tier is not drawn.
     """
@@ -91,7 +91,7 @@ class TiFl(Selector[State]):
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s", "val_accuracy"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLIENT_VALIDATION})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({NEEDS_CLIENT_VALIDATION})
 
     def __post_init__(self) -> None:
         ranges.integer("tiers", self.tiers, "[1, inf)")
@@ -117,22 +117,21 @@ class TiFl(Selector[State]):
         tier_probs = np.where(is_drawable, state.probability, 0.0)
         tier_probs = tier_probs if tier_probs.any() else is_drawable.astype(np.float64)
         tier_probs = tier_probs / max(float(tier_probs.sum()), 1e-300)
+        scores = tier_probs[state.tier_of_client]
         if not len(ctx.available):
-            return Selection(ctx.available, tier_probs[state.tier_of_client]), state
+            return Selection(ctx.available, scores), state
         drawn_tier = int(np.searchsorted(np.cumsum(tier_probs) / tier_probs.sum(), ctx.rng.random(), side="right"))
         tier_distance = drawn_tier - np.arange(self.tiers)  # in tiers; slower ones come after all faster ones
         tier_preference = -np.where(tier_distance < 0, self.tiers - tier_distance, tier_distance).astype(np.float64)
         clients = top(tier_preference[state.tier_of_client], ctx.available, ctx.cohort, ctx.rng)
         credits = credits - (np.arange(self.tiers) == drawn_tier)
-        return Selection(clients, tier_probs[state.tier_of_client]), replace(
-            state, credits=credits, last_drawn_tier=drawn_tier
-        )
+        return Selection(clients, scores), replace(state, credits=credits, last_drawn_tier=drawn_tier)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         val_accuracies = find_answers(outcome.probes, "val_accuracy")
-        is_finite = np.isfinite(val_accuracies.values)
-        tier_of_answer = state.tier_of_client[val_accuracies.clients[is_finite]]
-        accuracy = np.clip(val_accuracies.values[is_finite], 0.0, 1.0)
+        is_finite_accuracy = np.isfinite(val_accuracies.values)
+        tier_of_answer = state.tier_of_client[val_accuracies.clients[is_finite_accuracy]]
+        accuracy = np.clip(val_accuracies.values[is_finite_accuracy], 0.0, 1.0)
         if not len(tier_of_answer):
             return None, state
         answers_per_tier = np.bincount(tier_of_answer, minlength=self.tiers)
@@ -154,10 +153,8 @@ class TiFl(Selector[State]):
         """
         tiers_with_credits = np.flatnonzero(credits > 0)
         rank_offset = int(self.rank_sum == "minus" and len(tiers_with_credits) > 1)
-        p = np.zeros(self.tiers)
-        p[tiers_with_credits[np.argsort(accuracy[tiers_with_credits], kind="stable")]] = (
-            np.arange(len(tiers_with_credits), 0, -1) - rank_offset
-        )
+        p, accuracy_order = np.zeros(self.tiers), np.argsort(accuracy[tiers_with_credits], kind="stable")
+        p[tiers_with_credits[accuracy_order]] = np.arange(len(tiers_with_credits), 0, -1) - rank_offset
         return np.asarray(p / max(float(p.sum()), 1.0))
 
 

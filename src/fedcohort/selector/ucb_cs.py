@@ -39,7 +39,7 @@ from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-SEVERAL_STEPS = Requirement(
+NEEDS_SEVERAL_STEPS = Requirement(
     lambda facts: facts.components.client.takes_several_steps(facts.most_samples),
     "{option} explores in proportion to the spread of a client's batch losses, but every client takes one step per "
     "round, so that losses alone decide after its first round. Set client.epochs, client.steps or a smaller "
@@ -88,7 +88,7 @@ class UcbCs(Selector[State]):
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS, SEVERAL_STEPS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS, NEEDS_SEVERAL_STEPS})
 
     def __post_init__(self) -> None:
         ranges.number("discount", self.discount, "[0, 1]")
@@ -98,37 +98,33 @@ class UcbCs(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        infinite_index = np.full(K, np.inf)
-        return State(
-            discounted.initial_sums(K), np.full(K, np.nan), 0.0, np.zeros(K), infinite_index, np.zeros(K, bool)
-        )
+        unknown_stds, infinite_widths = np.full(K, np.nan), np.full(K, np.inf)
+        return State(discounted.initial_sums(K), unknown_stds, 0.0, np.zeros(K), infinite_widths, np.zeros(K, bool))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n_train = ctx.signals["n_train"]
         data_shares = n_train / max(n_train.sum(), 1)
         was_selected = state.discounted_sums.is_pulled
-        exploit = data_shares * state.mean_terms
-        explore = np.where(was_selected, data_shares * np.where(was_selected, state.width_terms, 0.0), np.inf)
-        scores = np.where(state.has_invalid_loss, -np.inf, exploit + explore)
+        mean_losses = data_shares * state.mean_terms
+        exploration_terms = np.where(was_selected, data_shares * np.where(was_selected, state.width_terms, 0.0), np.inf)
+        scores = np.where(state.has_invalid_loss, -np.inf, mean_losses + exploration_terms)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie)
-        return Selection(clients, scores, {"exploit": exploit, "explore": explore}), state
+        return Selection(clients, scores, {"exploit": mean_losses, "explore": exploration_terms}), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
-        losses, loss_deviations = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
-        is_finite = np.isfinite(losses)
-        finite_ids = outcome.clients[is_finite]
+        reported_losses, loss_deviations = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
+        is_finite_loss = np.isfinite(reported_losses)
+        finite_ids = outcome.clients[is_finite_loss]
         has_invalid_loss = state.has_invalid_loss.copy()
-        has_invalid_loss[outcome.clients] = ~is_finite
+        has_invalid_loss[outcome.clients] = ~is_finite_loss
         latest_deviations = state.loss_deviations.copy()
-        latest_deviations[finite_ids] = np.where(
-            np.isfinite(loss_deviations), loss_deviations, latest_deviations[outcome.clients]
-        )[is_finite]
+        has_deviation = is_finite_loss & np.isfinite(loss_deviations)
+        latest_deviations[outcome.clients[has_deviation]] = loss_deviations[has_deviation]
         pulled_ids = np.concatenate([finite_ids, outcome.failed])
-        batch_losses = np.concatenate([losses[is_finite], np.zeros(len(outcome.failed))])
-        discounted_sums = discounted.discount_and_add(state.discounted_sums, self.discount, pulled_ids, batch_losses)
-        sigma = self._largest_deviation(
-            state.sigma, latest_deviations if self.sigma == "all_latest" else latest_deviations[finite_ids]
-        )
+        pulled_losses = np.concatenate([reported_losses[is_finite_loss], np.zeros(len(outcome.failed))])
+        discounted_sums = discounted.discount_and_add(state.discounted_sums, self.discount, pulled_ids, pulled_losses)
+        deviations = latest_deviations if self.sigma == "all_latest" else latest_deviations[finite_ids]
+        sigma = float(np.nanmax(deviations)) if np.isfinite(deviations).any() else state.sigma
         mean_terms = discounted.mean_rewards(discounted_sums)
         width_terms = discounted.confidence_widths(discounted_sums, sigma)
         if self.index == "algorithm1":
@@ -137,10 +133,6 @@ class UcbCs(Selector[State]):
                 for previous_term, latest_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
             )
         return None, State(discounted_sums, latest_deviations, sigma, mean_terms, width_terms, has_invalid_loss)
-
-    def _largest_deviation(self, previous_sigma: float, deviations: Values) -> float:
-        """Return the largest number of `deviations` [n], in nats; `previous_sigma` if none of them is finite."""
-        return float(np.nanmax(deviations)) if np.isfinite(deviations).any() else previous_sigma
 
     def _decay_and_add(self, old_terms: Values, new_terms: Values, pulled_ids: np.ndarray) -> Values:
         """Return a term of the bandit index after a round, [n_clients] (Algorithm 1 of the paper).
@@ -152,8 +144,7 @@ class UcbCs(Selector[State]):
             new_terms: the term that Eq. 4 gives after the round, [n_clients].
             pulled_ids: ids of the clients that were selected in the round, [m].
         """
-        next_terms = np.where(
-            np.isinf(old_terms), old_terms, self.discount * np.where(np.isinf(old_terms), 0.0, old_terms)
-        )
+        next_terms = old_terms.copy()
+        next_terms[np.isfinite(old_terms)] *= self.discount
         next_terms[pulled_ids] = new_terms[pulled_ids]
         return next_terms

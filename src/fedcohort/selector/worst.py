@@ -22,4 +22,4 @@ class Worst(SimulatingSelector):
         limit: largest population for which all clients are trained in every round.
     """
 
-    direction: ClassVar[str] = "up"
+    loss_direction: ClassVar[str] = "up"

@@ -1,7 +1,7 @@
 """The kinds of signals, and how a signal is found by its name.
 
-A signal is a number, or a row of numbers, that a client reports, or that the server measures. Its
-module `signal/<name>.py` holds an object `signal` of one of the classes below, whose fields are:
+A signal is a number, or a row of numbers, that a client reports or the server measures. Its module `signal/<name>.py`
+holds an object `signal` of one of the classes below, whose fields are:
 
     reveals:  what the server learns about a client
     bytes_up:  bytes of one number, which the ledger charges; 0 for what the server knows
@@ -208,26 +208,25 @@ def find_signal(signal_name: str) -> Signal:
     try:
         signal: Signal = importlib.import_module(module_name).signal
     except Exception as error:
-        hints = {"'wants'": "; wants is called requirement now", "signal.lab": "; its Lab is access.SignalAccess now"}
-        renamed_hint = "".join(hint for text, hint in hints.items() if text in str(error))
-        raise ComponentError(
-            f"the signal {signal_name!r} can't be imported: {describe_exception(error, module_name)}{renamed_hint}"
-        ) from error
+        message = f"the signal {signal_name!r} can't be imported: {describe_exception(error, module_name)}"
+        message += "; wants is called requirement now" if "'wants'" in str(error) else ""
+        message += "; its Lab is access.SignalAccess now" if "signal.lab" in str(error) else ""
+        raise ComponentError(message) from error
     if not isinstance(signal, Signal):
         class_names = ", ".join(signal_class.__name__ for signal_class in get_args(Signal))
         raise contract_error(f"`signal` of the signal {signal_name!r}", f"one of {class_names}", signal)
-    return _check_fields(signal_name, signal)
+    return _check_signal_fields(signal_name, signal)
 
 
 @cache
-def _check_fields(signal_name: str, signal: Signal) -> Signal:
+def _check_signal_fields(signal_name: str, signal: Signal) -> Signal:
     """Return `signal` if its fields are valid. Raises `ComponentError`, with `signal_name`, for an invalid field."""
     message_start = f"the signal {signal_name!r}: "
     check_integer(f"{message_start}bytes_up", signal.bytes_up, 0)
     if not callable(passes := getattr(signal, "passes", 0.0)):
         check_number(f"{message_start}passes", passes, 0.0)
-    if (split := getattr(signal, "split", "train")) not in ("train", "val"):
-        raise contract_error(f"{message_start}split", "train or val", split)
+    if (sample_split := getattr(signal, "split", "train")) not in ("train", "val"):
+        raise contract_error(f"{message_start}split", "train or val", sample_split)
     if signal.requirement is not None:
         check_type(f"{message_start}requirement", signal.requirement, Requirement)
     for field_name in ("per_sample", "compute", "read", "make", "measure"):
@@ -245,4 +244,6 @@ def _module_exists(module_name: str) -> bool:
 
 def unknowable_signals(signal_names: Iterable[str]) -> list[str]:
     """Return those of the signals `signal_names` that no server could receive in practice, sorted."""
-    return sorted(name for name in signal_names if not getattr(find_signal(name), "knowable", True))
+    return sorted(
+        signal_name for signal_name in signal_names if not getattr(find_signal(signal_name), "knowable", True)
+    )

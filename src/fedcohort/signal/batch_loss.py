@@ -46,8 +46,7 @@ def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "n 
         label_counts: samples of each queried client and class, [len(clients), C].
     """
     n_samples = label_counts.sum(1)
-    passes_per_client: Values = np.minimum(n_samples, options["batch"]) / np.maximum(n_samples, 1)
-    return passes_per_client
+    return np.asarray(np.minimum(n_samples, options["batch"]) / np.maximum(n_samples, 1))
 
 
 signal = Computed(

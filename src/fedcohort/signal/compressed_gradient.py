@@ -32,9 +32,8 @@ def sketch_gradients(
     sketches = []
     for client in clients:
         gradient = access.gradient(int(client)).double().cpu().numpy()
-        sketches.append(
-            sketch_gradient(gradient, options["rate"], options["way"], new_generator(options["key"], "signal/sketch"))
-        )
+        rng = new_generator(options["key"], "signal/sketch")
+        sketches.append(sketch_gradient(gradient, options["rate"], options["way"], rng))
     return np.stack(sketches)
 
 

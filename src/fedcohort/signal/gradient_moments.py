@@ -26,10 +26,8 @@ def gradient_moments(
         clients: ids of the queried clients.
         options: `batch`, the number of samples of a mini-batch, and `key`, the seed of the mini-batches.
     """
-    moment_rows = [
-        np.append(gradient.cpu().numpy(), deviation)
-        for gradient, deviation in measure_gradients(access, round, clients, options)
-    ]
+    gradients = measure_gradients(access, round, clients, options)
+    moment_rows = [np.append(gradient.cpu().numpy(), deviation) for gradient, deviation in gradients]
     return np.stack(moment_rows) if moment_rows else np.empty((0, 1))
 
 

@@ -11,7 +11,6 @@ time nor the work of training. Hooks and weights of the aggregation, batch-norm 
 simulated.
 """
 
-import math
 from collections.abc import Mapping
 from typing import Any
 
@@ -27,9 +26,8 @@ from fedcohort.types import Ids, Values
 def order_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]) -> Values:
     """Return a score of each client by its position in a greedily simulated cohort, [len(clients)].
 
-    The client that is added first scores the cohort's size, the last one 1, and a client that is not added 0. Ties go
-
-    to the lowest id. A client whose update is not finite scores NaN, since the server would leave it out. A loss that
+    The client that is added first scores the cohort's size, each later one 1 less, and the others 0. Ties go to the
+    lowest id. A client whose update is not finite scores NaN, since the server would leave it out. A loss that
     is not finite counts as the highest.
 
     Args:
@@ -45,26 +43,20 @@ def order_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapp
         client_update = access.train(round, client)
         updates.append(client_update.delta.detach().double())
         n_used.append(float(client_update.n_used))
-    remaining_positions = [row for row, update in enumerate(updates) if bool(torch.isfinite(update).all())]
-    scores = np.full(len(clients), np.nan)
-    scores[remaining_positions] = 0.0
+    remaining_positions = [position for position, update in enumerate(updates) if bool(torch.isfinite(update).all())]
+    client_scores = np.full(len(clients), np.nan)
+    client_scores[remaining_positions] = 0.0
     update_sum, sample_sum = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
-    for score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
-        losses = [
-            loss_sign
-            * _nan_to_inf(
-                access.server_loss_after((update_sum + n_used[row] * updates[row]) / (sample_sum + n_used[row]))
-            )
-            for row in remaining_positions
-        ]
-        row = remaining_positions.pop(int(np.argmin(losses)))
-        update_sum, sample_sum = update_sum + n_used[row] * updates[row], sample_sum + n_used[row]
-        scores[row] = float(score)
-    return scores
-
-
-def _nan_to_inf(loss: float) -> float:
-    return loss if math.isfinite(loss) else math.inf
+    for next_score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
+        losses = []
+        for position in remaining_positions:
+            trial_step = (update_sum + n_used[position] * updates[position]) / (sample_sum + n_used[position])
+            losses.append(access.server_loss_after(trial_step))
+        signed_losses = loss_sign * np.where(np.isfinite(losses), losses, np.inf)
+        position = remaining_positions.pop(int(np.argmin(signed_losses)))
+        update_sum, sample_sum = update_sum + n_used[position] * updates[position], sample_sum + n_used[position]
+        client_scores[position] = float(next_score)
+    return client_scores
 
 
 signal = Computed(

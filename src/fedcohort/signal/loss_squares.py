@@ -12,8 +12,8 @@ from fedcohort.types import ClientUpdate
 
 def sum_squared_losses(update: ClientUpdate) -> float:
     """Return the sum of the squared sample losses of a client's `update`, in nats^2; 0 without a sample."""
-    losses = update.sample_loss[~np.isnan(update.sample_loss)]
-    return update.loss_report.get("loss_squares", float(losses @ losses))
+    sample_losses = update.sample_loss[~np.isnan(update.sample_loss)]
+    return update.loss_report.get("loss_squares", float(sample_losses @ sample_losses))
 
 
 signal = Reported(reveals="how well the model fits a client's training data", bytes_up=4, read=sum_squared_losses)

@@ -26,8 +26,7 @@ def slice_output_layer(access: SignalAccess, updates: "Tensor") -> Float64[np.nd
         updates: updates of the clients that arrived, [arrived, P].
     """
     weight, bias = [parameter for parameter in access.copy().parameters() if parameter.requires_grad][-2:]
-    layer_updates: Float64[np.ndarray, "_n d"] = updates[:, -(weight.numel() + bias.numel()) :].double().cpu().numpy()
-    return layer_updates
+    return np.asarray(updates[:, -(weight.numel() + bias.numel()) :].double().cpu().numpy())
 
 
 def has_output_layer(facts: Facts) -> bool | None:

@@ -45,8 +45,7 @@ def make_step_projection(access: SignalAccess, updates: "Tensor") -> Callable[[V
                 projections.append(layer_updates @ layer_step / step_norm)
         if not projections:
             return np.full(len(updates), np.nan)
-        mean_projections: Values = torch.stack(projections).mean(dim=0).cpu().numpy()
-        return mean_projections
+        return np.asarray(torch.stack(projections).mean(dim=0).cpu().numpy())
 
     return project
 

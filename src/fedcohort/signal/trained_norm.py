@@ -25,8 +25,8 @@ def trained_norms(access: SignalAccess, round: int, clients: Ids, options: Mappi
         clients: ids of the queried clients.
         options: not used; the signal has no options.
     """
-    norms = [float(access.train(round, int(client)).delta.double().norm()) for client in clients]
-    return np.array(norms, dtype=np.float64)
+    update_norms = [float(access.train(round, int(client)).delta.double().norm()) for client in clients]
+    return np.array(update_norms, dtype=np.float64)
 
 
 signal = Computed(

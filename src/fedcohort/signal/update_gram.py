@@ -31,8 +31,7 @@ def inner_products(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarra
     for first_column in range(0, updates.shape[1], COLUMNS_PER_SLICE):
         update_slice = updates[:, first_column : first_column + COLUMNS_PER_SLICE].double()
         products_sum.addmm_(update_slice, update_slice.T)
-    products: Float64[np.ndarray, "m m"] = products_sum.cpu().numpy()
-    return products
+    return np.asarray(products_sum.cpu().numpy())
 
 
 signal = Derived(reveals="nothing beyond the updates", make=inner_products, pairs=True)

@@ -26,7 +26,7 @@ from jaxtyping import Float64
 from fedcohort import ranges
 from fedcohort.component import Component
 
-Numbers = Float64[np.ndarray, "_n *_d"]
+ReportedNumbers = Float64[np.ndarray, "_n *_d"]
 
 
 class SignalNoise(Component, Protocol):
@@ -38,7 +38,7 @@ class SignalNoise(Component, Protocol):
 
     perturbs: ClassVar[bool] = False
 
-    def perturb(self, values: Numbers, rng: np.random.Generator) -> Numbers:
+    def perturb(self, values: ReportedNumbers, rng: np.random.Generator) -> ReportedNumbers:
         """Return the numbers that a client reports in place of `values`, with the same shape.
 
         Args:
@@ -76,10 +76,10 @@ class ClippedNoise(SignalNoise):
         ranges.number("delta", self.delta, "(0, 1)")
 
     @abstractmethod
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Numbers:
+    def draw_noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> ReportedNumbers:
         """Return random noise of shape `shape` from `rng`, for numbers that are clipped to an interval of length 1."""
 
-    def perturb(self, values: Numbers, rng: np.random.Generator) -> Numbers:
+    def perturb(self, values: ReportedNumbers, rng: np.random.Generator) -> ReportedNumbers:
         low, high = self.clip
-        noisy_values: Numbers = np.clip(values, low, high) + (high - low) * self.draw(values.shape, rng)
+        noisy_values: ReportedNumbers = np.clip(values, low, high) + (high - low) * self.draw_noise(values.shape, rng)
         return np.clip(noisy_values, low, high) if self.bound else noisy_values

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.signal_noise.base import ClippedNoise, Numbers
+from fedcohort.signal_noise.base import ClippedNoise, ReportedNumbers
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class Gaussian(ClippedNoise):
         super().__post_init__()
         ranges.number("sigma", self.sigma, "[1e-3, 1e6]")
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Numbers:
+    def draw_noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> ReportedNumbers:
         return self.sigma * rng.standard_normal(shape)
 
     def epsilon(self, n_numbers: int) -> float:

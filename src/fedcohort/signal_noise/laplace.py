@@ -17,7 +17,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.errors import OptionError
-from fedcohort.signal_noise.base import ClippedNoise, Numbers
+from fedcohort.signal_noise.base import ClippedNoise, ReportedNumbers
 
 
 @dataclass(frozen=True)
@@ -43,7 +43,7 @@ class Laplace(ClippedNoise):
                 '--constraint constraints.txt --editable ".[privacy]", or choose signal_noise.accountant=sum'
             )
 
-    def draw(self, shape: tuple[int, ...], rng: np.random.Generator) -> Numbers:
+    def draw_noise(self, shape: tuple[int, ...], rng: np.random.Generator) -> ReportedNumbers:
         return rng.laplace(scale=self.scale, size=shape)
 
     def epsilon(self, n_numbers: int) -> float:

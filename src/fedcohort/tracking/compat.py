@@ -15,4 +15,4 @@ def is_conflict(error: BaseException) -> bool:
     MLflow wraps the errors of SQLite, of which only the text is left. The uploading process of a killed run may still
     send rounds when that of the resumed run sends them as well.
     """
-    return any(text in str(error) for text in ("database is locked", "UNIQUE constraint failed: metrics."))
+    return any(cause in str(error) for cause in ("database is locked", "UNIQUE constraint failed: metrics."))

@@ -48,14 +48,14 @@ class Sender:
 
     Attributes:
         info: metadata of the run.
-        place: server or database that the run is sent to.
+        server_place: server or database that the run is sent to.
         every_s: smallest number of seconds between two sends; 0 sends at each call.
         wait_s: seconds that one send may take.
         next_send_s: time of the next send, on the clock `time.monotonic`.
     """
 
-    def __init__(self, info: RunInfo, place: server.ServerPlace, every_s: float, wait_s: float) -> None:
-        self.info, self.place, self.every_s, self.wait_s = info, place, every_s, wait_s
+    def __init__(self, info: RunInfo, server_place: server.ServerPlace, every_s: float, wait_s: float) -> None:
+        self.info, self.place, self.every_s, self.wait_s = info, server_place, every_s, wait_s
         self.next_send_s = 0.0
         self._upload: RunUpload | None = None
         self._failures = 0

@@ -89,11 +89,11 @@ def _find_or_add_entry(folder: "Path", server_place: ServerPlace) -> TrackedRun:
     return tracked_run
 
 
-def find_or_create_run(client: "MlflowClient", info: RunInfo, server_place: ServerPlace) -> str:
+def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_place: ServerPlace) -> str:
     """Return the id of the MLflow run of a run folder: a recorded one, one of a killed process, or a new one.
 
     Args:
-        client: client of MLflow.
+        mlflow_client: client of MLflow.
         info: metadata of the run.
         server_place: server or database that the run is sent to.
 
@@ -102,24 +102,26 @@ def find_or_create_run(client: "MlflowClient", info: RunInfo, server_place: Serv
     """
     with exclusive_lock(info.folder / LOCK_FILE):
         # first: a server that is down leaves mlflow.json unchanged
-        experiment_id = find_or_create_experiment(client, server_place)
+        experiment_id = find_or_create_experiment(mlflow_client, server_place)
         identity = _find_or_add_entry(info.folder, server_place)
-        run = _find_recorded(client, identity)
+        run = _find_recorded(mlflow_client, identity)
         if run is None:
-            runs_with_key = client.search_runs([experiment_id], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1)
-            run = runs_with_key[0] if runs_with_key else _create_run(client, info, identity, experiment_id)
+            runs_with_key = mlflow_client.search_runs(
+                [experiment_id], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1
+            )
+            run = runs_with_key[0] if runs_with_key else _create_run(mlflow_client, info, identity, experiment_id)
         _write_entry(
             info.folder, replace(identity, experiment_id=run.info.experiment_id, run_id=run.info.run_id, complete=False)
         )
-        describe_run(client, info, run)
+        describe_run(mlflow_client, info, run)
         return str(run.info.run_id)
 
 
-def describe_run(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
+def describe_run(mlflow_client: "MlflowClient", info: RunInfo, run: "Run") -> None:
     """Update an MLflow run's tags, and add parameters and dataset that it lacks; a changed parameter becomes a tag.
 
     Args:
-        client: client of MLflow.
+        mlflow_client: client of MLflow.
         info: metadata of the run.
         run: the MLflow run.
     """
@@ -130,19 +132,19 @@ def describe_run(client: "MlflowClient", info: RunInfo, run: "Run") -> None:
     changed = {f"changed.{key}": value for key, value in params.items() if run.data.params.get(key, value) != value}
     tags = {**record.list_tags(info, "running"), **changed}
     new_tags = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
-    client.log_batch(run.info.run_id, params=missing_params, tags=new_tags)
+    mlflow_client.log_batch(run.info.run_id, params=missing_params, tags=new_tags)
     if run.inputs is None or not run.inputs.dataset_inputs:
-        client.log_inputs(run.info.run_id, [record.describe_dataset(info)])
+        mlflow_client.log_inputs(run.info.run_id, [record.describe_dataset(info)])
 
 
-def _find_recorded(client: "MlflowClient", tracked_run: TrackedRun) -> "Run | None":
-    """Return the MLflow run whose id `tracked_run` has, read by `client`; None if the run was deleted."""
+def _find_recorded(mlflow_client: "MlflowClient", tracked_run: TrackedRun) -> "Run | None":
+    """Return the MLflow run whose id `tracked_run` has, read by `mlflow_client`; None if the run was deleted."""
     from mlflow.exceptions import MlflowException
 
     if tracked_run.run_id is None:
         return None
     try:
-        run = client.get_run(tracked_run.run_id)
+        run = mlflow_client.get_run(tracked_run.run_id)
     except MlflowException as error:
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
@@ -150,10 +152,10 @@ def _find_recorded(client: "MlflowClient", tracked_run: TrackedRun) -> "Run | No
     return run if run.info.lifecycle_stage == "active" else None
 
 
-def _create_run(client: "MlflowClient", info: RunInfo, tracked_run: TrackedRun, experiment: str) -> "Run":
+def _create_run(mlflow_client: "MlflowClient", info: RunInfo, tracked_run: TrackedRun, experiment: str) -> "Run":
     tags = {**record.list_tags(info, "running"), KEY_TAG: tracked_run.key}
     run_name = info.name.replace(f"-{info.config_hash}", "")  # without the hash: pages cut long names before the seed
-    return client.create_run(experiment, metadata.read_start_times(info.folder)[0], tags, run_name=run_name)
+    return mlflow_client.create_run(experiment, metadata.read_start_times(info.folder)[0], tags, run_name=run_name)
 
 
 def _read_entries(folder: "Path") -> list[TrackedRun]:

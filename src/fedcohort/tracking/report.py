@@ -40,13 +40,15 @@ def publish_report(
     """
 
     def create_report() -> str:
-        client = connect(place)
-        experiment = server.find_or_create_experiment(client, place)
-        runs = _list_runs_of_sweep(client, experiment, sweep or "")
-        earlier_reports = [run for run in _list_reports(client, experiment) if run.data.tags[REPORT_TAG] == about]
-        id = str(client.create_run(experiment, int(time.time() * 1000), {REPORT_TAG: about}, run_name=name).info.run_id)
+        mlflow_client = connect(place)
+        experiment = server.find_or_create_experiment(mlflow_client, place)
+        runs = _list_runs_of_sweep(mlflow_client, experiment, sweep or "")
+        reports = _list_reports(mlflow_client, experiment)
+        earlier_reports = [run for run in reports if run.data.tags[REPORT_TAG] == about]
+        now_ms = int(time.time() * 1000)
+        id = str(mlflow_client.create_run(experiment, now_ms, {REPORT_TAG: about}, run_name=name).info.run_id)
         for file_path in files:
-            client.log_artifact(id, str(file_path))
+            mlflow_client.log_artifact(id, str(file_path))
         swept_options, page_name = _list_swept_options([run.data.params for run in runs]), files[0].name
         tags = {
             view.VERDICT_TAG: verdict,
@@ -59,28 +61,28 @@ def publish_report(
             "mlflow.source.type": "LOCAL",
         }
         for tag_name, value in tags.items():
-            client.set_tag(id, tag_name, value[:MAX_TAG_LENGTH])
-        client.set_terminated(id, "FINISHED")
+            mlflow_client.set_tag(id, tag_name, value[:MAX_TAG_LENGTH])
+        mlflow_client.set_terminated(id, "FINISHED")
         for run in earlier_reports:
-            client.delete_run(run.info.run_id)
+            mlflow_client.delete_run(run.info.run_id)
         if sweep is not None and runs:
-            view.save_sweep(client, experiment, sweep, list(swept_options))
-        view.show_reports(client, experiment, _list_reports(client, experiment))
+            view.save_sweep_view(mlflow_client, experiment, sweep, list(swept_options))
+        view.show_reports(mlflow_client, experiment, _list_reports(mlflow_client, experiment))
         return id
 
     return retry_after_conflicts(create_report)  # a second attempt replaces the report of the first one
 
 
-def _list_reports(client: "MlflowClient", experiment_id: str) -> "list[Run]":
-    """Return the runs of the experiment `experiment_id` that are reports, the newest first, read by `client`."""
-    return list(server.search_runs(client, experiment_id, f"tags.`{REPORT_TAG}` LIKE '%'"))
+def _list_reports(mlflow_client: "MlflowClient", experiment_id: str) -> "list[Run]":
+    """Return the runs of the experiment `experiment_id` that are reports, the newest first, read by `mlflow_client`."""
+    return list(server.search_runs(mlflow_client, experiment_id, f"tags.`{REPORT_TAG}` LIKE '%'"))
 
 
-def _list_runs_of_sweep(client: "MlflowClient", experiment_id: str, sweep: str) -> "list[Run]":
-    """Return a sweep's runs in the experiment `experiment_id`, read by `client`; none if `sweep` is no valid id."""
+def _list_runs_of_sweep(mlflow_client: "MlflowClient", experiment_id: str, sweep: str) -> "list[Run]":
+    """Return the runs of `sweep` in the experiment `experiment_id`, by `mlflow_client`; none if it is no valid id."""
     if not sweep.replace("-", "").replace("_", "").isalnum():
         return []
-    runs = server.search_runs(client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep}%'")
+    runs = server.search_runs(mlflow_client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep}%'")
     return [run for run in runs if sweep in sweeps.parse_sweeps(run.data.tags.get(SWEEPS))]
 
 

@@ -65,22 +65,22 @@ def connect(query: RunQuery) -> "MlflowClient":
     return server.connect(server_place)
 
 
-def resolve_sweep(client: "MlflowClient", query: RunQuery) -> RunQuery:
-    """Return `query` with the id of the newest sweep, which `client` looks up, in the place of `last`.
+def resolve_sweep(mlflow_client: "MlflowClient", query: RunQuery) -> RunQuery:
+    """Return `query` with the id of the newest sweep, which `mlflow_client` looks up, in the place of `last`.
 
     Raises `OptionError` if `last` stands for no sweep, or there is no such experiment.
     """
     if query.sweep != LAST_SWEEP:
         return query
-    tracked_runs = server.search_runs(client, find_experiment(client, query), f"tags.{SWEEPS} LIKE '%'")
+    tracked_runs = server.search_runs(mlflow_client, find_experiment(mlflow_client, query), f"tags.{SWEEPS} LIKE '%'")
     newest_sweep = name_newest([_convert_run(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags])
     if newest_sweep is None:
         raise range_error("sweep", f"null: experiment {query.experiment!r} has no sweep", query.sweep)
     return replace(query, sweep=newest_sweep)
 
 
-def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
-    """Return the runs that satisfy `query`, oldest first, read by `client`.
+def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
+    """Return the runs that satisfy `query`, oldest first, read by `mlflow_client`.
 
     Raises:
         OptionError: the experiment or sweep does not exist, or MLflow can't read the filter.
@@ -88,21 +88,21 @@ def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
     """
     from mlflow.exceptions import MlflowException
 
-    experiment_id = find_experiment(client, query)
+    experiment_id = find_experiment(mlflow_client, query)
     try:
-        tracked_runs = server.search_runs(client, experiment_id, query.conditions)
+        tracked_runs = server.search_runs(mlflow_client, experiment_id, query.conditions)
         selected_runs = [run for run in tracked_runs if query.matches_tags(run.data.tags)]
     except MlflowException as error:
         if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
             raise OptionError(f"filter: MLflow can't read {query.filter!r}: {server.root_cause(error)}") from error
         raise
     if not selected_runs and query.sweep is not None:
-        sweep_tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(client, experiment_id, ""))
+        sweep_tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(mlflow_client, experiment_id, ""))
         ids = sorted({sweep for sweep_tag in sweep_tags for sweep in parse_sweeps(sweep_tag)})
         if query.sweep not in ids:
-            allowed = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has no sweep"
+            allowed_text = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has no sweep"
             raise OptionError(
-                f"{range_error('sweep', allowed, query.sweep)}{did_you_mean(query.sweep, [LAST_SWEEP, *ids])}"
+                f"{range_error('sweep', allowed_text, query.sweep)}{did_you_mean(query.sweep, [LAST_SWEEP, *ids])}"
             )
     if not selected_runs:
         condition_text = f" with {query.conditions}" if query.conditions else ""
@@ -110,11 +110,11 @@ def read_runs(client: "MlflowClient", query: RunQuery) -> list[Run]:
     return sorted(map(_convert_run, selected_runs), key=lambda run: (run.started_ms, run.name))
 
 
-def find_experiment(client: "MlflowClient", query: RunQuery) -> str:
-    """Return the id of the experiment that `query` names, read by `client`. Raises `OptionError` if there is none."""
-    experiment = client.get_experiment_by_name(query.experiment)
+def find_experiment(mlflow_client: "MlflowClient", query: RunQuery) -> str:
+    """Return the id of the experiment that `query` names, by `mlflow_client`. Raises `OptionError` if there is none."""
+    experiment = mlflow_client.get_experiment_by_name(query.experiment)
     if experiment is None:
-        experiment_names = sorted(experiment.name for experiment in client.search_experiments())
+        experiment_names = sorted(experiment.name for experiment in mlflow_client.search_experiments())
         raise range_error("experiment", f"one of {', '.join(experiment_names)}", query.experiment)
     return str(experiment.experiment_id)
 
@@ -147,13 +147,13 @@ def _update_budget(params: Mapping[str, str], tags: Mapping[str, str]) -> Mappin
     return newest_params
 
 
-def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[str]) -> "pd.DataFrame":
+def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[str]) -> "pd.DataFrame":
     """Return the rounds of each run that measured one of the metrics, with the cumulative cost until the round.
 
     NaN means that the round did not measure the metric. A logged NaN, as after divergence, becomes infinite.
 
     Args:
-        client: client of MLflow.
+        mlflow_client: client of MLflow.
         runs: the runs.
         metrics: names of the metrics.
     """
@@ -164,7 +164,7 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
     metric_keys = [(run.id, name) for run in runs for name in metric_names if name in run.metrics]
 
     def read_metric(metric_key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
-        history = server.retry_after_conflicts(lambda: client.get_metric_history(*metric_key))
+        history = server.retry_after_conflicts(lambda: mlflow_client.get_metric_history(*metric_key))
         return [(*metric_key, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
 
     with ThreadPoolExecutor(MAX_REQUESTS) as executor:
@@ -176,9 +176,9 @@ def read_curves(client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[s
     )
     curve_rows = curve_rows.reindex(columns=metric_names).sort_index()
     is_measured = curve_rows[list(metrics)].notna().any(axis=1)
-    spent = {cost: sum(curve_rows[name] for name in COSTS[cost]) for cost in COST_COLUMNS}
+    costs = {cost: sum(curve_rows[name] for name in COSTS[cost]) for cost in COST_COLUMNS}
     return (
-        curve_rows[list(metrics)].assign(**spent)[is_measured].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
+        curve_rows[list(metrics)].assign(**costs)[is_measured].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
     )
 
 

@@ -114,8 +114,8 @@ def root_cause(error: BaseException) -> str:
 
 def import_mlflow() -> None:
     """Import MLflow, which takes seconds, with settings for few messages and short timeouts."""
-    for name, value in MLFLOW_SETTINGS.items():
-        os.environ.setdefault(name, value)
+    for variable_name, variable_value in MLFLOW_SETTINGS.items():
+        os.environ.setdefault(variable_name, variable_value)
     import mlflow.store.tracking.sqlalchemy_store  # noqa: F401
 
 
@@ -149,11 +149,11 @@ def lock_database(location: ServerPlace) -> AbstractContextManager[None]:
     return exclusive_lock(location.database.with_name(f".{location.database.name}.lock"))
 
 
-def find_or_create_experiment(client: "MlflowClient", location: ServerPlace) -> str:
+def find_or_create_experiment(mlflow_client: "MlflowClient", location: ServerPlace) -> str:
     """Return the id of the experiment, which is created if necessary.
 
     Args:
-        client: client of MLflow.
+        mlflow_client: client of MLflow.
         location: server and experiment.
 
     Raises:
@@ -163,14 +163,14 @@ def find_or_create_experiment(client: "MlflowClient", location: ServerPlace) -> 
     from mlflow.exceptions import MlflowException
 
     with lock_database(location):
-        experiment = client.get_experiment_by_name(location.experiment)
+        experiment = mlflow_client.get_experiment_by_name(location.experiment)
         if experiment is None:
             try:
-                return _create_experiment(client, location)
+                return _create_experiment(mlflow_client, location)
             except MlflowException as error:
                 if error.error_code != "RESOURCE_ALREADY_EXISTS":
                     raise
-                experiment = client.get_experiment_by_name(location.experiment)
+                experiment = mlflow_client.get_experiment_by_name(location.experiment)
     if experiment is None or experiment.lifecycle_stage not in ("active", "deleted"):
         raise OSError(f"{location.uri} is not a server of MLflow, as its answer shows: check tracking_uri")
     if experiment.lifecycle_stage == "deleted":
@@ -181,13 +181,15 @@ def find_or_create_experiment(client: "MlflowClient", location: ServerPlace) -> 
     return str(experiment.experiment_id)
 
 
-def _create_experiment(client: "MlflowClient", location: ServerPlace) -> str:
+def _create_experiment(mlflow_client: "MlflowClient", location: ServerPlace) -> str:
     folder_name = re.sub(r"[^\w.-]", "-", location.experiment)
     artifact_folder = location.artifacts and f"{location.artifacts}/{folder_name}"
     experiment_id = str(
-        client.create_experiment(location.experiment, artifact_location=artifact_folder, tags=view.experiment_tags())
+        mlflow_client.create_experiment(
+            location.experiment, artifact_location=artifact_folder, tags=view.experiment_tags()
+        )
     )
-    client.set_experiment_tag(experiment_id, "mlflow.note.content", view.write_experiment_note(experiment_id))
+    mlflow_client.set_experiment_tag(experiment_id, "mlflow.note.content", view.write_experiment_note(experiment_id))
     return experiment_id
 
 
@@ -226,16 +228,18 @@ def _make_tables(database: Path) -> None:
     os.replace(draft_path, database)
 
 
-def search_runs(client: "MlflowClient", experiment: str, condition: str) -> "Iterator[Run]":
+def search_runs(mlflow_client: "MlflowClient", experiment: str, condition: str) -> "Iterator[Run]":
     """Yield the runs of an experiment that satisfy a condition, page by page.
 
     Args:
-        client: client of MLflow.
+        mlflow_client: client of MLflow.
         experiment: id of the experiment.
         condition: condition in MLflow's language.
     """
-    token: str | None = ""
-    while token is not None:
-        page = client.search_runs([experiment], condition, max_results=RUNS_PER_REQUEST, page_token=token or None)
-        yield from page
-        token = page.token or None
+    page_token: str | None = ""
+    while page_token is not None:
+        run_page = mlflow_client.search_runs(
+            [experiment], condition, max_results=RUNS_PER_REQUEST, page_token=page_token or None
+        )
+        yield from run_page
+        page_token = run_page.token or None

@@ -30,17 +30,17 @@ UPLOADED_FILES = ("report.html", "config.yaml", "starts.jsonl", "summary.json", 
 class RunUpload:
     """The upload of one run's journal to its MLflow run, which may have some of the rounds already."""
 
-    def __init__(self, client: "MlflowClient", run_id: str, folder: Path) -> None:
-        self.client = client
+    def __init__(self, mlflow_client: "MlflowClient", run_id: str, folder: Path) -> None:
+        self.client = mlflow_client
         self.run_id = run_id
         self._journal = folder / history.JOURNAL_FILE
         self._offset, self._digest = 0, ""
         self._unsent_lines: list[JournalLine] = []
-        self._sent_steps = {metric.step for metric in client.get_metric_history(run_id, LAST_METRIC)}
+        self._sent_steps = {metric.step for metric in mlflow_client.get_metric_history(run_id, LAST_METRIC)}
 
     def send(self) -> int:
         """Send the steps that the journal has committed and MLflow lacks, and return their number."""
-        new_lines, self._offset = history.read_lines(self._journal, self._offset, self._digest)
+        new_lines, self._offset = history.read_journal_lines(self._journal, self._offset, self._digest)
         self._digest = new_lines[-1].digest if new_lines else self._digest
         self._unsent_lines += [journal_line for journal_line in new_lines if journal_line.step not in self._sent_steps]
         n_sent = 0
@@ -82,7 +82,7 @@ class RunUpload:
 
         tags = {"status": status, ROUNDS_DONE: str(max(self._sent_steps, default=0))}
         if status == "finished":
-            budget_use = history.sum_spending(history.read_lines(self._journal)[0])
+            budget_use = history.sum_spending(history.read_journal_lines(self._journal)[0])
             tags[ENDED_BY] = ", ".join(info.budget.list_reached_options(budget_use))
         if summary := read_summary(info.folder):
             tags["mlflow.note.content"] = record.write_note(summary)
@@ -99,32 +99,34 @@ def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = 
     """
 
     def connect_run() -> RunUpload:
-        client = connect(server_place)
-        run_id = identity.find_or_create_run(client, info, server_place)
+        mlflow_client = connect(server_place)
+        run_id = identity.find_or_create_run(mlflow_client, info, server_place)
         if is_running:
-            client.update_run(run_id, MLFLOW_STATUS["running"])
-        return RunUpload(client, run_id, info.folder)
+            mlflow_client.update_run(run_id, MLFLOW_STATUS["running"])
+        return RunUpload(mlflow_client, run_id, info.folder)
 
     return retry_after_conflicts(connect_run)
 
 
-def log_batch(client: "MlflowClient", run_id: str, sent_lines: Sequence[JournalLine]) -> None:
+def log_batch(mlflow_client: "MlflowClient", run_id: str, sent_lines: Sequence[JournalLine]) -> None:
     """Send the metrics of some rounds in one request; MLflow's client splits a line with more than 1,000 metrics.
 
     Args:
-        client: client of MLflow.
+        mlflow_client: client of MLflow.
         run_id: id of the MLflow run.
         sent_lines: lines of the journal.
     """
-    client.log_batch(run_id, metrics=[metric for journal_line in sent_lines for metric in _list_metrics(journal_line)])
+    mlflow_client.log_batch(
+        run_id, metrics=[metric for journal_line in sent_lines for metric in _list_metrics(journal_line)]
+    )
 
 
 def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
     """Yield the files of the run in `folder` to upload, each with its folder in MLflow. Raises `DamagedFile`."""
-    for name in UPLOADED_FILES:
-        manifest.check_file(folder / name)
-        if (folder / name).exists():
-            yield folder / name, None
+    for file_name in UPLOADED_FILES:
+        manifest.check_file(folder / file_name)
+        if (folder / file_name).exists():
+            yield folder / file_name, None
     for path in sorted((folder / "figures").glob("*.png")):
         yield path, "figures"
 

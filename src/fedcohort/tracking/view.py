@@ -59,7 +59,7 @@ def spell_artifact_page(experiment_id: str, run_id: str, file_name: str) -> str:
     return f"#/experiments/{experiment_id}/runs/{run_id}/artifacts/{file_name}?workflowType=machine_learning"
 
 
-def list_sweeps(tags: Mapping[str, str]) -> list[str]:
+def list_sweep_views(tags: Mapping[str, str]) -> list[str]:
     """Return the ids of the sweeps with a view, the newest last, from the tags `tags` of the experiment."""
     view_by_key = {key: json.loads(text) for key, text in tags.items() if key.startswith(f"{VIEW_TAG}{SWEEP_KEY}")}
     sorted_tags = sorted(view_by_key, key=lambda key: view_by_key[key]["createdAt"])
@@ -81,38 +81,40 @@ def write_experiment_note(experiment_id: str) -> str:
     )
 
 
-def save_sweep(client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
+def save_sweep_view(mlflow_client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
     """Save the view of a sweep.
 
     Args:
-        client: client of MLflow.
+        mlflow_client: client of MLflow.
         experiment_id: id of the experiment.
         sweep: id of the sweep.
         options: names of the parameters in which its runs differ, except the seed.
     """
     view_columns = [f"metrics.`{FIRST_METRIC_NAME}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
     view_state = {"selectedColumns": view_columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
-    client.set_experiment_tag(experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _make_view(f"Sweep {sweep}", view_state))
+    mlflow_client.set_experiment_tag(
+        experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _make_view(f"Sweep {sweep}", view_state)
+    )
 
 
-def show_reports(client: "MlflowClient", experiment_id: str, reports: "Sequence[Run]") -> None:
+def show_reports(mlflow_client: "MlflowClient", experiment_id: str, reports: "Sequence[Run]") -> None:
     """Put links to reports at the start of an experiment's note, whose other text stays.
 
     Args:
-        client: client of MLflow.
+        mlflow_client: client of MLflow.
         experiment_id: id of the experiment.
         reports: MLflow runs of the reports, the newest first.
     """
     paragraphs = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
-    tags = client.get_experiment(experiment_id).tags
+    tags = mlflow_client.get_experiment(experiment_id).tags
     note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
     other_text = "\n\n".join(
-        text for text in note_paragraphs if not text.startswith((ANSWER_START, ANSWER_START.strip("*")))
+        paragraph for paragraph in note_paragraphs if not paragraph.startswith((ANSWER_START, ANSWER_START.strip("*")))
     ).strip("\n")
     while paragraphs and len(note_text := "\n\n".join([*paragraphs, other_text])) > MAX_NOTE_LENGTH:
         paragraphs.pop()
     if paragraphs:
-        client.set_experiment_tag(experiment_id, NOTE_TAG, note_text)
+        mlflow_client.set_experiment_tag(experiment_id, NOTE_TAG, note_text)
 
 
 def _make_paragraph(experiment_id: str, report_run_id: str, tags: Mapping[str, str]) -> str:

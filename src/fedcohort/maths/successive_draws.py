@@ -21,9 +21,9 @@ from jaxtyping import Int64
 from fedcohort.arrays import Ids, Values
 from fedcohort.draw_log import Draw, DrawLog, is_random
 
-MAX_STEP, STEP_TIMES_ROOT = 0.2, 0.7  # h is the smaller of the first and the second over the root of m
+MAX_LOG_STEP, LOG_STEP_TIMES_ROOT_M = 0.2, 0.7  # h is the smaller of the first and the second over the root of m
 MIN_LOG_TIME = -45.0  # of s
-CHUNK_SIZE = 1_000_000  # numbers of the integrand in memory
+CHUNK_NUMBERS = 1_000_000  # numbers of the integrand in memory
 LOG_OF_ZERO = -np.inf
 
 
@@ -39,10 +39,10 @@ def set_log_probability(weights: Values, remaining_weight: float) -> float:
     m = len(weights)
     if not m or remaining_weight <= 0:
         return 0.0
-    log_step = min(MAX_STEP, STEP_TIMES_ROOT / math.sqrt(m))
+    log_step = min(MAX_LOG_STEP, LOG_STEP_TIMES_ROOT_M / math.sqrt(m))
     log_times = np.arange(MIN_LOG_TIME, math.log(m + 12 * math.sqrt(m) + 50), log_step)
     relative_weights, weight_counts = np.unique(weights / remaining_weight, return_counts=True)
-    time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / CHUNK_SIZE))
+    time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / CHUNK_NUMBERS))
     log_keys = np.concatenate([np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in time_chunks])
     return min(float(logsumexp(log_times - np.exp(log_times) + log_keys) + math.log(log_step)), 0.0)
 
@@ -54,17 +54,17 @@ class CohortLaw:
     Attributes:
         certain_ids: sorted ids of the clients that are in each cohort.
         draws: logged draws with more than one possible set.
-        reason: why the log does not determine the distribution; "" if it does.
+        unknown_reason: why the log does not determine the distribution; "" if it does.
     """
 
     certain_ids: Ids
     draws: Sequence[Draw]
-    reason: str = ""
+    unknown_reason: str = ""
 
     @property
     def is_deterministic(self) -> bool:
         """Whether there is only one cohort."""
-        return not self.draws and not self.reason
+        return not self.draws and not self.unknown_reason
 
     @classmethod
     def from_log(cls, draw_log: DrawLog, cohort: Ids) -> "CohortLaw":
@@ -124,14 +124,14 @@ class CohortLaw:
         return np.stack([self._draw_cohort(rng) for _ in range(n)])
 
     def _draw_cohort(self, rng: np.random.Generator) -> Ids:
-        clients = [self.certain_ids]
+        cohort_parts = [self.certain_ids]
         for draw in self.draws:
             exponential_draws = rng.standard_exponential(len(draw.pool))
             is_zero = draw.pool_weights == 0
             draw_keys = exponential_draws / np.where(is_zero, 1.0, draw.pool_weights)  # 0 for infinite weights
             draw_order = np.lexsort((draw_keys, is_zero)) if is_zero.any() else np.argsort(draw_keys)
-            clients.append(draw.pool[draw_order[: len(draw.clients)]])
-        return np.sort(np.concatenate(clients))
+            cohort_parts.append(draw.pool[draw_order[: len(draw.clients)]])
+        return np.sort(np.concatenate(cohort_parts))
 
 
 def _count_weight_kinds(weights: Values) -> tuple[int, int, int]:

@@ -24,26 +24,23 @@ class BalancedCohort(StatelessSelector):
     """A selector that balances the cohort's samples per class or group; a client's score is its negative imbalance.
 
     Attributes:
-        counts: name of the signal with each client's number of samples per class or group, [n_clients, n_classes or
-            groups].
+        counts_signal: name of the signal with each client's number of samples per class or group, [n_clients, classes].
     """
 
-    counts: ClassVar[str]
+    counts_signal: ClassVar[str]
     backs_off: ClassVar[bool] = True
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        class_counts = ctx.signals[self.counts].astype(float)
+        class_counts = ctx.signals[self.counts_signal].astype(float)
         has_samples = class_counts.sum(1) > 0
         remaining_ids = ctx.available
         cohort_counts = np.zeros(class_counts.shape[1])
         chosen_ids: list[int] = []
         while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
-            imbalance_scores = np.where(
-                has_samples, -class_imbalances(class_counts, cohort_counts) if chosen_ids else 0.0, -np.inf
-            )
-            (k,) = top(imbalance_scores, remaining_ids, 1, ctx.rng).tolist()
+            imbalances = class_imbalances(class_counts, cohort_counts) if chosen_ids else 0.0
+            (k,) = top(np.where(has_samples, -imbalances, -np.inf), remaining_ids, 1, ctx.rng).tolist()
             chosen_ids.append(k)
             remaining_ids, cohort_counts = remaining_ids[remaining_ids != k], cohort_counts + class_counts[k]
         return Selection(np.sort(np.array(chosen_ids, dtype=np.int64)), -class_imbalances(class_counts)), state

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.draw_log import DrawLog, LoggedGenerator
-from fedcohort.maths.successive import CohortLaw, set_log_probability
+from fedcohort.maths.successive_draws import CohortLaw, set_log_probability
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import draw, top
 from fedcohort.types import Ids
@@ -110,12 +110,12 @@ def test_a_pool_that_depends_on_a_draw_has_no_known_probability() -> None:
     first = draw(WEIGHTS, np.arange(4), 1, rng)
     second = draw(WEIGHTS, np.setdiff1d(np.arange(4), first), 1, rng)
     law = CohortLaw.from_log(rng.finish(), np.union1d(first, second))
-    assert law.reason == "its later draws depend on its earlier ones"
+    assert law.unknown_reason == "its later draws depend on its earlier ones"
 
 
 def test_candidates_of_which_some_train_have_no_known_probability() -> None:
     log, candidates = log_of(WEIGHTS, 3)
-    assert "candidates" in CohortLaw.from_log(log, candidates[:2]).reason
+    assert "candidates" in CohortLaw.from_log(log, candidates[:2]).unknown_reason
 
 
 def test_samples_have_the_probabilities_of_the_law() -> None:
