@@ -21,8 +21,8 @@ from fedcohort.attack.base import ReportedValues, ShareOfClients
 MEAN_SIGNALS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
 SUM_POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
 # rows of counts, sums of losses and of their squares by class, and the loss of other labels
-CLASS_SIGNAL = "class_loss"
-LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *SUM_POWERS, CLASS_SIGNAL)
+CLASS_LOSS_SIGNAL = "class_loss"
+LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *SUM_POWERS, CLASS_LOSS_SIGNAL)
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class LossInflation(ShareOfClients):
     def falsify(self, signal: str, values: ReportedValues) -> ReportedValues:
         if signal not in self.signals:
             return values
-        if signal == CLASS_SIGNAL:
+        if signal == CLASS_LOSS_SIGNAL:
             counts, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
             mixed_sums = 2 * self.factor * self.shift * loss_sums
             false_squares = self.factor**2 * squared_loss_sums + mixed_sums + self.shift**2 * counts

@@ -93,9 +93,9 @@ def choose_pool(
     upper_mean = float(excess[~in_pool].mean()) if not in_pool.all() else np.inf
     n_samples, class_totals = class_counts.sum(1), class_counts.sum(0)
     class_shares = class_counts / np.maximum(n_samples, 1.0)[:, None]
-    may_join = excess < upper_mean
+    may_enter = excess < upper_mean
     for c in range(class_counts.shape[1]):
-        holder_ids = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
+        holder_ids = ranking[may_enter[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
         for joining_id in holder_ids[~in_pool[holder_ids]].tolist():
             if _is_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], class_cover):
                 break

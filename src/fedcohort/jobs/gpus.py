@@ -64,11 +64,11 @@ def take_gpu(sweep: Path, gpus: list[str], job_number: int) -> str | None:
     """
     if not gpus:
         return None
-    for gpu in gpus:
-        if (gpu_lock := try_to_lock(sweep / f"gpu-{gpu}.lock")) is not None:
+    for gpu_name in gpus:
+        if (gpu_lock := try_to_lock(sweep / f"gpu-{gpu_name}.lock")) is not None:
             break
     else:
-        gpu = gpus[job_number % len(gpus)]
+        gpu_name = gpus[job_number % len(gpus)]
     _LOCK_BY_SWEEP[sweep] = gpu_lock
-    os.environ[VISIBLE_VARIABLE] = gpu
-    return gpu
+    os.environ[VISIBLE_VARIABLE] = gpu_name
+    return gpu_name

@@ -27,8 +27,8 @@ class TimeLeft(Generic[T]):
 
     def add(self, run: T, seconds: float) -> None:
         """Add the finished run `run` and its wall time in seconds."""
-        for group in self._groups_of(run):
-            self._seconds[group].append(seconds)
+        for run_group in self._groups_of(run):
+            self._seconds[run_group].append(seconds)
 
     def seconds(self, runs: Iterable[T]) -> float:
         """Return the estimated wall time of `runs` in seconds, one after the other; 0 for one without similar runs."""

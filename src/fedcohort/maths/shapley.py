@@ -83,9 +83,9 @@ def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: l
     `value_of` returns the value of a coalition.
     """
     marginals, preceding_players = np.zeros(len(player_order)), frozenset[int]()
-    final_value = value_of(frozenset(player_order))
+    value_of_all = value_of(frozenset(player_order))
     for i in player_order:
-        if abs(final_value - value_of(preceding_players)) < tolerance:
+        if abs(value_of_all - value_of(preceding_players)) < tolerance:
             break
         marginals[i] = _value_difference(value_of(preceding_players | {i}), value_of(preceding_players))
         preceding_players |= {i}

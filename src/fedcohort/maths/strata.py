@@ -36,34 +36,34 @@ def neyman_targets(stratum_sizes: StratumSizes, standard_deviations: StratumValu
     return n_draws * stratum_masses / max(float(stratum_masses.sum()), 1e-300)
 
 
-def round_to_capacity(target_draws: StratumValues, capacity: StratumSizes, n_draws: int) -> StratumSizes:
-    """Return integers near `target_draws` [h], the target number of draws of each stratum, of at most `capacity` [h].
+def round_to_capacity(target_draws: StratumValues, capacities: StratumSizes, n_draws: int) -> StratumSizes:
+    """Return integers near `target_draws` [h], the target number of draws of each stratum, of at most `capacities` [h].
 
-    The integers sum to `n_draws` or, if that is less, to the sum of `capacity`. Each stratum with capacity gets one
+    The integers sum to `n_draws` or, if that is less, to the sum of `capacities`. Each stratum with capacity gets one
     draw, or the strata with the largest targets if there are too few draws. Each further draw goes to the stratum that
     is farthest below its target, the first one in case of ties.
     """
     stratum_draws = np.zeros(len(target_draws), np.int64)
-    open_strata = np.flatnonzero(capacity > 0)
+    open_strata = np.flatnonzero(capacities > 0)
     stratum_draws[open_strata[np.argsort(-target_draws[open_strata], kind="stable")][:n_draws]] = 1
-    while stratum_draws.sum() < min(n_draws, capacity.sum()):
-        stratum_draws[int(np.where(stratum_draws < capacity, target_draws - stratum_draws, -np.inf).argmax())] += 1
+    while stratum_draws.sum() < min(n_draws, capacities.sum()):
+        stratum_draws[int(np.where(stratum_draws < capacities, target_draws - stratum_draws, -np.inf).argmax())] += 1
     return stratum_draws
 
 
-def equal_allocation(stratum_sizes: StratumSizes, capacity: StratumSizes, n_draws: int) -> StratumSizes:
-    """Return the number of draws of each of h strata, [h]: `n_draws` divided equally, at most `capacity` [h] each.
+def equal_allocation(stratum_sizes: StratumSizes, capacities: StratumSizes, n_draws: int) -> StratumSizes:
+    """Return the number of draws of each of h strata, [h]: `n_draws` divided equally, at most `capacities` [h] each.
 
-    The result sums to `n_draws` or, if that is less, to the sum of `capacity`. The remainder of the division goes to
+    The result sums to `n_draws` or, if that is less, to the sum of `capacities`. The remainder of the division goes to
     the largest strata by `stratum_sizes` [h]. Draws beyond a stratum's capacity go to the other strata.
     """
     stratum_draws = np.zeros(len(stratum_sizes), np.int64)
-    while (n_remaining := int(min(n_draws, capacity.sum()) - stratum_draws.sum())) > 0:
-        open_strata = np.flatnonzero(stratum_draws < capacity)
+    while (n_remaining := int(min(n_draws, capacities.sum()) - stratum_draws.sum())) > 0:
+        open_strata = np.flatnonzero(stratum_draws < capacities)
         equal_share, n_left_over = divmod(n_remaining, len(open_strata))
         stratum_draws[open_strata] += equal_share
         stratum_draws[open_strata[np.argsort(-stratum_sizes[open_strata], kind="stable")[:n_left_over]]] += 1
-        stratum_draws = np.minimum(stratum_draws, capacity)
+        stratum_draws = np.minimum(stratum_draws, capacities)
     return stratum_draws
 
 

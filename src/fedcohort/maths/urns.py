@@ -41,15 +41,15 @@ def ward_tree(angles: Float64[np.ndarray, "a a"], tree_points: str) -> Float64[n
     return np.asarray(linkage(distances, "ward"))
 
 
-def cut_ward_tree(client_masses: Ids, client_tree: Float64[np.ndarray, "merges 4"], capacity: int) -> Ids:
-    """Return each client's cluster number, [n]; a cluster is a largest subtree with a mass of at most `capacity`.
+def cut_ward_tree(client_masses: Ids, client_tree: Float64[np.ndarray, "merges 4"], max_mass: int) -> Ids:
+    """Return each client's cluster number, [n]; a cluster is a largest subtree with a mass of at most `max_mass`.
 
     The number is that of the subtree's root, so that numbers are not consecutive.
 
     Args:
-        client_masses: mass of each client that is left for shared distributions, below `capacity`, [n].
+        client_masses: mass of each client that is left for shared distributions, below `max_mass`, [n].
         client_tree: Ward's tree of the clients (`ward_tree`), [n - 1, 4].
-        capacity: largest mass of a cluster, the number of samples of all clients.
+        max_mass: largest mass of a cluster, the number of samples of all clients.
     """
     merged_nodes = client_tree[:, :2].astype(np.int64)
     node_mass = np.concatenate([client_masses, np.zeros(len(merged_nodes), np.int64)])
@@ -57,6 +57,6 @@ def cut_ward_tree(client_masses: Ids, client_tree: Float64[np.ndarray, "merges 4
         node_mass[node_number] = node_mass[child_nodes].sum()
     cluster_of_node = np.arange(len(node_mass))
     for node_number in range(len(node_mass) - 1, len(client_masses) - 1, -1):
-        if node_mass[node_number] <= capacity:
+        if node_mass[node_number] <= max_mass:
             cluster_of_node[merged_nodes[node_number - len(client_masses)]] = cluster_of_node[node_number]
     return cluster_of_node[: len(client_masses)]

@@ -186,10 +186,10 @@ def _yield_row_groups(table_paths: Sequence[Path]) -> "Iterator[pa.Table]":
     import pyarrow as pa
 
     pending_tables: list[Any] = []
-    for path in table_paths:
-        parquet_file = parquet.open_file(path)
+    for table_path in table_paths:
+        parquet_file = parquet.open_file(table_path)
         for group_number in range(parquet_file.num_row_groups):
-            with client_files.name_file_in_errors(path):
+            with client_files.name_file_in_errors(table_path):
                 pending_tables.append(parquet_file.read_row_group(group_number))
             if sum(table.num_rows for table in pending_tables) >= ROWS_PER_GROUP:
                 yield pa.concat_tables(pending_tables, promote_options="permissive")

@@ -138,31 +138,31 @@ def check_journal(folder: Path, rounds_done: int, checksum: str | None) -> None:
         raise DamagedFile(damage)
 
 
-def cut_damaged_lines(path: Path, rounds_done: int) -> list[JournalLine]:
+def cut_damaged_lines(journal_path: Path, rounds_done: int) -> list[JournalLine]:
     """Cut the journal after its last undamaged line; return the remaining lines.
 
     An incomplete line, which a kill leaves, is cut without a message. If the digest or the table of a line is damaged,
     a warning is logged, and the round is trained again.
 
     Args:
-        path: the journal.
+        journal_path: the journal.
         rounds_done: round of the checkpoint, -1 without one.
 
     Raises:
         DamagedFile: a line up to the checkpoint's round is damaged, so that its round cannot be trained again.
     """
-    lines, _, damage = read_undamaged_lines(path)
+    lines, _, damage = read_undamaged_lines(journal_path)
     if damage and len(lines) <= rounds_done:
-        read_journal_lines(path)  # raises
+        read_journal_lines(journal_path)  # raises
     digests_after_checkpoint = {line.step: line.table for line in lines if line.step > rounds_done}
-    if damaged_steps := client_files.find_damaged_steps(path.parent, digests_after_checkpoint):
+    if damaged_steps := client_files.find_damaged_steps(journal_path.parent, digests_after_checkpoint):
         lines, damage = [line for line in lines if line.step < min(damaged_steps)], damaged_steps[min(damaged_steps)]
     if damage:
-        log.warning("%s: %s. The rounds after round %d are trained again", path, damage, max(rounds_done, 0))
-    if is_file(path):
-        end_offset = sum(len(line_text) + 1 for line_text in path.read_bytes().split(b"\n")[: len(lines)])
-        if path.stat().st_size > end_offset:
-            with path.open("r+b") as file:
+        log.warning("%s: %s. The rounds after round %d are trained again", journal_path, damage, max(rounds_done, 0))
+    if is_file(journal_path):
+        end_offset = sum(len(line_text) + 1 for line_text in journal_path.read_bytes().split(b"\n")[: len(lines)])
+        if journal_path.stat().st_size > end_offset:
+            with journal_path.open("r+b") as file:
                 file.truncate(end_offset)
                 os.fsync(file.fileno())
     return lines

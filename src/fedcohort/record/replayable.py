@@ -134,9 +134,9 @@ def read_signals(
     """
     signals = {}
     for signal, column_names in signal_columns.items():
-        values = rows[column_names].to_numpy(dtype=np.float64)
-        signals[signal] = np.full((n_clients, *values.shape[1:]), np.nan)
-        signals[signal][rows["client"].to_numpy()] = values
+        client_values = rows[column_names].to_numpy(dtype=np.float64)
+        signals[signal] = np.full((n_clients, *client_values.shape[1:]), np.nan)
+        signals[signal][rows["client"].to_numpy()] = client_values
     return signals
 
 

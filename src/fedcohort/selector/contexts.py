@@ -112,9 +112,9 @@ class Measurements:
             scale_rule: observations that set the unit of durations: those of all rounds ("running"), only the first
                 ("first_round"), or none ("none"), with a unit of one second.
         """
-        is_finite, durations_s = np.isfinite(job_seconds), self.tau.copy()
-        durations_s[clients[is_finite]] = job_seconds[is_finite]
-        return replace(self, tau=durations_s, tau_unit=self.tau_unit.with_sizes(job_seconds[is_finite], scale_rule))
+        is_measured, durations_s = np.isfinite(job_seconds), self.tau.copy()
+        durations_s[clients[is_measured]] = job_seconds[is_measured]
+        return replace(self, tau=durations_s, tau_unit=self.tau_unit.with_sizes(job_seconds[is_measured], scale_rule))
 
     def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new rewards of some clients.

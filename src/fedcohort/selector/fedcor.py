@@ -238,5 +238,5 @@ class FedCor(Selector[State]):
 
 def dense_losses(answers: ProbeResult, n_clients: int) -> Values:
     """Return each client's loss in `answers`, in nats, [n_clients]; NaN without an answer, or from 1e12 on."""
-    losses = answers.dense(n_clients)
-    return np.where(np.abs(losses) < MAX_LOSS, losses, np.nan)
+    client_losses = answers.dense(n_clients)
+    return np.where(np.abs(client_losses) < MAX_LOSS, client_losses, np.nan)

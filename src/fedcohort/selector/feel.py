@@ -154,14 +154,14 @@ class Feel(Selector[State]):
         return draw_order, draw_probabilities
 
 
-def fill_missing_norms(norms: Values) -> Values:
-    """Return `norms` [n_clients], with the mean of all where one is not finite; all 1 if there is none."""
-    is_finite = np.isfinite(norms)
-    largest_norm = norms[is_finite].max(initial=0.0)
+def fill_missing_norms(all_norms: Values) -> Values:
+    """Return `all_norms` [n_clients], with the mean of all where one is not finite; all 1 if there is none."""
+    is_finite = np.isfinite(all_norms)
+    largest_norm = all_norms[is_finite].max(initial=0.0)
     if not largest_norm > 0:
-        return np.ones(len(norms))
-    mean_norm = largest_norm * (norms[is_finite] / largest_norm).mean()  # a plain sum could overflow
-    return np.where(is_finite, norms, mean_norm)
+        return np.ones(len(all_norms))
+    mean_norm = largest_norm * (all_norms[is_finite] / largest_norm).mean()  # a plain sum could overflow
+    return np.where(is_finite, all_norms, mean_norm)
 
 
 def normalise_importance(importances: Values) -> Values:

@@ -138,11 +138,11 @@ class HicsFl(Selector[State]):
         if self.source == "layer":
             class_values = updates[:, :-C].reshape(len(updates), C, updates.shape[1] // C - 1).mean(axis=2)
         vectors = updates if self.source == "layer" else updates[:, -C:]
-        norms = np.linalg.norm(vectors, axis=1, keepdims=True)
+        update_norms = np.linalg.norm(vectors, axis=1, keepdims=True)
         stored_vectors = state.vectors.copy()
         if not stored_vectors.shape[1]:
             stored_vectors = np.zeros((len(stored_vectors), vectors.shape[1]))
-        stored_vectors[clients] = np.divide(vectors, norms, out=np.zeros_like(vectors), where=norms > 0)
+        stored_vectors[clients] = np.divide(vectors, update_norms, out=np.zeros_like(vectors), where=update_norms > 0)
         entropy, has_trained = state.entropy.copy(), state.has_trained.copy()
         entropy[clients], has_trained[clients] = softmax_entropy(class_values / self.temperature), True
         return None, replace(state, entropy=entropy, vectors=stored_vectors, has_trained=has_trained)

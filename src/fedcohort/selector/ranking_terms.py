@@ -15,9 +15,9 @@ def client_utilities(loss_counts: Values, loss_squares: Values) -> Values:
         loss_counts: number of samples of each client whose losses were measured, [n].
         loss_squares: sum of the squared losses of these samples in nats^2, [n]. An invalid report gives NaN.
     """
-    is_valid = np.isfinite(loss_counts) & np.isfinite(loss_squares) & (loss_counts >= 0) & (loss_squares >= 0)
-    valid_counts, valid_squares = (np.where(is_valid, x, 0.0) for x in (loss_counts, loss_squares))
-    return np.where(is_valid, np.sqrt(valid_counts) * np.sqrt(valid_squares), np.nan)  # n s would overflow first
+    is_valid_report = np.isfinite(loss_counts) & np.isfinite(loss_squares) & (loss_counts >= 0) & (loss_squares >= 0)
+    valid_counts, valid_squares = (np.where(is_valid_report, x, 0.0) for x in (loss_counts, loss_squares))
+    return np.where(is_valid_report, np.sqrt(valid_counts) * np.sqrt(valid_squares), np.nan)  # n s would overflow first
 
 
 def normalise_utilities(utilities: Values, clip_quantile: float) -> Values:

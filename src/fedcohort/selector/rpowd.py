@@ -100,11 +100,11 @@ class RPowD(CandidateOptions, Selector[State]):
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         if self.loss_at == "path":
-            losses = outcome.signals["train_loss"]
+            latest_losses = outcome.signals["train_loss"]
         else:
-            losses = outcome.probes["loss"].dense(len(state.last_losses))[outcome.clients]
+            latest_losses = outcome.probes["loss"].dense(len(state.last_losses))[outcome.clients]
         last_losses = state.last_losses.copy()
-        last_losses[outcome.clients] = np.where(np.isfinite(losses), losses, -np.inf)
+        last_losses[outcome.clients] = np.where(np.isfinite(latest_losses), latest_losses, -np.inf)
         return None, State(last_losses)
 
     def _choose_clients(self, state: State, ctx: RoundContext) -> Ids:

@@ -123,8 +123,8 @@ class UcbCs(Selector[State]):
         pulled_ids = np.concatenate([finite_ids, outcome.failed])
         pulled_losses = np.concatenate([reported_losses[is_finite_loss], np.zeros(len(outcome.failed))])
         discounted_sums = discounted.discount_and_add(state.discounted_sums, self.discount, pulled_ids, pulled_losses)
-        deviations = latest_deviations if self.sigma == "all_latest" else latest_deviations[finite_ids]
-        sigma = float(np.nanmax(deviations)) if np.isfinite(deviations).any() else state.sigma
+        scaling_stds = latest_deviations if self.sigma == "all_latest" else latest_deviations[finite_ids]
+        sigma = float(np.nanmax(scaling_stds)) if np.isfinite(scaling_stds).any() else state.sigma
         mean_terms = discounted.mean_rewards(discounted_sums)
         width_terms = discounted.confidence_widths(discounted_sums, sigma)
         if self.index == "algorithm1":

@@ -37,7 +37,7 @@ def has_output_layer(facts: Facts) -> bool | None:
     """
     if facts.layout is None or facts.federation is None:
         return None
-    shapes = [block.shape for block in facts.layout.parameters[-2:]]
+    shapes = [tensor_block.shape for tensor_block in facts.layout.parameters[-2:]]
     n_classes = facts.federation.n_classes
     return len(shapes) == 2 and len(shapes[0]) == 2 and shapes[0][0] == n_classes and shapes[1] == (n_classes,)
 

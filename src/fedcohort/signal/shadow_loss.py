@@ -33,9 +33,9 @@ def shadow_losses(access: SignalAccess, round: int, clients: Ids, options: Mappi
     update_sum, n_samples = None, 0
     for client in options["trainers"]:
         client_update = access.train(round, int(client))
-        update, n_used = client_update.delta.detach().double(), client_update.n_used
-        if n_used and bool(update.isfinite().all()):
-            update_sum = n_used * update if update_sum is None else update_sum + n_used * update
+        trained_update, n_used = client_update.delta.detach().double(), client_update.n_used
+        if n_used and bool(trained_update.isfinite().all()):
+            update_sum = n_used * trained_update if update_sum is None else update_sum + n_used * trained_update
             n_samples += n_used
     return np.full(len(clients), np.nan) if update_sum is None else access.losses_after(update_sum / n_samples, clients)
 

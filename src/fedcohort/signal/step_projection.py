@@ -37,15 +37,15 @@ def make_step_projection(access: SignalAccess, updates: "Tensor") -> Callable[[V
 
     def project(weights: Values) -> Values:
         step_weights = torch.as_tensor(np.asarray(weights), dtype=torch.float64, device=updates.device)
-        projections = []
+        layer_projections = []
         for layer_updates in map(torch.Tensor.double, updates.split(layer_sizes, dim=1)):
             layer_step = step_weights @ layer_updates
             step_norm = torch.linalg.vector_norm(layer_step)
             if step_norm != 0:
-                projections.append(layer_updates @ layer_step / step_norm)
-        if not projections:
+                layer_projections.append(layer_updates @ layer_step / step_norm)
+        if not layer_projections:
             return np.full(len(updates), np.nan)
-        return np.asarray(torch.stack(projections).mean(dim=0).cpu().numpy())
+        return np.asarray(torch.stack(layer_projections).mean(dim=0).cpu().numpy())
 
     return project
 

@@ -156,15 +156,15 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
         raise ValueError(f"{folder} has no tracking server")
     sender = Sender(metadata.load_info(folder), tracked_run.place, every_s, wait_s)
     sender.start()
-    status = None
-    while status is None:
+    end_status = None
+    while end_status is None:
         shortest_s, longest_s = POLL_RANGE_S
-        status = wait_for_status(min(max(sender.next_send_s - time.monotonic(), shortest_s), longest_s))
-        if status is None and not is_locked(folder / "run.lock"):
-            status = wait_for_status(0) or read_end_status(folder)
-        if status is None:
+        end_status = wait_for_status(min(max(sender.next_send_s - time.monotonic(), shortest_s), longest_s))
+        if end_status is None and not is_locked(folder / "run.lock"):
+            end_status = wait_for_status(0) or read_end_status(folder)
+        if end_status is None:
             sender.observe()
-    sender.finish(status)
+    sender.finish(end_status)
 
 
 class _LogRelay(QueueHandler):

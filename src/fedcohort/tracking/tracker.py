@@ -117,10 +117,10 @@ class MlflowTracker(Observer):
         Args:
             status: how the run ended, such as "finished".
         """
-        folder, deadline_s = self._folder, time.monotonic() + self._wait_s
-        if folder is None:
+        run_folder, deadline_s = self._folder, time.monotonic() + self._wait_s
+        if run_folder is None:
             return
-        command = spell_send_command(folder)
+        command = spell_send_command(run_folder)
         if not self._end_upload(status, deadline_s, command) and time.monotonic() < deadline_s and self._begin_upload():
             # the follower was killed, perhaps by the system: try another one
             self._end_upload(status, deadline_s, command)
