@@ -1,4 +1,4 @@
-"""Shapes and types are checked at run time in every test (they cost nothing outside of them)."""
+"""Settings of all tests: run-time shape checks, small figures, and few checkpoints."""
 
 import gc
 import os
@@ -9,25 +9,25 @@ from collections.abc import Iterator
 
 import pytest
 
-os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch: a fork of a process with threads of OpenMP hangs
+os.environ.setdefault("OMP_NUM_THREADS", "1")  # before torch is imported: a fork of a process with OpenMP threads hangs
 
-# The process that starts the workers of `-n 2` runs no test, and these imports take seconds.
+# The main process of `-n 2` runs no test, and needs none of these slow imports.
 if "PYTEST_XDIST_WORKER" in os.environ or "-n" not in sys.argv or sys.argv[sys.argv.index("-n") + 1] == "0":
-    import session  # noqa: F401
+    import session_setup  # noqa: F401
 
 # A suite in the background of a script ignores SIGINT, as do its children; tests of Ctrl-C need the normal handler.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_collection_finish() -> None:
-    """Leave out of garbage collections what the session keeps: modules and tests, which are a million objects."""
+    """Exclude modules and tests, a million objects, from garbage collection."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(10_000, 20, 20)
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _few_pixels() -> Iterator[None]:
+def _low_resolution() -> Iterator[None]:
     """Draw the figures of all tests with a quarter of the dots per inch."""
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr("fedcohort.report.figure.style.DPI", 50)
@@ -48,5 +48,5 @@ def _rounds_with_checkpoint(request: pytest.FixtureRequest) -> Iterator[None]:
 
 
 def pytest_make_parametrize_id(config: object, val: object, argname: str) -> str | None:
-    """Name a parameter of bytes by its argument: compressed bytes hold the time, and workers must agree on names."""
+    """Name parameters of type bytes by their argument: compressed bytes contain the time, and test ids must not."""
     return argname if isinstance(val, bytes) else None

@@ -32,17 +32,17 @@ from typing import Any
 
 import pytest
 
-from faults import ROOT, Mutant, mutants
+from source_faults import ROOT, Mutant, draw_mutants
 
 SRC, TESTS, EQUIVALENT = ROOT / "src", ROOT / "tests", ROOT / "docs" / "mutants.toml"
 OUTCOMES = ("killed", "survived", "timeout", "equivalent")
 PROCESSES = {"signal", "subprocess"}
-ANYWHERE = ("tests.whole.test_cited_tables",)  # cheap tests that are not beside what they test
-MEMORY = 16 * 2**30  # bytes that a mutant may take
+ANYWHERE = ("tests.whole.test_cited_tables",)  # fast tests outside the folder of the module that they test
+MEMORY = 16 * 2**30  # bytes that a mutant may use
 
 
 @cache
-def imports() -> dict[str, set[str]]:
+def list_imports() -> dict[str, set[str]]:
     """Return the imports of each module of package and tests; those of a test include its helpers' imports."""
     paths = [*SRC.rglob("*.py"), *TESTS.rglob("*.py")]
     results = {module_of(path): _list_imported(ast.parse(path.read_text())) for path in paths}
@@ -68,29 +68,40 @@ def module_of(path: Path) -> str:
     return ".".join(inside.with_suffix("").parts).removesuffix(".__init__")
 
 
-def own_tests(module: str) -> list[str]:
-    """tests/<path>/test_<name>.py, and test_<name>_*.py."""
+def list_mirror_tests(module: str) -> list[str]:
+    """Return tests/<path>/test_<name>.py and test_<name>_*.py."""
     *folders, name = module.split(".")[1:]
     test_folder = TESTS.joinpath(*folders)
     return sorted(str(path) for path in [*test_folder.glob(f"test_{name}.py"), *test_folder.glob(f"test_{name}_*.py")])
 
 
-def laws(module: str) -> list[str]:
-    """Return the tests of the choice in its group's laws, as file::choice (see `Only`), and those of its options."""
+def list_law_tests(module: str) -> list[str]:
+    """Return the law tests of an option, as file::option (see `ChosenOptions`), and the tests of its yaml."""
     path = module.split(".")[1:]
     files = {TESTS / "laws" / f"test_{path[0]}_laws.py": path[-1], TESTS / "whole" / "test_configs.py": "-".join(path)}
-    is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists() and own_tests(module)
+    is_word = (ROOT / "configs").joinpath(*path).with_suffix(".yaml").exists() and list_mirror_tests(module)
     return [f"{file}::{word}" for file, word in files.items() if is_word and file.exists()]
 
 
-def stages(module: str) -> list[list[str]]:
-    """Lists of tests, the cheapest first. Those about processes and signals are left out: few of them see a mutant."""
-    users = sorted(name for name, used in imports().items() if module in used)
+def list_stages(module: str) -> list[list[str]]:
+    """Return lists of tests, the fastest first, without those that start processes, where few mutants exist."""
+    users = sorted(name for name, used in list_imports().items() if module in used)
     mirror = module.replace("fedcohort", "tests", 1).rpartition(".")[0]
     neighbours = [name for name in users if name.startswith(f"{mirror}.test_") or name in ANYWHERE]
-    neighbours = [name for name in neighbours if not PROCESSES & imports()[name]]
-    tests = [own_tests(module), laws(module), [str(ROOT / f"{name.replace('.', '/')}.py") for name in neighbours]]
-    tests += [[test for name in users if name.startswith("fedcohort.") for test in own_tests(name) + laws(name)]]
+    neighbours = [name for name in neighbours if not PROCESSES & list_imports()[name]]
+    tests = [
+        list_mirror_tests(module),
+        list_law_tests(module),
+        [str(ROOT / f"{name.replace('.', '/')}.py") for name in neighbours],
+    ]
+    tests += [
+        [
+            test
+            for name in users
+            if name.startswith("fedcohort.")
+            for test in list_mirror_tests(name) + list_law_tests(name)
+        ]
+    ]
     seen_tests: set[str] = set()
     test_stages: list[list[str]] = []
     for stage in tests:
@@ -99,8 +110,8 @@ def stages(module: str) -> list[list[str]]:
     return [stage for stage in test_stages if stage]
 
 
-class Only:
-    """Of the laws, those of some words; of a test over many cases (`for_all`), the cases of these words."""
+class ChosenOptions:
+    """Plugin of pytest that keeps only the law tests, and the cases of `for_all`, of some options."""
 
     def __init__(self, tests: Sequence[str]) -> None:
         self.words: dict[str, set[str]] = defaultdict(set)
@@ -123,18 +134,18 @@ class Only:
 
 
 def run_tests(tests: Sequence[str], *options: str) -> int:
-    """pytest's exit code, in this process."""
+    """Run tests in this process, and return pytest's exit code."""
     files = list(dict.fromkeys(test.partition("::")[0] for test in tests))
-    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *options, *files], plugins=[Only(tests)]))
+    return int(pytest.main(["-x", "-q", "-p", "no:cacheprovider", *options, *files], plugins=[ChosenOptions(tests)]))
 
 
-def forget(module: str) -> None:
-    """Drop from memory what has to be imported again: the tests, the module's package, and all that import these."""
-    package, graph = module.rpartition(".")[0], imports()
+def unload_modules(module: str) -> None:
+    """Unload the modules to import again: tests, the module's package, and all modules that import these."""
+    package, graph = module.rpartition(".")[0], list_imports()
     stale = {name for name in graph if name == module or (name.startswith(f"{package}.") and package != "fedcohort")}
     while stale_users := {name for name, used in graph.items() if used & stale} - stale:
         stale |= stale_users
-    stale.discard("fedcohort")  # it imports on first use only, and has to keep its packages as attributes
+    stale.discard("fedcohort")  # it imports its packages on first use, and keeps them as attributes
     for name, loaded in list(sys.modules.items()):
         file = str(getattr(loaded, "__file__", None) or "")
         if name in stale or file.startswith(str(TESTS)):
@@ -145,7 +156,7 @@ def forget(module: str) -> None:
 
 
 def run_forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s: int) -> tuple[int, float]:
-    """(pytest's exit code, or minus the signal that ended it; seconds of CPU) of the tests in a fork."""
+    """Run tests in a fork; return (exit code of pytest or minus the signal, CPU seconds)."""
     child = os.fork()
     if not child:
         resource.setrlimit(resource.RLIMIT_CPU, (limit_s, limit_s + 5))
@@ -153,11 +164,11 @@ def run_forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s
         null = os.open(os.devnull, os.O_RDWR)
         for stream in range(3):
             os.dup2(null, stream)
-        forget(module)
+        unload_modules(module)
         if mutant:
             mutant.plant()
         os._exit(run_tests(tests))
-    end = time.monotonic() + 20 * limit_s  # it may sleep, and others may want the processor
+    end = time.monotonic() + 20 * limit_s  # the child may sleep, or wait for a processor
     while True:
         done, status, used = os.wait4(child, os.WNOHANG)
         if done:
@@ -167,10 +178,10 @@ def run_forked(module: str, tests: Sequence[str], mutant: Mutant | None, limit_s
         time.sleep(0.02)
 
 
-def judge(mutant: Mutant, module: str) -> str:
-    """One of OUTCOMES."""
-    for tests in stages(module):
-        code, _ = run_forked(module, tests, mutant, limit(module, tuple(tests)))
+def judge_mutant(mutant: Mutant, module: str) -> str:
+    """Return the outcome of a mutant, one of OUTCOMES."""
+    for tests in list_stages(module):
+        code, _ = run_forked(module, tests, mutant, measure_limit_s(module, tuple(tests)))
         if code in (-signal.SIGXCPU, -signal.SIGKILL):
             return "timeout"
         if code not in (0, 5):
@@ -179,22 +190,22 @@ def judge(mutant: Mutant, module: str) -> str:
 
 
 @cache
-def limit(module: str, tests: tuple[str, ...]) -> int:
-    """Seconds of CPU for a mutant. Ends the program where a test fails without one."""
+def measure_limit_s(module: str, tests: tuple[str, ...]) -> int:
+    """Return the CPU seconds allowed for a mutant; exit if a test fails without one."""
     code, used_s = run_forked(module, tests, None, 1800)
     if code not in (0, 5):
         raise SystemExit(f"these tests fail without a mutant: {' '.join(tests)}")
     return int(5 * used_s) + 10
 
 
-def read_known() -> dict[tuple[str, str, str], str]:
-    """The equivalent mutants, with the argument."""
+def read_equivalent() -> dict[tuple[str, str, str], str]:
+    """Return the reason of each equivalent mutant in docs/mutants.toml."""
     entries = tomllib.loads(EQUIVALENT.read_text())["equivalent"] if EQUIVALENT.exists() else []
     return {(entry["file"], entry["before"], entry["after"]): entry["why"] for entry in entries}
 
 
 def list_changed() -> list[Path]:
-    """The package's files that differ from the main branch, or from the commit before."""
+    """Return the files that differ from the main branch, or from the previous commit on it."""
 
     def git(*words: str) -> str:
         return subprocess.run(["git", "-C", str(ROOT), *words], capture_output=True, text=True).stdout.strip()
@@ -204,15 +215,15 @@ def list_changed() -> list[Path]:
     return [ROOT / line for line in git("diff", "--name-only", since).splitlines()]
 
 
-def files(named: Iterable[str]) -> list[Path]:
-    """The modules among what was named, or has changed."""
+def list_modules(named: Iterable[str]) -> list[Path]:
+    """Return the modules in the named files and folders, or the changed modules."""
     paths = [Path(name).resolve() for name in named] or list_changed()
     file_paths = [inner for path in paths for inner in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
     return [path for path in file_paths if path.is_file() and path.is_relative_to(SRC) and path.name != "__init__.py"]
 
 
-def table(counts: dict[Path, Counter[str]]) -> str:
-    """Markdown, a line a file; the share is of those that can be noticed."""
+def format_table(counts: dict[Path, Counter[str]]) -> str:
+    """Return a Markdown table with a row per file; the share excludes equivalent mutants."""
     lines = ["| file | mutants | killed | survived | timeout | equivalent | noticed |", "|---|---|---|---|---|---|---|"]
     total: Counter[str] = sum(counts.values(), Counter())
     for name, count in [*((str(path.relative_to(SRC / "fedcohort")), c) for path, c in counts.items()), ("all", total)]:
@@ -228,24 +239,24 @@ def main(words: Sequence[str]) -> int:
     parser.add_argument("--number", type=int, default=0, help="how many, 0 for one at every place")
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args(words)
-    equivalent = read_known()
+    equivalent = read_equivalent()
     by_path: dict[Path, list[Mutant]] = {}
     for mutant in sorted(
-        mutants(files(arguments.files), arguments.number, arguments.seed), key=lambda mutant: mutant.key
+        draw_mutants(list_modules(arguments.files), arguments.number, arguments.seed), key=lambda mutant: mutant.key
     ):
         by_path.setdefault(mutant.path, []).append(mutant)
     counts: dict[Path, Counter[str]] = {path: Counter() for path in by_path}
     for path, file_mutants in by_path.items():
         module = module_of(path)
         with redirect_stdout(io.StringIO()):  # what they import is there before the forks
-            run_tests([test for stage in stages(module) for test in stage], "--collect-only")
+            run_tests([test for stage in list_stages(module) for test in stage], "--collect-only")
         for mutant in file_mutants:
-            outcome = "equivalent" if mutant.key in equivalent else judge(mutant, module)
+            outcome = "equivalent" if mutant.key in equivalent else judge_mutant(mutant, module)
             counts[path][outcome] += 1
             if outcome == "survived":
                 print(f"\nsurvived in {path.relative_to(ROOT)}\n{mutant.difference()}", flush=True)
         print(f"{path.relative_to(ROOT)}: {dict(counts[path])}", flush=True)
-    print(f"\n{arguments.number or 'all'} mutants, seed {arguments.seed}\n\n{table(counts)}")
+    print(f"\n{arguments.number or 'all'} mutants, seed {arguments.seed}\n\n{format_table(counts)}")
     return 0
 
 

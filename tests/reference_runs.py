@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from run_harness import FinishedRun, go
+from run_harness import FinishedRun, run_training
 
 STORED = Path(__file__).with_suffix(".json")
 FIGURES = ("test/", "server_val/", "time/virtual_s", "comm/", "clients/")
@@ -34,9 +34,9 @@ RUNS: dict[str, tuple[str, ...]] = {
 
 def measure(name: str, logs: Path) -> dict[str, Any]:
     """Return a run's selections, arrivals, final metrics and the digest of its weights."""
-    ran = go(logs, *RUNS[name])
+    ran = run_training(logs, *RUNS[name])
     metrics = {key: float(value) for key, value in ran.last.metrics.items() if key.startswith(FIGURES)}
-    return {"choices": ran.choices, "arrived": count_arrivals(ran), "metrics": metrics, "bits": bits(ran)}
+    return {"choices": ran.cohorts, "arrived": count_arrivals(ran), "metrics": metrics, "bits": bits(ran)}
 
 
 def count_arrivals(ran: FinishedRun) -> list[list[int]]:

@@ -11,6 +11,7 @@ import torch
 from omegaconf import DictConfig
 from torch import nn
 
+from config_options import CONFIGS
 from fedcohort.component import Facts
 from fedcohort.flat import has_batch_statistics
 from fedcohort.record.observer import Observer
@@ -19,7 +20,6 @@ from fedcohort.startup import build, check, components, load, notices, run
 from fedcohort.startup.compose import Composed, compose_with_hydra
 from fedcohort.startup.compose_jobs import JobComposer
 from fedcohort.types import RoundReport
-from yaml_words import CONFIGS
 
 SMALL = (
     "clients=12",
@@ -35,16 +35,16 @@ small_checkpoints = EACH_ROUND  # conftest.py sets it for each module
 
 
 @dataclass
-class Collect(Observer):
+class CollectReports(Observer):
     """Observer that stores all reports of the latest run."""
 
-    latest: ClassVar[list["Collect"]] = []
+    latest: ClassVar[list["CollectReports"]] = []
     reports: list[RoundReport] = field(default_factory=list)
     status: str = ""
 
     def start(self, info: Any) -> None:
         self.info = info
-        Collect.latest.append(self)
+        CollectReports.latest.append(self)
 
     def observe(self, report: RoundReport) -> None:
         self.reports.append(report)
@@ -64,7 +64,7 @@ class FinishedRun:
         return self.reports[-1]
 
     @property
-    def choices(self) -> list[list[int]]:
+    def cohorts(self) -> list[list[int]]:
         return [report.cohort.tolist() for report in self.reports if report.step]
 
     def weights(self) -> torch.Tensor:
@@ -72,42 +72,42 @@ class FinishedRun:
         return torch.cat([tensor.flatten().double() for tensor in state.values()])
 
 
-def compose_words(*overrides: str) -> Composed:
+def compose_overrides(*overrides: str) -> Composed:
     """Return the composed config of `python train.py <overrides>`; a test compares it with Hydra's."""
     return COMPOSER.compose(overrides)
 
 
 @cache
-def composed_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
+def compose_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
     return compose_with_hydra(overrides, CONFIGS, with_hydra=True)
 
 
-COMPOSER = JobComposer(lambda words: deepcopy(composed_by_hydra(words)), CONFIGS)
+COMPOSER = JobComposer(lambda words: deepcopy(compose_by_hydra(words)), CONFIGS)
 
 
-def go(logs: Path, *overrides: str, small: bool = True) -> FinishedRun:
+def run_training(logs: Path, *overrides: str, small: bool = True) -> FinishedRun:
     """Run `python train.py <overrides>` in this process, with the options of `SMALL` unless `small` is false."""
-    return run_composition(compose_words(*collecting_overrides(logs, *overrides, small=small)))
+    return run_composition(compose_overrides(*collecting_overrides(logs, *overrides, small=small)))
 
 
 def collecting_overrides(logs: Path, *overrides: str, small: bool = True) -> tuple[str, ...]:
-    """Return the overrides of a small run whose reports `Collect` stores."""
+    """Return the overrides of a small run whose reports `CollectReports` stores."""
     named = {word.split("=")[0].lstrip("+~") for word in overrides}
     base = [word for word in (*SMALL, small_checkpoints) if small and word.split("=")[0] not in named]
-    return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.Collect")
+    return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.CollectReports")
 
 
 def run_composition(composed: Composed) -> FinishedRun:
-    """Run a composed config that contains the observer `Collect`."""
-    Collect.latest.clear()
+    """Run a composed config that contains the observer `CollectReports`."""
+    CollectReports.latest.clear()
     folder = run.run(composed)
-    collected = Collect.latest[-1] if Collect.latest else Collect()
+    collected = CollectReports.latest[-1] if CollectReports.latest else CollectReports()
     return FinishedRun(folder, collected.reports, getattr(collected, "info", None))
 
 
 def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[str]:
     """Return the start-up notices of `python train.py <overrides>`; `network` replaces the model's."""
-    config = compose_words(*overrides)
+    config = compose_overrides(*overrides)
     facts = load_facts(config)
     network = network or build.build_network(config, components.make_component(config, "model"), facts.federation)
     return notices.list_notices(config.choices, replace(facts, batch_norm=has_batch_statistics(network)), overrides)
@@ -121,7 +121,7 @@ def load_facts(composition: Composed) -> Facts:
 
 def make_components(*overrides: str, **replacements: Any) -> Components:
     """Return the components of `python train.py <overrides>`, with `others` in place of some."""
-    config = compose_words(*overrides)
+    config = compose_overrides(*overrides)
     return replace(check.make_components(config, check.make_light_components(config)), **replacements)
 
 

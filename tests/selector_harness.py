@@ -15,14 +15,14 @@ from fedcohort.round.backoff import NO_FAILURES, Backoff
 from fedcohort.signal import base
 from fedcohort.signal.base import Derived, QueriedSignal, RawUpdate, Reported, ServerMeasured, Static
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Signals
-from signal_kinds import BareLab, find_derived
+from signal_kinds import UnimplementedAccess, find_derived
 
-Corrupt = Callable[[str, np.ndarray], np.ndarray]
-find = cache(base.find_signal)
+ChangeSignal = Callable[[str, np.ndarray], np.ndarray]
+find_signal = cache(base.find_signal)
 
 # Values of signals as functions of one uniform draw per client; other signals are 0.2 + draw.
 # A signal with another shape needs an entry here.
-MADE_UP: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+SIGNAL_VALUES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "availability_forecast": lambda draws: np.floor(2 * draws),  # ready all the time, or not at all
     "class_loss": lambda draws: np.stack([1 + 13 * draws % 1 * (1 + column) for column in range(13)], axis=1),
     "compressed_gradient": lambda draws: np.stack([draws, 7 * draws % 1], axis=1),
@@ -41,7 +41,7 @@ def ids(*clients: int) -> Ids:
     return np.array(clients, np.int64)
 
 
-def context(
+def make_context(
     round: int = 0,
     cohort: int = 2,
     n_clients: int = 5,
@@ -56,7 +56,7 @@ def context(
     )
 
 
-def outcome(
+def make_outcome(
     round: int,
     clients: Sequence[int],
     probes: Mapping[str, ProbeResult] | None = None,
@@ -69,7 +69,7 @@ def outcome(
     return RoundOutcome(round, chosen, ids(*clients), ids(*failed), values, probes or {}, 1.0)
 
 
-class Spied(Signals):
+class RecordingSignals(Signals):
     """Signals that record which of them were read."""
 
     def __init__(self, values: Mapping[str, Any], declared: frozenset[str], read: set[str]) -> None:
@@ -98,14 +98,14 @@ class World:
     seed: int = 0
     available: Callable[[int], Sequence[int]] | None = None
     lost: Callable[[int, Ids], Sequence[int] | Ids] = field(default=lambda round, cohort: ())
-    corrupt: Corrupt = field(default=lambda word, values: values)
-    facts: Corrupt = field(default=lambda word, values: values)
+    corrupt: ChangeSignal = field(default=lambda word, values: values)
+    facts: ChangeSignal = field(default=lambda word, values: values)
     read: set[str] = field(default_factory=set)
 
     def values(self, word: str, round: int = rng.NO_ROUND) -> np.ndarray:
         """Return the value of a signal for each client."""
         made_up = _make_up(self.seed, word, round, self.n_clients).copy()
-        if isinstance(find(word), Static):
+        if isinstance(find_signal(word), Static):
             return self.facts(word, made_up)
         if made_up.ndim == 1:
             return self.corrupt(word, made_up)
@@ -113,21 +113,21 @@ class World:
 
     def static(self, needs: frozenset[str], **server_signals: float) -> Signals:
         """Return the static signals in `needs` and the server's own; reading any other raises an error."""
-        facts = {word: self.values(word) for word in declared(needs, Static)}
-        return Spied({**facts, **server_signals}, needs, self.read)
+        facts = {word: self.values(word) for word in list_declared(needs, Static)}
+        return RecordingSignals({**facts, **server_signals}, needs, self.read)
 
     def population(self, needs: frozenset[str]) -> Population:
         return Population(self.n_clients, 4, self.cohort, self.static(needs))
 
     def context(self, round: int, needs: frozenset[str]) -> RoundContext:
         available_ids = None if self.available is None else self.available(round)
-        server_signals = {w: float(self.values(w, round).max()) for w in declared(needs, ServerMeasured)}
-        return context(
+        server_signals = {w: float(self.values(w, round).max()) for w in list_declared(needs, ServerMeasured)}
+        return make_context(
             round, self.cohort, self.n_clients, available_ids, self.static(needs, **server_signals), self.seed
         )
 
     def answer(self, probe: Probe, round: int) -> ProbeResult:
-        assert isinstance(find(probe.signal), QueriedSignal)
+        assert isinstance(find_signal(probe.signal), QueriedSignal)
         self.read.add(probe.signal)
         return ProbeResult(probe.clients, self.values(probe.signal, round)[probe.clients])
 
@@ -136,27 +136,29 @@ class World:
     ) -> RoundOutcome:
         failed = np.intersect1d(selection.clients, np.array(self.lost(round, selection.clients), np.int64))
         arrived = np.setdiff1d(selection.clients, failed)
-        values = {w: self.values(w, round)[arrived] for w in declared(needs, Reported | RawUpdate)}
-        values |= {w: derive(w, self.values("update", round)[arrived]) for w in declared(needs, Derived)}
-        return RoundOutcome(round, selection, arrived, failed, Spied(values, needs, self.read), probes, 1.0)
+        values = {w: self.values(w, round)[arrived] for w in list_declared(needs, Reported | RawUpdate)}
+        values |= {w: derive(w, self.values("update", round)[arrived]) for w in list_declared(needs, Derived)}
+        return RoundOutcome(round, selection, arrived, failed, RecordingSignals(values, needs, self.read), probes, 1.0)
 
 
 @cache
-def declared(needs: frozenset[str], kind: Any) -> list[str]:
+def list_declared(needs: frozenset[str], kind: Any) -> list[str]:
     """Return the signals in `needs` of this kind."""
-    return [word for word in sorted(needs) if isinstance(find(word), kind)]
+    return [word for word in sorted(needs) if isinstance(find_signal(word), kind)]
 
 
 @cache
 def _make_up(seed: int, word: str, round: int, n_clients: int) -> np.ndarray:
     draws = rng.new_generator(seed, f"world/{word}", round).random(n_clients)
-    return MADE_UP[word](draws) if word in MADE_UP else 0.2 + draws
+    return SIGNAL_VALUES[word](draws) if word in SIGNAL_VALUES else 0.2 + draws
 
 
 class Relabelled(np.random.Generator):
-    """The same draws, but those of one number a client under the clients' new ids.
+    """Generator of the same draws, in which draws of one number per client follow the clients' new ids.
 
-    others: how many other draws there were, which no relabelling can follow.
+    Attributes:
+        others: number of other draws, which relabelling does not change.
+
     """
 
     def __init__(self, like: np.random.Generator, new: Ids) -> None:
@@ -176,14 +178,23 @@ def _relabels(name: str) -> Callable[..., Any]:
     return lambda self, *args, **options: self.relabelled(getattr(np.random.Generator, name)(self, *args, **options))
 
 
-LAWS = "random uniform normal standard_normal exponential standard_exponential gumbel beta gamma standard_gamma"
-for _name in (LAWS + " integers choice permutation").split():
+DISTRIBUTIONS = (
+    "random uniform normal standard_normal exponential standard_exponential gumbel beta gamma standard_gamma"
+)
+for _name in (DISTRIBUTIONS + " integers choice permutation").split():
     setattr(Relabelled, _name, _relabels(_name))
 
 
 @dataclass(frozen=True)
 class Step:
-    """One round: states `before` and `after`, and `chosen` between selection and outcome; failures: after it."""
+    """One round of a selector.
+
+    Attributes:
+        before: state before the round.
+        chosen: state between selection and outcome.
+        after: state after the round.
+        failures: back-off after the round.
+    """
 
     before: Any
     ctx: RoundContext
@@ -197,7 +208,7 @@ class Step:
 
 
 def has_pairs(word: str) -> bool:
-    signal = find(word)
+    signal = find_signal(word)
     return isinstance(signal, Derived) and signal.pairs
 
 
@@ -214,10 +225,10 @@ def derive(word: str, updates: np.ndarray) -> Any:
         return find_derived(word).make(TwoLayers(), torch.from_numpy(updates))
     if word == "output_layer":  # one weight and one bias for each of four classes
         return np.hstack([updates, updates, updates[:, :2]])
-    return find_derived(word).make(BareLab(), torch.from_numpy(updates))
+    return find_derived(word).make(UnimplementedAccess(), torch.from_numpy(updates))
 
 
-class TwoLayers(BareLab):
+class TwoLayers(UnimplementedAccess):
     """SignalAccess with a network of two tensors, of two parameters and of one."""
 
     def copy(self) -> torch.nn.Module:
@@ -251,10 +262,10 @@ def play_round(selector: Any, state: Any, world: World, round: int, failures: Ba
     return Step(state, ctx, probes, blocking, selection, chosen, result, after, failures)
 
 
-def play(
+def play_rounds(
     selector: Any, world: World, rounds: int, state: Any = None, start: int = 0, failures: Backoff = NO_FAILURES
 ) -> list[Step]:
-    """`rounds` rounds from `start`, from a new state unless one is given."""
+    """Play `rounds` rounds from round `start`; without `state` the selector starts anew."""
     state = selector.init(world.population(selector.needs)) if state is None else state
     steps: list[Step] = []
     for round in range(start, start + rounds):
@@ -268,7 +279,7 @@ def to_list(clients: Ids) -> list[int]:
     return ids_list
 
 
-def cohorts(steps: Sequence[Step]) -> list[list[int]]:
+def list_cohorts(steps: Sequence[Step]) -> list[list[int]]:
     return [to_list(step.selection.clients) for step in steps]
 
 
@@ -277,11 +288,11 @@ def changing_clients(round: int) -> list[int]:
     return [k for k in range(12) if (k * 7 + round * 5) % 11 < 3 + round % 5]
 
 
-def half_lost(round: int, cohort: Ids) -> Ids:
+def lose_half(round: int, cohort: Ids) -> Ids:
     return cohort[round % 2 :: 2]
 
 
-def check_choice(selector: Any, selection: Selection, available: Ids, cohort: int) -> None:
+def check_selection(selector: Any, selection: Selection, available: Ids, cohort: int) -> None:
     chosen, n_expected = selection.clients, min(cohort, len(available))
     assert chosen.dtype == np.int64
     assert np.array_equal(chosen, np.unique(chosen)), "sorted and distinct"

@@ -6,19 +6,19 @@ from typing import Any
 import pytest
 import torch
 
+from config_options import list_aliases, list_options
+from config_options import make_component as make_component
 from fedcohort.state import pack_state
-from selector_harness import Step, World, changing_clients, half_lost, play
-from selector_toys import TOYS
-from yaml_words import aliases, list_options
-from yaml_words import make as make_component
+from selector_harness import Step, World, changing_clients, lose_half, play_rounds
+from toy_selectors import TOY_SELECTORS
 
-CHOICES = [*list_options("selector"), *aliases("selector"), *TOYS]
+SELECTORS = [*list_options("selector"), *list_aliases("selector"), *TOY_SELECTORS]
 ROUNDS = 8
-every_choice = pytest.mark.parametrize("choice", CHOICES)
+every_selector = pytest.mark.parametrize("choice", SELECTORS)
 WORLDS = {
     "all clients available": World(),
-    "half lost": World(lost=half_lost),
-    "coming and going": World(available=changing_clients, lost=half_lost),
+    "half lost": World(lost=lose_half),
+    "coming and going": World(available=changing_clients, lost=lose_half),
     "one available": World(available=lambda t: [t % 12]),
     "no client available at times": World(available=lambda t: [] if t % 3 == 0 else changing_clients(t)),
     "cohort of all clients": World(cohort=12),
@@ -28,21 +28,21 @@ WORLDS = {
 }
 
 
-def make(choice: str) -> Any:
+def make_selector(choice: str) -> Any:
     """Return a selector of the yaml files, or one of the toys: common bandits, which no law may reject."""
-    return TOYS[choice] if choice in TOYS else make_component("selector", choice)
+    return TOY_SELECTORS[choice] if choice in TOY_SELECTORS else make_component("selector", choice)
 
 
 @cache
 def cached_selector(choice: str) -> Any:
     """Return one selector for each choice: what a run changes must be in its state."""
-    return make(choice)
+    return make_selector(choice)
 
 
 @cache
 def played_rounds(choice: str, world: str) -> list[Step]:
     """Return eight rounds in a world, which several laws read."""
-    return play(cached_selector(choice), WORLDS[world], ROUNDS)
+    return play_rounds(cached_selector(choice), WORLDS[world], ROUNDS)
 
 
 def equal_states(a: Any, b: Any) -> bool:

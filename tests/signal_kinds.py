@@ -42,7 +42,7 @@ def count_passes(word: str, options: Mapping[str, Any], counts: np.ndarray) -> V
     return passes(options, counts)
 
 
-class BareLab(SignalAccess):
+class UnimplementedAccess(SignalAccess):
     """SignalAccess in which every measurement raises; tests override the methods that their signal uses."""
 
     server_passes = 0

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort import types
 from fedcohort.component import NEW_NAMES_OF_DECLARATIONS, Facts, Requirement
 from fedcohort.errors import ComponentError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import torch
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort import contracts
 from fedcohort.errors import ComponentError
 

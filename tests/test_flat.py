@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from fedcohort.flat import FlatModel, can_norm_one_sample
-from known import known
+from optional_values import not_none
 
 
 def network() -> nn.Module:
@@ -21,7 +21,7 @@ def test_parameters_and_gradients_are_views() -> None:
     model.w.fill_(0.5)
     assert all(bool((p == 0.5).all()) for p in model.parameters)
     model.network(torch.randn(6, 3)).sum().backward()
-    assert torch.equal(torch.cat([known(p.grad).flatten() for p in model.parameters]), model.g)
+    assert torch.equal(torch.cat([not_none(p.grad).flatten() for p in model.parameters]), model.g)
     assert float(model.g.abs().sum()) > 0
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 

@@ -20,7 +20,7 @@ import run_harness
 from fedcohort.component import Facts
 from fedcohort.data.federation import Federation, Rows, Shard
 from fedcohort.startup import build, load
-from run_harness import go
+from run_harness import run_training
 
 CALLBACKS = "lightning.pytorch.callbacks"
 LEFT_BEHIND = (
@@ -88,7 +88,7 @@ def federation(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 
 def ran(logs: Path, ranks: int, *words: str) -> Path:
-    return go(logs / str(ranks), *words, *LEFT_BEHIND, f"trainer.devices={ranks}").folder
+    return run_training(logs / str(ranks), *words, *LEFT_BEHIND, f"trainer.devices={ranks}").folder
 
 
 def lines(path: Path) -> list[dict[str, Any]]:

@@ -4,8 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from cases import for_all
-from compare_toy import make_run
+from case_loop import for_all
+from comparison_harness import make_run
+from config_options import CONFIGS, METHOD_GROUPS, load_yaml, to_dict
 from fedcohort.record import folder
 from fedcohort.results.matching.tracked_run import result_options
 from fedcohort.roles import (
@@ -21,8 +22,7 @@ from fedcohort.roles import (
     select_options,
 )
 from fedcohort.startup import options
-from run_harness import compose_words
-from yaml_words import CONFIGS, METHOD_GROUPS, load_yaml, to_dict
+from run_harness import compose_overrides
 
 GROUPS = sorted(path.name for path in CONFIGS.iterdir() if path.is_dir() and path.name != "hydra")
 BENEATH = {"experiment", "heterogeneity"}  # they stand for words of other groups
@@ -93,14 +93,14 @@ def test_options_that_change_results_are_in_the_identity_or_extend_it() -> None:
 )
 def test_the_hash_covers_exactly_the_options_that_change_results(words: str, is_same: bool) -> None:
     assert (
-        folder.config_hash(compose_words().config) == folder.config_hash(compose_words(*words.split()).config)
+        folder.config_hash(compose_overrides().config) == folder.config_hash(compose_overrides(*words.split()).config)
     ) == is_same
 
 
 @pytest.mark.parametrize("group", NEUTRAL_CHOICE_BY_LATER_GROUP)
 def test_a_new_group_does_not_change_the_hash_of_older_runs(group: str) -> None:
     """With the part that does nothing the hash is that of a config without the group; with another it isn't."""
-    now = compose_words().config
+    now = compose_overrides().config
     before = {key: value for key, value in now.items() if key != group}
     assert select_options(now, RunIdentity.HASH).keys() >= {"client.clip", "selector._target_"}
     assert folder.config_hash(now) == folder.config_hash(before)
@@ -118,7 +118,7 @@ def test_a_new_option_does_not_change_the_hash_of_older_runs(option: str) -> Non
         "device": "seed=0",
         "availability": "availability=diurnal",
     }[group]
-    now = compose_words("dataset=mnist" if option == "dataset.columns" else words).config
+    now = compose_overrides("dataset=mnist" if option == "dataset.columns" else words).config
     before = {**now, group: {key: value for key, value in now[group].items() if key != name}}
     second = {**now, group: {**now[group], name: {"image": "picture"}}}
     assert name in now[group]

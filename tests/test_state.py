@@ -9,7 +9,7 @@ import torch
 
 from fedcohort.errors import CheckpointError
 from fedcohort.state import pack_state, unpack_state
-from saving import restore
+from state_saving import save_and_restore
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,7 @@ class Numbers:
 
 def test_numpy_scalars_come_back_as_python_numbers() -> None:
     """np.float64 is a float and np.str_ a str, but a checkpoint that holds one as it is can't be loaded."""
-    back = restore(Numbers(np.float64(0.1), np.str_("a"), np.bool_(True), [np.int64(3), np.float32(2)]))  # type: ignore[arg-type, list-item]
+    back = save_and_restore(Numbers(np.float64(0.1), np.str_("a"), np.bool_(True), [np.int64(3), np.float32(2)]))  # type: ignore[arg-type, list-item]
     assert back == Numbers(0.1, "a", True, [3, 2])
     assert [type(value) for value in (back.mean, back.name, back.known, *back.rounds)] == [float, str, bool, int, float]
 
@@ -73,10 +73,10 @@ class Several:
 @pytest.mark.parametrize("length", range(4))
 def test_records_in_tuples_of_any_length_are_restored(length: int) -> None:
     subset = tuple(Inner(np.array([n]), n) for n in range(length))
-    back = restore(Several(subset, subset, {str(inner.when): inner for inner in subset}))
+    back = save_and_restore(Several(subset, subset, {str(inner.when): inner for inner in subset}))
     for result in (back.past, back.late, back.named.values()):
         assert [(type(inner), inner.when) for inner in result] == [(Inner, n) for n in range(length)]
-    assert restore(Several(subset)).late is None
+    assert save_and_restore(Several(subset)).late is None
 
 
 def test_unsupported_types_are_rejected() -> None:

@@ -1,6 +1,6 @@
 """Numbers as people read them: what is rounded never shows as 60 of something."""
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort import units
 
 

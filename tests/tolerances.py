@@ -1,16 +1,16 @@
-"""Tolerances with names, as numpy and torch have them and as pytest has them."""
+"""Types of keyword arguments for tolerances."""
 
 from typing import TypedDict
 
 
-class Within(TypedDict):
-    """Of `torch.testing.assert_close` and `numpy.testing.assert_allclose`."""
+class AllcloseTolerance(TypedDict):
+    """Arguments of `torch.testing.assert_close` and `numpy.testing.assert_allclose`."""
 
     atol: float
     rtol: float
 
 
-class Absolutely(TypedDict):
-    """Of `pytest.approx`."""
+class ApproxTolerance(TypedDict):
+    """Argument of `pytest.approx`."""
 
     abs: float

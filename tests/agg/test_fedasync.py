@@ -7,13 +7,13 @@ import pytest
 import torch
 
 from agg_harness import make_late, make_update
-from yaml_words import make
+from config_options import make_component
 
 
 @pytest.mark.parametrize(("staleness", "expected"), [(0, [0.6, 1.2]), (3, [0.3, 0.6])])
 def test_the_model_moves_by_alpha_times_the_weight_of_the_staleness(staleness: int, expected: list[float]) -> None:
     """From 0 towards y = (1, 2) by .6 (1 + s)^-.5. The late client started at (4, 4), so that its update is y - 4."""
-    agg, offset = make("agg", "fedasync"), 4.0 if staleness else 0.0
+    agg, offset = make_component("agg", "fedasync"), 4.0 if staleness else 0.0
     updates = [make_update(0, [1 - offset, 2 - offset])]
     arrived = make_late(agg, updates, [staleness], np.array([(1 + staleness) ** -0.5]))
     arrived = replace(arrived, sent_offset={6: torch.full((2,), 4.0, dtype=torch.float64)}.__getitem__)
@@ -22,7 +22,7 @@ def test_the_model_moves_by_alpha_times_the_weight_of_the_staleness(staleness: i
 
 def test_arrivals_of_one_step_are_mixed_in_by_time() -> None:
     """Client 1 comes first: (1 - a) a y_1 + a y_0 with a = .6 is .24 y_1 + .6 y_0."""
-    agg = make("agg", "fedasync")
+    agg = make_component("agg", "fedasync")
     arrived = make_late(agg, [make_update(0, [1, 0]), make_update(1, [0, 1])], [0, 0], np.ones(2))
     direction, _ = agg.direction(None, replace(arrived, end_s=np.array([2.0, 1.0])))
     np.testing.assert_allclose(direction.displacement.numpy(), [0.6, 0.24], rtol=1e-12)

@@ -6,32 +6,32 @@ import torch
 from torch import nn
 
 from agg_harness import aggregate_once, collect_updates, make_arrived, make_population, make_update
+from config_options import make_component
 from fedcohort.flat import FlatModel
 from fedcohort.types import ClientUpdate
-from known import known
-from tolerances import Within
-from yaml_words import make
+from optional_values import not_none
+from tolerances import AllcloseTolerance
 
-EXACT: Within = {"atol": 1e-12, "rtol": 0}
+EXACT: AllcloseTolerance = {"atol": 1e-12, "rtol": 0}
 
 
 def test_weights_are_shares_of_the_arrived_clients() -> None:
     # n = (1, 3), D = (4, 0), (0, 4): 1/4 (4, 0) + 3/4 (0, 4) = (1, 3). Dividing by 10 clients would give (0.4, 1.2).
     updates = [make_update(0, [4, 0], n=1), make_update(1, [0, 4], n=3)]
     expected = torch.tensor([1.0, 3.0], dtype=torch.float64)
-    torch.testing.assert_close(aggregate_once(make("agg", "fedavg"), updates), expected, **EXACT)
+    torch.testing.assert_close(aggregate_once(make_component("agg", "fedavg"), updates), expected, **EXACT)
 
 
 @pytest.mark.parametrize(("weighting", "expected"), [("used", [2.0]), ("samples", [1.0]), ("uniform", [2.0])])
 def test_a_client_is_weighted_by_the_configured_count(weighting: str, expected: list[float]) -> None:
     # D = 0, 4; both trained on 2 samples, but own 6 and 2.
     updates = [make_update(0, [0], n_used=2, n_train=6), make_update(1, [4], n_used=2, n_train=2)]
-    result = aggregate_once(make("agg", "fedavg", weighting=weighting), updates)
+    result = aggregate_once(make_component("agg", "fedavg", weighting=weighting), updates)
     assert result.tolist() == expected
 
 
 def test_an_update_that_is_not_finite_is_left_out_and_the_rest_renormalised() -> None:
-    agg = make("agg", "fedavg")
+    agg = make_component("agg", "fedavg")
     updates = [make_update(0, [4, 0]), make_update(1, [float("nan"), 1]), make_update(2, [0, 4], n=3)]
     collected = collect_updates(agg, updates)
     assert collected.clients.tolist() == [0, 2]
@@ -54,21 +54,21 @@ def _batch_norm_updates() -> tuple[FlatModel, list[ClientUpdate]]:
 def test_batch_norm_statistics(moments: bool, variance: float) -> None:
     # Means 0 and 2, variances 1 and 1, p = 1/2: plain 1; by moments 1/2 (1 + 0) + 1/2 (1 + 4) - 1 = 2.
     model, updates = _batch_norm_updates()
-    collected = collect_updates(make("agg", "fedavg"), updates, model.layout, moments)
-    values = dict(zip([b.name for b in model.layout.buffers], known(collected.buffers).tolist(), strict=True))
+    collected = collect_updates(make_component("agg", "fedavg"), updates, model.layout, moments)
+    values = dict(zip([b.name for b in model.layout.buffers], not_none(collected.buffers).tolist(), strict=True))
     assert values == {"1.running_mean": 1.0, "1.running_var": variance}
-    assert known(collected.counters).tolist() == [9]
-    assert known(collected.counters).dtype == torch.int64
+    assert not_none(collected.counters).tolist() == [9]
+    assert not_none(collected.counters).dtype == torch.int64
 
 
 def test_without_clients_there_is_no_mean() -> None:
-    collected = collect_updates(make("agg", "fedavg"), [make_update(0, [float("inf")])])
+    collected = collect_updates(make_component("agg", "fedavg"), [make_update(0, [float("inf")])])
     assert collected.mean is None
     assert len(collected.clients) == 0
 
 
 def test_fedavg_has_no_state() -> None:
-    agg = make("agg", "fedavg")
+    agg = make_component("agg", "fedavg")
     assert agg.init(make_population(3), 2) is None
     assert agg.broadcast(None) == {}
     assert np.array_equal(agg.weights(np.array([2]), np.array([5])), [2.0])
@@ -76,4 +76,4 @@ def test_fedavg_has_no_state() -> None:
 
 def test_the_step_is_no_longer_than_a_mean_of_updates() -> None:
     """The law on the length of a step holds for it: only an aggregator whose paper chooses the length is exempt."""
-    assert make("agg", "fedavg").own_length is False
+    assert make_component("agg", "fedavg").own_length is False

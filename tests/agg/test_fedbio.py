@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from agg_harness import collect_updates, make_arrived, make_layout, make_population, make_update
-from engine_toy import federation_of
+from config_options import make_component
+from engine_harness import make_federation
 from fedcohort.component import Facts
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import Layout
 from fedcohort.hook import ClientContext
 from fedcohort.startup import requirements
 from fedcohort.training.local import LocalTrainer
-from run_harness import FinishedRun, compose_words, go, load_facts, make_components, same_bits
-from yaml_words import make
+from run_harness import FinishedRun, compose_overrides, load_facts, make_components, run_training, same_bits
 
 
 def number(*values: float) -> torch.Tensor:
@@ -26,7 +26,7 @@ def number(*values: float) -> torch.Tensor:
 def begin(n: int = 1, stored: Any = None, u: float | None = None, **options: Any) -> Any:
     """The correction of a client with `n` samples."""
     variant = "first_order" if u is None else "second_order"
-    hook = make("agg", "fedbio", variant=variant, **options).hooks[0]
+    hook = make_component("agg", "fedbio", variant=variant, **options).hooks[0]
     ctx = ClientContext(0, 0, Layout((), (), ()), lambda purpose: pytest.fail("nothing is drawn"), n)
     return hook.begin(number(0.0), {} if u is None else {"u": number(u)}, stored or {}, ctx)
 
@@ -131,7 +131,7 @@ def test_a_non_finite_gradient_keeps_the_weights(gradient: float) -> None:
 
 def test_u_is_averaged_like_the_models() -> None:
     # p = (1/4, 3/4): du = (4, 0), (0, 4) move u = (1, 1) by (1, 3).
-    agg = make("agg", "fedbio", variant="second_order")
+    agg = make_component("agg", "fedbio", variant="second_order")
     state = replace(agg.init(make_population(5), 2), u=number(1.0, 1.0))
     updates = [
         make_update(0, [4, 0], n=1, uploads={"delta_u": number(4, 0)}, stored={"x": number(0)}),
@@ -145,7 +145,7 @@ def test_u_is_averaged_like_the_models() -> None:
 
 
 def test_the_first_order_variant_uploads_nothing_more() -> None:
-    (hook,) = make("agg", "fedbio").hooks
+    (hook,) = make_component("agg", "fedbio").hooks
     assert (hook.downloads, hook.uploads, hook.averaged) == ((), (), ())
     assert begin().finish(number(0.0), 0, 0.1).uploads == {}
 
@@ -163,8 +163,8 @@ ONE_BY_ONE = ("engine=sequential", "engine.closed_form=false")
 
 @pytest.mark.parametrize("variant", ["first_order", "second_order"])
 def test_at_rate_zero_it_is_fedavg_bit_for_bit(tmp_path: Path, variant: str) -> None:
-    fedavg = go(tmp_path / "a", "agg=fedavg", *SHORT, *ONE_BY_ONE)
-    fedbio = go(tmp_path / "b", "agg=fedbio", *SHORT, f"agg.variant={variant}", "agg.eta_x=0")
+    fedavg = run_training(tmp_path / "a", "agg=fedavg", *SHORT, *ONE_BY_ONE)
+    fedbio = run_training(tmp_path / "b", "agg=fedbio", *SHORT, f"agg.variant={variant}", "agg.eta_x=0")
     assert same_bits(fedavg, fedbio)
 
 
@@ -178,8 +178,8 @@ def test_at_rate_zero_a_whole_recipe_is_unchanged(tmp_path: Path) -> None:
         "objective=ce",
         "server=momentum",
     )
-    fedavg = go(tmp_path / "a", "agg=fedavg", *words, *ONE_BY_ONE)
-    assert same_bits(fedavg, go(tmp_path / "b", "agg=fedbio", *words, "agg.eta_x=0"))
+    fedavg = run_training(tmp_path / "a", "agg=fedavg", *words, *ONE_BY_ONE)
+    assert same_bits(fedavg, run_training(tmp_path / "b", "agg=fedbio", *words, "agg.eta_x=0"))
 
 
 def stored_weights(ran: FinishedRun) -> dict[int, torch.Tensor]:
@@ -193,10 +193,10 @@ def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> 
     who = ("clients=4", "cohort=4", "split.client_val=0.5", "heterogeneity=noise15", "label_noise.a=30")
     how = ("client.batch=null", "client.epochs=20", "client.lr=0.5", "rounds=5", "eval.clients_every=0")
     words = ("agg=fedbio", "agg.eta_x=300", *who, *how)
-    config = compose_words(*words)
+    config = compose_overrides(*words)
     train = load_facts(config).federation.train
     clean, flipped = [], []
-    for k, x in stored_weights(go(tmp_path, *words)).items():
+    for k, x in stored_weights(run_training(tmp_path, *words)).items():
         rows = slice(int(train.offsets[k]), int(train.offsets[k + 1]))
         correctly_labelled = train.y[rows] == train.true_y[rows]
         weights = 2 * torch.sigmoid(x)
@@ -208,14 +208,14 @@ def test_clean_samples_get_more_weight_than_mislabelled_ones(tmp_path: Path) -> 
 
 def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("agg=fedbio", "cohort=12", "client.epochs=1", "client.batch=8", "split.limit=240")
-    before = stored_weights(go(tmp_path / "one", *words, "rounds=1"))
+    before = stored_weights(run_training(tmp_path / "one", *words, "rounds=1"))
     result = LocalTrainer.make_result
 
     def broken(self: LocalTrainer, task: Any, delta: Any, *arguments: Any) -> Any:
         return result(self, task, delta * (float("nan") if (task.round, task.client) == (1, 2) else 1.0), *arguments)
 
     monkeypatch.setattr(LocalTrainer, "make_result", broken)
-    after = stored_weights(go(tmp_path / "two", *words, "rounds=2"))
+    after = stored_weights(run_training(tmp_path / "two", *words, "rounds=2"))
     assert torch.equal(before[2], after[2])
     assert not torch.equal(before[1], after[1])
 
@@ -232,12 +232,12 @@ def test_a_client_that_is_left_out_keeps_its_old_weights(tmp_path: Path, monkeyp
 )
 def test_incompatible_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     with pytest.raises(IncompatibleConfig, match=message):
-        go(tmp_path, "agg=fedbio", *words)
+        run_training(tmp_path, "agg=fedbio", *words)
 
 
 def test_clients_without_validation_data_are_rejected() -> None:
-    config = compose_words("agg=fedbio")
-    parts, federation = make_components("agg=fedbio"), federation_of()
+    config = compose_overrides("agg=fedbio")
+    parts, federation = make_components("agg=fedbio"), make_federation()
     facts = Facts(parts, {**config.config, "cohort": 2}, federation)
 
     def check() -> None:
@@ -253,6 +253,7 @@ def test_the_additional_cost_of_a_step_is_charged() -> None:
     # In products of matrices, of which a forward pass has one a layer, x W: a gradient has 3, with those to x and to W;
     # its slope along u has 3 (x W, x' W, x U); H u is the gradient's 3, each with its derivative.
     passes = {
-        variant: make("agg", "fedbio", variant=variant).hooks[0].passes for variant in ("first_order", "second_order")
+        variant: make_component("agg", "fedbio", variant=variant).hooks[0].passes
+        for variant in ("first_order", "second_order")
     }
     assert passes == {"first_order": 3 + 3, "second_order": 3 + 3 + 2 * 3}

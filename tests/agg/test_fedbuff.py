@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from agg_harness import aggregate_once, make_late, make_update
-from yaml_words import make
+from config_options import make_component
 
 UPDATES = [make_update(0, [1, 0], n=1), make_update(1, [0, 2], n=2), make_update(2, [3, 3], n=3)]
 POLYNOMIAL = (1 + np.array([0.0, 1.0, 3.0])) ** -0.5
@@ -22,11 +22,11 @@ def test_the_sum_is_divided_by_the_number_of_updates(
     discounts: np.ndarray, weighting: str, expected: list[float]
 ) -> None:
     """(U_0 + 2^-.5 U_1 + U_2 / 2) / 3, also with factors n_i / mean n of 1/2, 1 and 3/2."""
-    agg = make("agg", "fedbuff", weighting=weighting)
+    agg = make_component("agg", "fedbuff", weighting=weighting)
     direction, _ = agg.direction(None, make_late(agg, UPDATES, [0, 1, 3], discounts))
     np.testing.assert_allclose(direction.displacement.numpy(), expected, rtol=1e-7)
 
 
 def test_without_late_updates_it_is_fedavg() -> None:
-    results = [aggregate_once(make("agg", word, weighting="used"), UPDATES) for word in ("fedbuff", "fedavg")]
+    results = [aggregate_once(make_component("agg", word, weighting="used"), UPDATES) for word in ("fedbuff", "fedavg")]
     assert results[0].tolist() == results[1].tolist()

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from agg_harness import Score, collect_updates, make_arrived, make_round_models, make_update, server_only
+from config_options import make_component
 from fedcohort.agg.base import Arrived
 from fedcohort.agg.feddf import FedDf
 from fedcohort.data.federation import Rows
@@ -17,9 +18,8 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.maths.distil import distillation_loss, predict_logits
 from fedcohort.round.server_models import RoundModels
-from known import known
-from run_harness import go, same_bits
-from yaml_words import make
+from optional_values import not_none
+from run_harness import run_training, same_bits
 
 ONE_INPUT = torch.ones(1, 1, dtype=torch.float64)
 
@@ -39,7 +39,7 @@ def teachers(agg: FedDf, deltas: list[list[float]], x: Tensor = ONE_INPUT) -> li
 def test_teachers_average_logits(tau: float, expected: float) -> None:
     # Logits (ln 9, 0) and (0, 0): softmax of (ln 3, 0) is (3/4, 1/4); averaged probabilities would be (.7, .3).
     # At tau = 2: sqrt(3) / (1 + sqrt(3)).
-    assert teachers(make("agg", "feddf", tau=tau), [[math.log(9)], [0.0]]) == pytest.approx(
+    assert teachers(make_component("agg", "feddf", tau=tau), [[math.log(9)], [0.0]]) == pytest.approx(
         [expected, 1 - expected], abs=1e-9
     )
 
@@ -54,21 +54,21 @@ def test_the_divergence_is_from_teachers_to_student() -> None:
 
 
 def test_without_steps_it_equals_fedavg() -> None:
-    agg, deltas = make("agg", "feddf", steps=0), [[4.0, 0.0], [0.0, 4.0]]
+    agg, deltas = make_component("agg", "feddf", steps=0), [[4.0, 0.0], [0.0, 4.0]]
     direction, _ = agg.direction(None, came(agg, deltas, n=[1, 3]))
     assert direction.displacement.tolist() == [1.0, 3.0]
 
 
 def test_a_linear_model_of_equal_clients_equals_its_ensemble() -> None:
     # The mean of the logits x . w_i is x . (mean of w_i): nothing to learn, nothing moves.
-    agg = make("agg", "feddf")
+    agg = make_component("agg", "feddf")
     direction, _ = agg.direction(None, came(agg, [[4.0, -1.0, 0.0], [0.0, 3.0, 5.0], [2.0, 1.0, 1.0]]))
     assert direction.displacement.tolist() == pytest.approx([2.0, 1.0, 2.0], abs=1e-12)
 
 
 def test_training_moves_from_the_weighted_mean_to_the_ensemble() -> None:
     # D = (0), (2), n = (1, 3): the student starts at 1.5, its teachers' mean logit is that of w = 1.
-    agg = make("agg", "feddf", steps=300, lr=0.03, eval_every=None)
+    agg = make_component("agg", "feddf", steps=300, lr=0.03, eval_every=None)
     bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
     direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
     assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-3)
@@ -77,7 +77,7 @@ def test_training_moves_from_the_weighted_mean_to_the_ensemble() -> None:
 
 def test_the_first_step_is_adams_step() -> None:
     # From w = 1.5 down towards 1: whatever the gradient, Adam's first step is lr long.
-    agg = make("agg", "feddf", steps=1, lr=0.01, eval_every=None)
+    agg = make_component("agg", "feddf", steps=1, lr=0.01, eval_every=None)
     direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
     assert direction.displacement.tolist() == pytest.approx([1.49], abs=1e-6)
 
@@ -87,7 +87,7 @@ def test_the_learning_rate_follows_a_cosine(steps: int, length: float) -> None:
     # Three steps of equal gradients are lr (1 + 3/4 + 1/4) long: (1 + cos(pi t / 3)) / 2 for t = 0, 1, 2. The gradient
     # is nearly the same over 2e-6, and so each of Adam's steps its rate long. T steps are lr (T + 1) / 2 long, as all
     # cosines but the first cancel out.
-    agg = make("agg", "feddf", steps=steps, lr=1e-6, eval_every=None)
+    agg = make_component("agg", "feddf", steps=steps, lr=1e-6, eval_every=None)
     direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], make_round_models(1, proxy=ONE_INPUT), n=[1, 3]))
     assert float(direction.displacement) == pytest.approx(1.5 - length, abs=1e-9)
 
@@ -95,23 +95,25 @@ def test_the_learning_rate_follows_a_cosine(steps: int, length: float) -> None:
 def test_drop_worst_leaves_out_models_at_chance_accuracy() -> None:
     # Class 0 is where the numbers add up to more than 0: w = (1, 1) is always right there, -w never.
     deltas, x = [[3.0, 3.0], [-1.0, -1.0]], torch.tensor([[1.0, 0.0]], dtype=torch.float64)
-    assert teachers(make("agg", "feddf"), deltas, x)[0] == pytest.approx(1 / (1 + math.exp(-1)))
-    assert teachers(make("agg", "feddf", drop_worst=True), deltas, x)[0] == pytest.approx(1 / (1 + math.exp(-3)))
+    assert teachers(make_component("agg", "feddf"), deltas, x)[0] == pytest.approx(1 / (1 + math.exp(-1)))
+    assert teachers(make_component("agg", "feddf", drop_worst=True), deltas, x)[0] == pytest.approx(
+        1 / (1 + math.exp(-3))
+    )
 
 
 def test_without_teachers_it_equals_fedavg() -> None:
-    agg = make("agg", "feddf", drop_worst=True)
+    agg = make_component("agg", "feddf", drop_worst=True)
     direction, _ = agg.direction(None, came(agg, [[-1.0, -1.0], [-3.0, -3.0]]))
     assert direction.displacement.tolist() == [-2.0, -2.0]
 
 
 def test_a_teacher_whose_logits_overflow_is_left_out() -> None:
     x = torch.full((1, 1), 10.0, dtype=torch.float64)
-    assert teachers(make("agg", "feddf"), [[1e308], [0.1]], x)[0] == pytest.approx(1 / (1 + math.exp(-1)))
+    assert teachers(make_component("agg", "feddf"), [[1e308], [0.1]], x)[0] == pytest.approx(1 / (1 + math.exp(-1)))
 
 
 def test_clients_that_the_selector_excludes_are_no_teachers() -> None:
-    agg = make("agg", "feddf")
+    agg = make_component("agg", "feddf")
     those = came(agg, [[9.0], [1.0]])
     object.__setattr__(those, "weights", np.array([0.0, 1.0]))
     assert agg._predict_with_teachers(those, ONE_INPUT)[0].tolist() == teachers(agg, [[1.0]])
@@ -142,7 +144,7 @@ class Scripted(RoundModels):
 def test_the_best_student_is_kept(
     eval_every: int, patience: int, script: tuple[float, ...], looks: int, best_step: int
 ) -> None:
-    agg = make("agg", "feddf", steps=6, eval_every=eval_every, patience=patience)
+    agg = make_component("agg", "feddf", steps=6, eval_every=eval_every, patience=patience)
     server = FlatModel(Score(1))
     data = server_only(ONE_INPUT, Rows(ONE_INPUT, torch.zeros(1, dtype=torch.int64)))
     bench = Scripted(server, data, 0, 0, server.buffers).says(*script)
@@ -154,7 +156,7 @@ def test_the_best_student_is_kept(
 def test_teachers_keep_their_own_batch_norm_statistics() -> None:
     network = nn.Sequential(nn.BatchNorm1d(1, affine=False), Score(1))
     bench = make_round_models(1, ONE_INPUT, network)
-    agg = make("agg", "feddf", steps=2, batch=1)
+    agg = make_component("agg", "feddf", steps=2, batch=1)
     layout = bench.server.layout
     buffer_index = [block.name for block in layout.buffers].index("0.running_mean")
     rows = []
@@ -163,13 +165,13 @@ def test_teachers_keep_their_own_batch_norm_statistics() -> None:
         buffers[buffer_index] = mean
         rows.append(make_update(client, [2.0], buffers=buffers, counters=torch.ones(1, dtype=torch.int64)))
     those = make_arrived(collect_updates(agg, rows, layout), bench=bench)
-    before, server_buffers = known(those.buffers).clone(), bench.server.buffers.clone()
+    before, server_buffers = not_none(those.buffers).clone(), bench.server.buffers.clone()
     x = torch.full((1, 1), 3.0, dtype=torch.float64)
     scale = math.sqrt(1 + 1e-5)
     logits = [float(predict_logits(those.model_of(i), x, 1)[0, 0]) for i in range(2)]
     assert logits == pytest.approx([2 * 3 / scale, 2 * 2 / scale], abs=1e-12)
     agg.direction(None, those)
-    assert torch.equal(known(those.buffers), before)
+    assert torch.equal(not_none(those.buffers), before)
     assert torch.equal(bench.server.buffers, server_buffers)
 
 
@@ -191,7 +193,7 @@ def test_teachers_keep_their_own_batch_norm_statistics() -> None:
     ],
 )
 def test_the_servers_passes_are_counted(deltas: list[list[float]], options: dict[str, Any], passes: int) -> None:
-    agg = make("agg", "feddf", **{"steps": 7, "batch": 2, "lr": 1e-4, **options})
+    agg = make_component("agg", "feddf", **{"steps": 7, "batch": 2, "lr": 1e-4, **options})
     bench = make_round_models(1, proxy=torch.tensor([[1.0], [-2.0], [0.5], [3.0], [-1.0]], dtype=torch.float64))
     agg.direction(None, came(agg, deltas, bench, n=[1, 3]))
     assert bench.passes == passes
@@ -201,7 +203,7 @@ def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
     # m = 4 teachers look at all n = 50 proxies, T_d = 6 steps of b = 20 see 20, 20, 10 | 20, 20, 10: 100 proxies, each
     # 3 passes; a pass through logistic regression on 8 x 8 digits is 2 * 64 * 10 FLOPs.
     words = ("agg=feddf", "proxy=noise", "proxy.n=50", "agg.steps=6", "agg.batch=20", "agg.eval_every=null")
-    distilled = go(tmp_path / "a", *words)
+    distilled = run_training(tmp_path / "a", *words)
     a_round = (4 * 50 + 3 * 100) * 2 * 64 * 10
     assert [report.metrics["comp/server_flops"] for report in distilled.reports] == [
         0,
@@ -209,23 +211,23 @@ def test_a_run_charges_the_servers_work(tmp_path: Path) -> None:
         2 * a_round,
         3 * a_round,
     ]
-    plain = go(tmp_path / "b", "agg=fedavg")
+    plain = run_training(tmp_path / "b", "agg=fedavg")
     assert {report.metrics["comp/server_flops"] for report in plain.reports} == {0}
     for name in ("comp/client_flops", "time/virtual_s"):
         assert distilled.last.metrics[name] == plain.last.metrics[name]
-    go(tmp_path / "c", *words, "rounds=1")
-    resumed = go(tmp_path / "c", *words, "resume=true")
+    run_training(tmp_path / "c", *words, "rounds=1")
+    resumed = run_training(tmp_path / "c", *words, "resume=true")
     assert [report.step for report in resumed.reports] == [2, 3]
     assert resumed.last.metrics["comp/server_flops"] == 3 * a_round
 
 
 def test_runs_are_repeatable_and_without_steps_equal_fedavg(tmp_path: Path) -> None:
     words = ("agg=feddf", "proxy=client_heldout", "agg.steps=20", "agg.eval_every=5")
-    first_run = go(tmp_path / "a", *words)
-    assert same_bits(first_run, go(tmp_path / "b", *words))
-    plain = go(tmp_path / "c", "agg=fedavg")
+    first_run = run_training(tmp_path / "a", *words)
+    assert same_bits(first_run, run_training(tmp_path / "b", *words))
+    plain = run_training(tmp_path / "c", "agg=fedavg")
     assert not torch.equal(first_run.weights(), plain.weights())
-    still = go(tmp_path / "d", *words, "agg.steps=0")
+    still = run_training(tmp_path / "d", *words, "agg.steps=0")
     torch.testing.assert_close(still.weights(), plain.weights(), atol=1e-6, rtol=0)
     with pytest.raises(IncompatibleConfig, match=r"agg=feddf trains networks on inputs .* choose proxy=dataset"):
-        go(tmp_path, "agg=feddf")
+        run_training(tmp_path, "agg=feddf")

@@ -5,39 +5,39 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fair_toy import aggregate_losses, loss_weights
+from config_options import make_component
 from fedcohort.agg.fedmaba import FULL_PARTICIPATION, State
 from fedcohort.component import CLEAN_LABELS, UNADVISED_WEIGHTS
-from known import known
-from run_harness import go
-from yaml_words import make
+from loss_weighting_harness import aggregate_losses, loss_weights
+from optional_values import not_none
+from run_harness import run_training
 
 LN9 = float(np.log(9))
 
 
 def test_inside_the_ball_weights_are_exponential() -> None:
     # e^(F/2) for F = 1, 2, 3, 4, normalised: KL from equal weights is .15 < rho = 1
-    w = loss_weights(make("agg", "fedmaba", alpha=1.0), [1.0, 2.0, 3.0, 4.0])
+    w = loss_weights(make_component("agg", "fedmaba", alpha=1.0), [1.0, 2.0, 3.0, 4.0])
     np.testing.assert_allclose(w, [0.1015363, 0.1674051, 0.2760043, 0.4550542], atol=1e-7)
 
 
 def test_a_small_ball_limits_the_weights() -> None:
-    w = loss_weights(make("agg", "fedmaba", eta=1.0, alpha=1.0, rho=0.5), [0.0, 0.0, 0.0, 10.0])
+    w = loss_weights(make_component("agg", "fedmaba", eta=1.0, alpha=1.0, rho=0.5), [0.0, 0.0, 0.0, 10.0])
     np.testing.assert_allclose(w, [0.0910245886] * 3 + [0.7269262342], atol=1e-9)
     assert (w * np.log(4 * w)).sum() == pytest.approx(0.5, abs=1e-9)
 
 
 def test_half_of_the_direction_is_a_mean() -> None:
     # F = (0, ln 9): p^ = (.1, .9); .5 p^ + .25 = (.3, .7); D = (1, -1) moves by -.4
-    agg = make("agg", "fedmaba", eta=1.0, alpha=0.5)
+    agg = make_component("agg", "fedmaba", eta=1.0, alpha=0.5)
     direction, _ = aggregate_losses(agg, [0.0, LN9], [[1.0], [-1.0]])
-    np.testing.assert_allclose(known(direction.weights), [0.3, 0.7], atol=1e-12)
+    np.testing.assert_allclose(not_none(direction.weights), [0.3, 0.7], atol=1e-12)
     assert float(direction.displacement) == pytest.approx(-0.4, abs=1e-12)
 
 
 def test_the_mean_can_be_weighted_by_samples() -> None:
     # by samples 1 and 3: .5 (.1, .9) + .5 (.25, .75)
-    agg = make("agg", "fedmaba", eta=1.0, alpha=0.5, weighting="samples")
+    agg = make_component("agg", "fedmaba", eta=1.0, alpha=0.5, weighting="samples")
     np.testing.assert_allclose(loss_weights(agg, [0.0, LN9], samples=[1, 3]), [0.175, 0.825], atol=1e-12)
 
 
@@ -50,30 +50,30 @@ def test_the_mean_can_be_weighted_by_samples() -> None:
     ],
 )
 def test_the_state_after_a_round_by_hand(sync: str, p: list[float], later: list[float]) -> None:
-    agg = make("agg", "fedmaba", eta=1.0, alpha=1.0, sync=sync)
+    agg = make_component("agg", "fedmaba", eta=1.0, alpha=1.0, sync=sync)
     _, state = aggregate_losses(agg, [0.0, LN9], n_clients=4)
     np.testing.assert_allclose(state.p, p, atol=1e-12)
     direction, after = aggregate_losses(agg, [1.0, 1.0], clients=[1, 2], state=state)
-    np.testing.assert_allclose(known(direction.weights), later, atol=1e-12)
+    np.testing.assert_allclose(not_none(direction.weights), later, atol=1e-12)
     mass = p[1] + p[2] if sync == "mass" else 1.0
     np.testing.assert_allclose(after.p, [p[0], later[0] * mass, later[1] * mass, p[3]], atol=1e-12)
 
 
 def test_losses_accumulate_over_rounds() -> None:
     # twice eta F = ln 3 is ln 9
-    agg = make("agg", "fedmaba", eta=1.0, alpha=1.0)
+    agg = make_component("agg", "fedmaba", eta=1.0, alpha=1.0)
     _, state = aggregate_losses(agg, [0.0, LN9 / 2])
     np.testing.assert_allclose(loss_weights(agg, [0.0, LN9 / 2], state=state), [0.1, 0.9], atol=1e-12)
 
 
 def test_with_radius_zero_the_direction_is_a_mean() -> None:
     np.testing.assert_allclose(
-        loss_weights(make("agg", "fedmaba", rho=0), [1.0, 9.0, 4.0]), np.full(3, 1 / 3), atol=1e-12
+        loss_weights(make_component("agg", "fedmaba", rho=0), [1.0, 9.0, 4.0]), np.full(3, 1 / 3), atol=1e-12
     )
 
 
 def test_a_weight_that_underflows_is_no_error() -> None:
-    agg = make("agg", "fedmaba", alpha=1.0, rho=5.0)
+    agg = make_component("agg", "fedmaba", alpha=1.0, rho=5.0)
     w = loss_weights(agg, [1.0, 1.0], state=State(np.array([0.0, 1.0])))
     assert np.isfinite(w).all()
     assert w.sum() == pytest.approx(1)
@@ -87,15 +87,15 @@ def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None
     reported = [2.0] * 9 + [claim]
     x, alpha, n = 2.0, 0.8, 10
     limit = alpha * np.exp(x) / (np.exp(x) + n - 1) + (1 - alpha) / n
-    capped = loss_weights(make("agg", "fedmaba", alpha=alpha, loss_cap=2.0), reported)
+    capped = loss_weights(make_component("agg", "fedmaba", alpha=alpha, loss_cap=2.0), reported)
     assert capped[-1] <= limit
     # gains e^(eta (4 - 2)) only, since the honest lose too
     assert capped[-1] == pytest.approx(alpha * np.e / (np.e + 9) + 0.02, abs=1e-12)
-    assert loss_weights(make("agg", "fedmaba", alpha=alpha), reported)[-1] > limit
+    assert loss_weights(make_component("agg", "fedmaba", alpha=alpha), reported)[-1] > limit
 
 
 def test_a_false_loss_changes_the_odds_by_at_most_the_bound_per_round() -> None:
-    agg = make("agg", "fedmaba", alpha=1.0, rho=0.7, loss_cap=1.5)
+    agg = make_component("agg", "fedmaba", alpha=1.0, rho=0.7, loss_cap=1.5)
     rng = np.random.default_rng(0)
     state = None
     before = np.zeros(6)
@@ -109,20 +109,20 @@ def test_a_false_loss_changes_the_odds_by_at_most_the_bound_per_round() -> None:
 
 
 def test_without_a_finite_loss_a_round_is_a_plain_mean() -> None:
-    agg, before = make("agg", "fedmaba", weighting="samples"), State(np.array([0.3, 0.7]))
+    agg, before = make_component("agg", "fedmaba", weighting="samples"), State(np.array([0.3, 0.7]))
     direction, after = aggregate_losses(agg, [np.nan, np.inf], [[1.0], [3.0]], samples=[1, 3], state=before)
     assert direction.displacement.tolist() == [2.5]  # (1 * 1 + 3 * 3) / 4
     assert after is before
 
 
 def test_the_signal_of_the_weights_is_declared(tmp_path: Path) -> None:
-    assert make("agg", "fedmaba").needs == {"loss"}
-    assert make("agg", "fedmaba", loss="train_loss").needs == {"train_loss"}
-    ran = go(tmp_path, "agg=fedmaba", "agg.loss=train_loss", "selector=full", "rounds=1")
+    assert make_component("agg", "fedmaba").needs == {"loss"}
+    assert make_component("agg", "fedmaba", loss="train_loss").needs == {"train_loss"}
+    ran = run_training(tmp_path, "agg=fedmaba", "agg.loss=train_loss", "selector=full", "rounds=1")
     losses, weight = ran.last.clients["train_loss"], ran.last.clients["weight"]
     q = np.exp(0.5 * (losses - losses.max()))  # one round from equal weights: KL is far below 1
     np.testing.assert_allclose(weight, 0.5 * q / q.sum() + 0.5 / 12, atol=1e-9)
-    default_run = go(tmp_path, "agg=fedmaba", "selector=full", "rounds=1")
+    default_run = run_training(tmp_path, "agg=fedmaba", "selector=full", "rounds=1")
     F = default_run.reports[0].clients["loss"]
     q = np.exp(0.5 * (F - F.max()))
     np.testing.assert_allclose(default_run.last.clients["weight"], 0.5 * q / q.sum() + 0.5 / 12, atol=1e-7)
@@ -139,4 +139,4 @@ def test_the_signal_of_the_weights_is_declared(tmp_path: Path) -> None:
 )
 def test_options_decide_the_recommendations(alpha: float, sync: str, recommendations: set[str]) -> None:
     """At alpha = 0 losses have no effect; with sync=literal, the weights need all clients in every round."""
-    assert make("agg", "fedmaba", alpha=alpha, sync=sync).recommendations == recommendations
+    assert make_component("agg", "fedmaba", alpha=alpha, sync=sync).recommendations == recommendations

@@ -10,20 +10,20 @@ import pytest
 import torch
 
 from agg_harness import collect_updates, make_arrived, make_update
+from config_options import make_component
 from fedcohort.agg import fedmgda_plus
 from fedcohort.round.arrivals import reweight_updates
-from run_harness import go, startup_notices
-from tolerances import Absolutely
-from yaml_words import make
+from run_harness import run_training, startup_notices
+from tolerances import ApproxTolerance
 
-LOOSE: Absolutely = {"abs": 1e-9}
+LOOSE: ApproxTolerance = {"abs": 1e-9}
 
 
 def mgda(
     rows: Sequence[Sequence[float]], n: Sequence[int] = (), round: int = 0, **options: Any
 ) -> tuple[list[float], list[float]]:
     """(displacement, lambda) for updates `rows`; lambda where eta_g = 1 and nothing is rescaled."""
-    agg = make("agg", "fedmgda_plus", **options)
+    agg = make_component("agg", "fedmgda_plus", **options)
     sizes = n or [1] * len(rows)
     collected = collect_updates(agg, [make_update(k, row, n=sizes[k]) for k, row in enumerate(rows)])
     arrived = make_arrived(collected)
@@ -113,7 +113,7 @@ def test_a_mixture_as_long_as_the_bound_still_moves(monkeypatch: pytest.MonkeyPa
 
 def test_a_client_that_the_selector_excludes_gets_no_weight() -> None:
     # epsilon would let its weight grow from 0
-    agg = make("agg", "fedmgda_plus", epsilon=1.0)
+    agg = make_component("agg", "fedmgda_plus", epsilon=1.0)
     collected = reweight_updates(
         collect_updates(agg, [make_update(0, [1.0, 0.0]), make_update(1, [0.0, 1.0])]), np.array([1.0, 0.0])
     )
@@ -135,7 +135,7 @@ def test_with_epsilon_1_no_clients_loss_increases(seed: int) -> None:
 
 def test_a_run_moves_by_at_most_eta_g(tmp_path: Path) -> None:
     words = ("agg=fedmgda_plus", "agg.eta_g=0.05", "client.lr=0.5")
-    after_one, after_two = (go(tmp_path, *words, f"rounds={rounds}").weights() for rounds in (1, 2))
+    after_one, after_two = (run_training(tmp_path, *words, f"rounds={rounds}").weights() for rounds in (1, 2))
     assert 0 < float(torch.linalg.vector_norm(after_two - after_one)) <= 0.05 + 1e-6
 
 

@@ -9,15 +9,15 @@ import pytest
 import torch
 
 from agg_harness import collect_updates, make_arrived, make_layout, make_update
+from config_options import make_component
 from fedcohort.round.arrivals import reweight_updates
 from fedcohort.signal.base import find_signal
 from fedcohort.types import ClientUpdate
-from run_harness import go, startup_notices
+from run_harness import run_training, startup_notices
 from signal_kinds import find_reported
-from tolerances import Absolutely
-from yaml_words import make
+from tolerances import ApproxTolerance
 
-EXACT: Absolutely = {"abs": 1e-12}
+EXACT: ApproxTolerance = {"abs": 1e-12}
 
 
 def client(k: int, D: float, a: float, n: int = 1, steps: int | None = None) -> ClientUpdate:
@@ -28,7 +28,7 @@ def nova(
     updates: Sequence[ClientUpdate], weights: Sequence[float] | None = None, **options: Any
 ) -> tuple[float, list[float]]:
     """(displacement, weights) of a one-parameter model; weights: what a selector advises."""
-    agg = make("agg", "fednova", **options)
+    agg = make_component("agg", "fednova", **options)
     collected = collect_updates(agg, updates, make_layout(1))
     if weights is not None:
         collected = reweight_updates(collected, np.array(weights, dtype=np.float64), absolute=True)
@@ -111,20 +111,20 @@ def test_the_fixed_point_is_near_the_optimum_unlike_fedavgs() -> None:
 
 
 def _average(updates: Sequence[ClientUpdate]) -> float:
-    agg = make("agg", "fedavg")
+    agg = make_component("agg", "fedavg")
     return float(agg.direction(None, make_arrived(collect_updates(agg, updates)))[0].displacement)
 
 
 def test_clients_report_their_normaliser_and_steps() -> None:
     # 8 bytes an update
-    assert sum(find_signal(word).bytes_up for word in make("agg", "fednova").needs) == 8
+    assert sum(find_signal(word).bytes_up for word in make_component("agg", "fednova").needs) == 8
     assert find_reported("response_norm").read(client(0, 0, 2.9, steps=2)) == 2.9
 
 
 def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
     # Momentum .9, two local steps each: a = 2.9. Four clients a round, three rounds, 8 bytes.
     words = ("client.momentum=0.9", "client.steps=2")
-    plain, ran = go(tmp_path, "agg=fedavg", *words), go(tmp_path, "agg=fednova", *words)
+    plain, ran = run_training(tmp_path, "agg=fedavg", *words), run_training(tmp_path, "agg=fednova", *words)
     arrived = ran.last.clients["arrived"]
     np.testing.assert_allclose(ran.last.clients["signal_response_norm"][arrived], 2.9, rtol=1e-12)
     np.testing.assert_array_equal(ran.last.clients["signal_steps"][arrived], 2)
@@ -135,7 +135,7 @@ def test_a_run_charges_and_reports_it(tmp_path: Path) -> None:
 
 def test_partial_work_is_normalised(tmp_path: Path) -> None:
     words = ("deadline=fixed", "deadline.k=0.8", "deadline.partial_work=true", "client.batch=5", "client.epochs=4")
-    ran, plain = go(tmp_path, "agg=fednova", *words), go(tmp_path, "agg=fedavg", *words)
+    ran, plain = run_training(tmp_path, "agg=fednova", *words), run_training(tmp_path, "agg=fedavg", *words)
     last = ran.last.clients
     assert len(set(last["signal_steps"][last["arrived"]])) > 1
     assert not torch.equal(ran.weights(), plain.weights())

@@ -6,24 +6,24 @@ import pytest
 import torch
 
 from agg_harness import aggregate_once, make_update
-from engine_toy import federation_of, network_of, task_of, trainer_of
+from config_options import make_component
+from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.errors import FedcohortError
-from run_harness import compose_words, go
-from yaml_words import make
+from run_harness import compose_overrides, run_training
 
 
 def test_a_step_on_two_parabolas_by_hand() -> None:
     # f_i = (w - a_i)^2 / 2, a = (0, 2), n = (1, 3), w = 0, lr .1: g = (0, -2), D = (0, .2): w = .15
     updates = [make_update(0, [0.0], n=1), make_update(1, [0.2], n=3)]
-    assert aggregate_once(make("agg", "fedavg"), updates).tolist() == pytest.approx([0.15], abs=1e-12)
+    assert aggregate_once(make_component("agg", "fedavg"), updates).tolist() == pytest.approx([0.15], abs=1e-12)
 
 
 def test_an_update_is_the_exact_gradient() -> None:
-    options = compose_words("agg=fedsgd").config["client"]
+    options = compose_overrides("agg=fedsgd").config["client"]
     assert (options["steps"], options["batch"]) == (1, None)
-    federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
-    trainer = trainer_of(federation, network, steps=1, batch=None)
-    update = trainer.train(task_of(1, units=1), {})
+    federation, network = make_federation(dtype=torch.float64), make_network(torch.float64)
+    trainer = make_trainer(federation, network, steps=1, batch=None)
+    update = trainer.train(make_task(1, units=1), {})
     x, y = federation.train.samples_of(1)
     loss = torch.nn.functional.cross_entropy(network(x), y)
     g = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(network.parameters()))])
@@ -32,18 +32,18 @@ def test_an_update_is_the_exact_gradient() -> None:
 
 
 def test_clients_train_one_epoch_of_one_batch(tmp_path: Path) -> None:
-    ran = go(tmp_path, "agg=fedsgd")
-    epoch = go(tmp_path, "agg=fedavg", "client.epochs=1", "client.batch=null")
+    ran = run_training(tmp_path, "agg=fedsgd")
+    epoch = run_training(tmp_path, "agg=fedavg", "client.epochs=1", "client.batch=null")
     torch.testing.assert_close(ran.weights(), epoch.weights(), atol=1e-7, rtol=0)
-    assert ran.choices == epoch.choices
+    assert ran.cohorts == epoch.cohorts
     assert ran.last.metrics["comp/client_flops"] == epoch.last.metrics["comp/client_flops"]
 
 
 def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
     # its gradient at w_t is 0
     words = ("agg=fedavg", "client.steps=1", "client.batch=null")
-    with_it = go(tmp_path, *words, "regulariser=prox", "regulariser.mu=100")
-    torch.testing.assert_close(with_it.weights(), go(tmp_path, "agg=fedsgd").weights(), atol=1e-7, rtol=0)
+    with_it = run_training(tmp_path, *words, "regulariser=prox", "regulariser.mu=100")
+    torch.testing.assert_close(with_it.weights(), run_training(tmp_path, "agg=fedsgd").weights(), atol=1e-7, rtol=0)
 
 
 @pytest.mark.parametrize(
@@ -58,16 +58,19 @@ def test_a_proximal_term_would_change_nothing(tmp_path: Path) -> None:
 def test_some_client_options_have_no_effect_on_one_step(
     first_options: tuple[str, ...], second_options: tuple[str, ...], tmp_path: Path
 ) -> None:
-    a, b = go(tmp_path / "a", "agg=fedsgd", *first_options), go(tmp_path / "b", "agg=fedsgd", *second_options)
+    a, b = (
+        run_training(tmp_path / "a", "agg=fedsgd", *first_options),
+        run_training(tmp_path / "b", "agg=fedsgd", *second_options),
+    )
     torch.testing.assert_close(a.weights(), b.weights(), atol=1e-6, rtol=0)
-    assert a.choices == b.choices
+    assert a.cohorts == b.cohorts
 
 
 def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
     # w_1 = w_0 - lr (g + .5 w_0) for all clients
-    decayed = go(tmp_path / "a", "agg=fedsgd", "client.weight_decay=0.5", "rounds=1").weights()
-    plain = go(tmp_path / "b", "agg=fedsgd", "rounds=1").weights()
-    start = go(tmp_path / "c", "agg=fedsgd", "rounds=1", "client.lr=1e-12").weights()
+    decayed = run_training(tmp_path / "a", "agg=fedsgd", "client.weight_decay=0.5", "rounds=1").weights()
+    plain = run_training(tmp_path / "b", "agg=fedsgd", "rounds=1").weights()
+    start = run_training(tmp_path / "c", "agg=fedsgd", "rounds=1", "client.lr=1e-12").weights()
     torch.testing.assert_close(plain - decayed, 0.1 * 0.5 * start, atol=1e-6, rtol=0)
 
 
@@ -85,10 +88,10 @@ def test_weight_decay_is_part_of_the_loss(tmp_path: Path) -> None:
 )
 def test_options_that_contradict_fedsgd_are_rejected(word: str, tmp_path: Path) -> None:
     with pytest.raises(FedcohortError, match=r"agg=fedsgd stands for (client|regulariser).*, but .* was requested"):
-        go(tmp_path, "agg=fedsgd", word)
+        run_training(tmp_path, "agg=fedsgd", word)
     assert not list(tmp_path.iterdir())
 
 
 def test_the_error_shows_the_overrides_as_typed(tmp_path: Path) -> None:
     with pytest.raises(FedcohortError, match=r"stands for client\.batch=null, but client\.batch=10 was requested"):
-        go(tmp_path, "agg=fedsgd", "client.batch=10")
+        run_training(tmp_path, "agg=fedsgd", "client.batch=10")

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 import pytest
 
 from agg_harness import ROWS_WITH_ONE_FAR, aggregate_once, collect_updates, make_arrived, make_update
-from tolerances import Absolutely
-from yaml_words import make
+from config_options import make_component
+from tolerances import ApproxTolerance
 
-CLOSE: Absolutely = {"abs": 1e-8}
+CLOSE: ApproxTolerance = {"abs": 1e-8}
 
 
 def rfa(rows: Sequence[Sequence[float]], n: Sequence[int] = (1, 1, 1, 1, 1), **options: float | str) -> list[float]:
     updates = [make_update(k, row, n=n[k]) for k, row in enumerate(rows)]
-    moved: list[float] = aggregate_once(make("agg", "geometric_median", **options), updates).tolist()
+    moved: list[float] = aggregate_once(make_component("agg", "geometric_median", **options), updates).tolist()
     return moved
 
 
@@ -42,13 +42,13 @@ def test_half_of_the_samples_decide() -> None:
 def test_without_iterations_it_is_fedavg() -> None:
     updates = [make_update(k, row, n=1 + k) for k, row in enumerate(ROWS_WITH_ONE_FAR)]
     assert rfa(ROWS_WITH_ONE_FAR, (1, 2, 3, 4, 5), iterations=0) == pytest.approx(
-        aggregate_once(make("agg", "fedavg"), updates).tolist()
+        aggregate_once(make_component("agg", "fedavg"), updates).tolist()
     )
 
 
 def test_an_update_at_the_median_has_a_bounded_weight() -> None:
     """From the start 0 the betas are 1/3 of (1 / nu, 1 / 9, 1 / 9), and -9 and 9 cancel; their shares are logged."""
-    agg = make("agg", "geometric_median", iterations=1, nu=1.0)
+    agg = make_component("agg", "geometric_median", iterations=1, nu=1.0)
     collected = collect_updates(agg, [make_update(k, [value]) for k, value in enumerate((0.0, 9, -9))])
     step = agg.direction(None, make_arrived(collected))[0]
     assert step.displacement.tolist() == pytest.approx([0])

@@ -5,13 +5,13 @@ from collections.abc import Sequence
 import pytest
 
 from agg_harness import ROWS_WITH_ONE_FAR, aggregate_once, make_population, make_update
+from config_options import make_component
 from fedcohort.errors import OptionError
-from yaml_words import make
 
 
 def krum(rows: Sequence[Sequence[float]], choice: str = "krum", **options: int | None) -> list[float]:
     updates = [make_update(k, row, n=1 + k) for k, row in enumerate(rows)]
-    moved: list[float] = aggregate_once(make("agg", choice, **options), updates).tolist()
+    moved: list[float] = aggregate_once(make_component("agg", choice, **options), updates).tolist()
     return moved
 
 
@@ -50,7 +50,7 @@ def test_all_kept_is_the_mean() -> None:
 
 
 def test_a_cohort_must_be_large_enough() -> None:
-    make("agg", "krum", attackers=2).init(make_population(7), 3)
-    make("agg", "krum", attackers=0).init(make_population(2), 3)
+    make_component("agg", "krum", attackers=2).init(make_population(7), 3)
+    make_component("agg", "krum", attackers=0).init(make_population(2), 3)
     with pytest.raises(OptionError, match=r"attackers must be an integer in \[0, 1\], as the cohort of 6 must"):
-        make("agg", "krum", attackers=2).init(make_population(6), 3)
+        make_component("agg", "krum", attackers=2).init(make_population(6), 3)

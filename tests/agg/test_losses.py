@@ -9,13 +9,13 @@ import pytest
 import torch
 
 from agg_harness import collect_updates, make_arrived, make_update
-from cases import for_all
-from fair_toy import LR, aggregate_losses, loss_weights
+from case_loop import for_all
+from config_options import make_component
 from fedcohort.agg import losses
 from fedcohort.agg.base import Arrived
-from known import known
-from run_harness import FinishedRun, go
-from yaml_words import make
+from loss_weighting_harness import LR, aggregate_losses, loss_weights
+from optional_values import not_none
+from run_harness import FinishedRun, run_training
 
 FAIR = ("fedmaba", "qffl", "afl", "term")
 FLAT: dict[str, dict[str, float]] = {
@@ -33,7 +33,7 @@ STEEP: dict[str, dict[str, float]] = {
 
 
 def arrived_with(values: list[float], advice: list[float] | None = None) -> Arrived:
-    agg = make("agg", "term")
+    agg = make_component("agg", "term")
     collected = collect_updates(agg, [make_update(k, [1.0]) for k in range(len(values))])
     arrived = make_arrived(collected, {"loss": np.array(values)}, frozenset({"loss"}))
     return arrived if advice is None else replace(arrived, weights=np.array(advice))
@@ -43,7 +43,7 @@ def arrived_with(values: list[float], advice: list[float] | None = None) -> Arri
 @for_all("agg", ["fedmaba", "afl", "term"])
 def test_aggregators_use_the_configured_loss(agg: str, loss: str) -> None:
     """Reading an undeclared signal would raise an error; weights do not depend on the name of the loss signal."""
-    configured, usual = make("agg", agg, loss=loss, **STEEP[agg]), make("agg", agg, **STEEP[agg])
+    configured, usual = make_component("agg", agg, loss=loss, **STEEP[agg]), make_component("agg", agg, **STEEP[agg])
     assert configured.needs == {loss}
     (_, state), (_, usual_state) = (aggregate_losses(aggregator, [1.0, 3.0, 2.0]) for aggregator in (configured, usual))
     weights, usual_weights = (
@@ -81,32 +81,32 @@ def test_clients_that_the_selector_excludes_get_no_weight() -> None:
 def means(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, FinishedRun]:
     """FedAvg with equal weights, of a few clients and of all."""
     words = ("agg=fedavg", "agg.weighting=uniform")
-    plain = go(tmp_path_factory.mktemp("some"), *words, "rounds=2")
-    return plain, go(tmp_path_factory.mktemp("all"), *words, "selector=full", "rounds=3")
+    plain = run_training(tmp_path_factory.mktemp("some"), *words, "rounds=2")
+    return plain, run_training(tmp_path_factory.mktemp("all"), *words, "selector=full", "rounds=3")
 
 
 @pytest.mark.parametrize("word", FAIR)
 class TestAll:
     def test_without_steepness_the_direction_is_a_plain_mean(self, word: str) -> None:
-        agg = make("agg", word, **FLAT[word])
+        agg = make_component("agg", word, **FLAT[word])
         direction, state = aggregate_losses(agg, [1.0, 5.0, 3.0], [[3.0, 0], [0, 6], [9, 9]])
         assert direction.displacement.tolist() == pytest.approx([4.0, 5.0], abs=1e-12)
         again, _ = aggregate_losses(agg, [2.0, 0.1], [[3.0, 0], [0, 6]], clients=[0, 2], state=state)
         assert again.displacement.tolist() == pytest.approx([1.5, 3.0], abs=1e-12)
 
     def test_a_higher_loss_weighs_more(self, word: str) -> None:
-        agg = make("agg", word, **STEEP[word])
+        agg = make_component("agg", word, **STEEP[word])
         _, state = aggregate_losses(agg, [1.0, 2.0, 3.0])
         w = loss_weights(agg, [1.0, 2.0, 3.0], state=state)  # AFL ascends after it has aggregated
         assert w[0] < w[1] < w[2]
 
     def test_equal_losses_weigh_the_same(self, word: str) -> None:
-        w = loss_weights(make("agg", word, **STEEP[word]), [2.0, 2.0, 2.0], n_clients=5)
+        w = loss_weights(make_component("agg", word, **STEEP[word]), [2.0, 2.0, 2.0], n_clients=5)
         np.testing.assert_allclose(w, np.full(3, w[0]), rtol=1e-12)
 
     @pytest.mark.parametrize("bad", [float("nan"), float("inf"), -float("inf")])
     def test_a_loss_that_is_not_finite_drops_its_client(self, word: str, bad: float) -> None:
-        agg = make("agg", word, **STEEP[word])
+        agg = make_component("agg", word, **STEEP[word])
         with_it, after = aggregate_losses(agg, [1.0, bad, 3.0], [[1.0], [7.0], [2.0]], n_clients=4)
         without, state_without = aggregate_losses(agg, [1.0, 3.0], [[1.0], [2.0]], clients=[0, 2], n_clients=4)
         assert with_it.weights is not None
@@ -116,14 +116,14 @@ class TestAll:
             np.testing.assert_array_equal(value, getattr(state_without, name))
 
     def test_without_finite_losses_it_is_a_plain_mean_and_the_state_is_kept(self, word: str) -> None:
-        agg = make("agg", word, **STEEP[word])
+        agg = make_component("agg", word, **STEEP[word])
         _, state = aggregate_losses(agg, [1.0, 3.0, 2.0])
         direction, after = aggregate_losses(agg, [float("nan")] * 3, [[1.0], [2.0], [6.0]], state=state)
         assert direction.displacement.tolist() == pytest.approx([3.0])
         assert after is state
 
     def test_a_single_client_gets_all_the_weight(self, word: str) -> None:
-        direction, _ = aggregate_losses(make("agg", word), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
+        direction, _ = aggregate_losses(make_component("agg", word), [2.0], [[4.0, -3.0]], clients=[3], n_clients=6)
         along = direction.displacement.numpy() / np.array([4.0, -3.0])
         # q-FFL's step is shorter: 1 / (1 + q L |D|^2 / F), |D|^2 = 25
         expected = 1 / (1 + 0.005 * (1 / LR) * 25 / 2) if word == "qffl" else 1.0
@@ -131,22 +131,22 @@ class TestAll:
 
     @pytest.mark.parametrize("claim", [1e6, 1e99, 1e300])
     def test_huge_reported_losses_give_a_finite_direction(self, word: str, claim: float) -> None:
-        agg = make("agg", word, **STEEP[word])
+        agg = make_component("agg", word, **STEEP[word])
         state = None
         for _ in range(3):
             direction, state = aggregate_losses(agg, [1.0, claim, 0.0], [[1.0], [2.0], [3.0]], state=state)
             assert torch.isfinite(direction.displacement).all()
-            assert np.isfinite(known(direction.weights)).all()
+            assert np.isfinite(not_none(direction.weights)).all()
 
     def test_with_a_cap_the_size_of_a_false_loss_does_not_matter(self, word: str) -> None:
         # the honest 1, 2, 3, 2 and a liar: the median of five is 2 whatever a claim above it
-        agg = make("agg", word, **STEEP[word], loss_cap=1.5)
+        agg = make_component("agg", word, **STEEP[word], loss_cap=1.5)
         states: dict[float, Any] = {3.0: None, 1e3: None, 1e50: None}
         for _ in range(3):
             weights_by_claim = {}
             for claim, state in states.items():
                 direction, states[claim] = aggregate_losses(agg, [1.0, 2.0, 3.0, 2.0, claim], state=state)
-                weights_by_claim[claim] = known(direction.weights)
+                weights_by_claim[claim] = not_none(direction.weights)
             np.testing.assert_allclose(weights_by_claim[1e3], weights_by_claim[3.0], rtol=1e-12)
             np.testing.assert_allclose(weights_by_claim[1e50], weights_by_claim[3.0], rtol=1e-12)
 
@@ -154,14 +154,14 @@ class TestAll:
         self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
     ) -> None:
         option, value = next(iter(FLAT[word].items()))
-        fair = go(tmp_path, f"agg={word}", f"agg.{option}={value}", "rounds=2")
+        fair = run_training(tmp_path, f"agg={word}", f"agg.{option}={value}", "rounds=2")
         torch.testing.assert_close(fair.weights(), means[0].weights(), atol=1e-6, rtol=0)
 
     def test_a_run_with_steepness_differs_from_fedavg(
         self, word: str, means: tuple[FinishedRun, FinishedRun], tmp_path: Path
     ) -> None:
         options = [f"agg.{name}={value}" for name, value in STEEP[word].items()]
-        fair = go(tmp_path, f"agg={word}", *options, "selector=full", "rounds=3")
+        fair = run_training(tmp_path, f"agg={word}", *options, "selector=full", "rounds=3")
         before = -3 if word == "afl" else -2  # AFL's weights are of the losses before last
         weight, loss = fair.last.clients["weight"], fair.reports[before].clients["loss"]
         assert torch.isfinite(fair.weights()).all()

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from agg_harness import ROWS_WITH_ONE_FAR, aggregate_once, collect_updates, make_arrived, make_update
+from config_options import make_component
 from fedcohort.round.arrivals import reweight_updates
-from yaml_words import make
 
 UPDATES = [make_update(k, row, n=1 + k) for k, row in enumerate(ROWS_WITH_ONE_FAR)]
 
@@ -13,17 +13,17 @@ UPDATES = [make_update(k, row, n=1 + k) for k, row in enumerate(ROWS_WITH_ONE_FA
 def test_a_mean_of_clipped_updates() -> None:
     """With M = 2 lengths are 1, 5^.5, 10^.5, 2 and far: all but the first and the fourth are scaled to 2."""
     clipped = np.array([[1, 0], [1.78885438, 0.89442719], [1.8973666, -0.63245553], [2, 0], [1.78885438, 0.89442719]])
-    uniform = make("agg", "norm_clipping", norm=2.0, weighting="uniform")
+    uniform = make_component("agg", "norm_clipping", norm=2.0, weighting="uniform")
     assert aggregate_once(uniform, UPDATES).tolist() == pytest.approx([1.69501507, 0.23127977])
-    by_samples = aggregate_once(make("agg", "norm_clipping", norm=2.0), UPDATES)
+    by_samples = aggregate_once(make_component("agg", "norm_clipping", norm=2.0), UPDATES)
     assert by_samples.tolist() == pytest.approx((np.arange(1, 6) / 15 @ clipped).tolist())
 
 
 def test_the_median_length_is_that_of_the_clients_that_count() -> None:
     """Of lengths 1, 5^.5, 10^.5, 2 and 111.8 it is 5^.5; without the last two the lengths are 1, 5^.5 and 10^.5."""
-    agg = make("agg", "norm_clipping")
+    agg = make_component("agg", "norm_clipping")
     assert aggregate_once(agg, UPDATES).tolist() == pytest.approx(
-        aggregate_once(make("agg", "norm_clipping", norm=5**0.5), UPDATES).tolist()
+        aggregate_once(make_component("agg", "norm_clipping", norm=5**0.5), UPDATES).tolist()
     )
     collected = reweight_updates(collect_updates(agg, UPDATES), np.array([1.0, 0, 0, 1, 1]))  # lengths 1, 2 and 111.8
     weights = agg.direction(None, make_arrived(collected))[0].weights
@@ -31,13 +31,13 @@ def test_the_median_length_is_that_of_the_clients_that_count() -> None:
 
 
 def test_a_large_norm_is_fedavg() -> None:
-    assert aggregate_once(make("agg", "norm_clipping", norm=1e9), UPDATES).tolist() == pytest.approx(
-        aggregate_once(make("agg", "fedavg"), UPDATES).tolist()
+    assert aggregate_once(make_component("agg", "norm_clipping", norm=1e9), UPDATES).tolist() == pytest.approx(
+        aggregate_once(make_component("agg", "fedavg"), UPDATES).tolist()
     )
 
 
 def test_false_updates_move_it_by_at_most_their_share_of_the_norm() -> None:
     honest = [make_update(k, [0.0, 0.0]) for k in range(8)]
     liars = [make_update(8 + k, [1e6, -1e6]) for k in range(2)]
-    moved = aggregate_once(make("agg", "norm_clipping", norm=3.0), [*honest, *liars])
+    moved = aggregate_once(make_component("agg", "norm_clipping", norm=3.0), [*honest, *liars])
     assert float(moved.norm()) == pytest.approx(2 * 3.0 / 10)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from agg_harness import aggregate_once, make_late, make_update
-from yaml_words import make
+from config_options import make_component
 
 VECTORS = ([1, 0], [3, 2], [2, 1], [2, -1], [-2, -1])
 UPDATES = [make_update(k, vector) for k, vector in enumerate(VECTORS)]
@@ -14,7 +14,7 @@ def test_the_example_of_the_specification() -> None:
 
     Weights 1, 1 and .65 / (tau + 1) + .35 (1 - exp(-L / L_max)) = .325, .2801109, .3512422.
     """
-    agg = make("agg", "refl")
+    agg = make_component("agg", "refl")
     direction, _ = agg.direction(None, make_late(agg, UPDATES, [0, 0, 1, 2, 4], np.linspace(1, 0.2, 5)))
     weights = np.array([1, 1, 0.325, 0.2801109, 0.3512422])
     np.testing.assert_allclose(direction.weights, weights / weights.sum(), rtol=1e-6)
@@ -23,11 +23,11 @@ def test_the_example_of_the_specification() -> None:
 
 def test_without_a_fresh_update_only_the_staleness_counts() -> None:
     """.65 / 2 and .65 / 4: two to one."""
-    agg = make("agg", "refl")
+    agg = make_component("agg", "refl")
     direction, _ = agg.direction(None, make_late(agg, UPDATES[:2], [1, 3], np.ones(2)))
     np.testing.assert_allclose(direction.weights, [2 / 3, 1 / 3], rtol=1e-12)
 
 
 def test_without_late_updates_it_is_fedavg() -> None:
-    results = [aggregate_once(make("agg", word, weighting="used"), UPDATES) for word in ("refl", "fedavg")]
+    results = [aggregate_once(make_component("agg", word, weighting="used"), UPDATES) for word in ("refl", "fedavg")]
     np.testing.assert_allclose(results[0].numpy(), results[1].numpy(), rtol=1e-12)

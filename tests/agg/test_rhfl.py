@@ -9,16 +9,16 @@ import pytest
 import torch
 
 from agg_harness import Score, collect_updates, make_arrived, make_population, make_round_models, make_update
-from cases import for_all
+from case_loop import for_all
+from config_options import make_component
 from fedcohort.agg.base import Direction
 from fedcohort.agg.rhfl import SAME_PARTICIPATION, State, client_confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distillation_loss
 from fedcohort.round.arrivals import reweight_updates
 from fedcohort.round.server_models import RoundModels
-from known import known
-from run_harness import go, startup_notices
-from yaml_words import make
+from optional_values import not_none
+from run_harness import run_training, startup_notices
 
 NEVER = math.nan
 
@@ -71,13 +71,13 @@ def test_equal_advised_weights_change_no_bit() -> None:
 @pytest.mark.parametrize("mode", ["weights_only", "align_average"])
 def test_an_advised_weight_changes_the_direction(mode: str) -> None:
     # Nobody was seen before, so that confidence is equal; lr is so small that nothing is aligned: .2 1 + .8 6
-    agg = make("agg", "rhfl", mode=mode, lr=1e-12)
+    agg = make_component("agg", "rhfl", mode=mode, lr=1e-12)
     came = collect_updates(agg, [make_update(0, [1.0]), make_update(1, [6.0])])
     signals = {"sce_loss": np.array([1.0, 1.0])}
     advised = reweight_updates(came, np.array([1.0, 4.0]))
     direction, _ = agg.direction(agg.init(make_population(2), 1), make_arrived(advised, signals, agg.needs))
     assert direction.displacement.tolist() == pytest.approx([5.0], abs=1e-6)
-    assert known(direction.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)
+    assert not_none(direction.weights).tolist() == pytest.approx([0.2, 0.8], abs=1e-12)
 
 
 def test_the_mixture_of_others_equals_the_sum_over_pairs() -> None:
@@ -120,7 +120,7 @@ def step(
 
 
 def test_a_loss_is_kept_until_the_client_arrives_again() -> None:
-    agg = make("agg", "rhfl", mode="weights_only")
+    agg = make_component("agg", "rhfl", mode="weights_only")
     first, state = step(agg, agg.init(make_population(4), 1), {0: [3.0], 1: [0.0], 3: [0.0]}, [2, 2, 2])
     assert first.displacement.tolist() == pytest.approx([1.0], abs=1e-12)  # no client has been seen: equal weights
     _, state = step(agg, state, {0: [0.0], 2: [0.0]}, [5, 7])
@@ -131,18 +131,18 @@ def test_a_loss_is_kept_until_the_client_arrives_again() -> None:
 
 
 def test_without_beta_the_direction_is_the_plain_mean() -> None:
-    agg = make("agg", "rhfl", mode="weights_only", beta=0)
+    agg = make_component("agg", "rhfl", mode="weights_only", beta=0)
     direction, _ = step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [2.0]}, [1, 2, 0.1])
     assert direction.displacement.tolist() == pytest.approx([2.0], abs=1e-12)
 
 
 @pytest.mark.parametrize("mode", ["weights_only", "align_average"])
 def test_a_loss_that_is_not_finite_leaves_its_client_out(mode: str) -> None:
-    agg = make("agg", "rhfl", mode=mode)
+    agg = make_component("agg", "rhfl", mode=mode)
     state = State(np.array([2.0, 2.0, 2.0]))
     direction, after = step(agg, state, {0: [1.0], 1: [50.0], 2: [1.0]}, [1, math.nan, 1.5])
-    assert known(direction.weights).tolist()[1] == 0
-    assert known(direction.weights).sum() == pytest.approx(1, abs=1e-12)
+    assert not_none(direction.weights).tolist()[1] == 0
+    assert not_none(direction.weights).sum() == pytest.approx(1, abs=1e-12)
     assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-9)
     assert after.last_losses.tolist() == [1.0, 2.0, 1.5]
     no_clients, unchanged = step(agg, state, {0: [1.0], 1: [3.0]}, [math.inf, math.nan])
@@ -154,9 +154,9 @@ def aligned(x: list[float], **options: Any) -> float:
     """Models at 3 and -3 see `x`, a number a sample; F = (1, 0). Where the first one ends, if the other mirrors it."""
     omega = 1 / (1 + math.exp(-0.5))
     bench = make_round_models(1, torch.tensor(x, dtype=torch.float64)[:, None])
-    agg = make("agg", "rhfl", lr=0.01, **options)
+    agg = make_component("agg", "rhfl", lr=0.01, **options)
     direction, _ = step(agg, State(np.array([2.0, 2.0])), {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
-    assert known(direction.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
+    assert not_none(direction.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
     return float(direction.displacement) / (2 * omega - 1)
 
 
@@ -173,8 +173,8 @@ def test_inputs_can_be_bytes_or_tokens(dtype: torch.dtype) -> None:
     omega = 1 / (1 + math.exp(-0.5))
     bench = make_round_models(1, torch.ones((1, 1), dtype=dtype), Bytes(1))
     state = State(np.array([2.0, 2.0]))
-    direction, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
-    assert known(direction.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
+    direction, _ = step(make_component("agg", "rhfl", lr=0.01), state, {0: [3.0], 1: [-3.0]}, [1.0, 2.0], bench)
+    assert not_none(direction.weights).tolist() == pytest.approx([omega, 1 - omega], abs=1e-12)
     assert float(direction.displacement) == pytest.approx((2 * omega - 1) * 2.99, abs=1e-6)
 
 
@@ -200,8 +200,8 @@ def test_the_number_of_alignment_steps(batches: int | None, steps: int) -> None:
 def test_a_model_whose_predictions_overflow_has_no_weight() -> None:
     bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state = State(np.array([2.0, 2.0, 2.0]))
-    direction, _ = step(make("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
-    assert known(direction.weights).tolist() == [0.5, 0.5, 0.0]
+    direction, _ = step(make_component("agg", "rhfl"), state, {0: [1.0], 1: [1.0], 2: [1e308]}, [1.0, 1.0, 1.0], bench)
+    assert not_none(direction.weights).tolist() == [0.5, 0.5, 0.0]
     assert direction.displacement.tolist() == pytest.approx([1.0], abs=1e-12)
 
 
@@ -209,15 +209,15 @@ def test_a_non_finite_model_does_not_stop_the_others() -> None:
     """As `aligned` behind a first model whose predictions overflow: the other two still step .01 towards each other."""
     bench = make_round_models(1, torch.full((1, 1), 10.0, dtype=torch.float64))
     state, losses = State(np.array([2.0, 2.0, 2.0])), [1.0, 1.0, 2.0]
-    direction, _ = step(make("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)
-    weights = known(direction.weights)
+    direction, _ = step(make_component("agg", "rhfl", lr=0.01), state, {0: [1e308], 1: [3.0], 2: [-3.0]}, losses, bench)
+    weights = not_none(direction.weights)
     assert weights[1] > weights[2] > weights[0] == 0
     assert float(direction.displacement) == pytest.approx(float(weights[1] - weights[2]) * 2.99, abs=1e-6)
 
 
 def test_a_single_client_has_no_peers() -> None:
     bench = make_round_models(1)
-    direction, _ = step(make("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)
+    direction, _ = step(make_component("agg", "rhfl"), State(np.array([2.0])), {0: [3.0]}, [1.0], bench)
     assert direction.displacement.tolist() == [3.0]
     assert bench.passes == 0
 
@@ -226,7 +226,7 @@ def test_a_single_client_has_no_peers() -> None:
 def test_the_servers_passes_are_counted(mode: str, passes: int) -> None:
     # K = 3 models predict each of n = 3 proxies (in batches of 2 and 1), and take a step of 3 passes: 3 * 3 * (1 + 3).
     bench = make_round_models(1, torch.tensor([[1.0], [-2.0], [0.5]], dtype=torch.float64))
-    agg = make("agg", "rhfl", mode=mode, batch=2, lr=1e-4)
+    agg = make_component("agg", "rhfl", mode=mode, batch=2, lr=1e-4)
     step(agg, State(np.full(3, 2.0)), {0: [3.0], 1: [1.0], 2: [-2.0]}, [1.0, 2.0, 0.5], bench)
     assert bench.passes == passes
 
@@ -239,22 +239,22 @@ def test_a_notice_recommends_ccr_without_alignment() -> None:
 
 
 def test_rhfl_runs_complete(tmp_path: Path) -> None:
-    aligned_run = go(tmp_path / "a", "agg=rhfl", "proxy=client_heldout")
+    aligned_run = run_training(tmp_path / "a", "agg=rhfl", "proxy=client_heldout")
     assert aligned_run.info.choices["objective"] == "sce"
     assert (
         aligned_run.last.metrics["comm/probe_bytes"] == 3 * 4 * 4
     )  # a number from each of four clients in three rounds
-    only = go(tmp_path / "b", "agg=ccr")
+    only = run_training(tmp_path / "b", "agg=ccr")
     assert not torch.equal(aligned_run.weights(), only.weights())
-    plain = go(tmp_path / "c", "agg=fedavg", "agg.weighting=uniform", "objective=sce", "rounds=1")
-    equal = go(tmp_path / "d", "agg=ccr", "agg.beta=0", "rounds=1")
+    plain = run_training(tmp_path / "c", "agg=fedavg", "agg.weighting=uniform", "objective=sce", "rounds=1")
+    equal = run_training(tmp_path / "d", "agg=ccr", "agg.beta=0", "rounds=1")
     torch.testing.assert_close(equal.weights(), plain.weights(), atol=1e-6, rtol=0)
     with pytest.raises(IncompatibleConfig, match=r"with proxy=none the server has no inputs"):
-        go(tmp_path, "agg=rhfl")
+        run_training(tmp_path, "agg=rhfl")
     with pytest.raises(IncompatibleConfig, match=r"agg=ccr stands for agg.mode=weights_only, but agg.mode=align_aver"):
-        go(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")
+        run_training(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")
 
 
 @pytest.mark.parametrize(("beta", "recommendations"), [(0.0, set()), (0.5, {SAME_PARTICIPATION})])
 def test_gains_between_rounds_recommend_equal_absence(beta: float, recommendations: set[str]) -> None:
-    assert make("agg", "rhfl", beta=beta).recommendations == recommendations
+    assert make_component("agg", "rhfl", beta=beta).recommendations == recommendations

@@ -7,9 +7,9 @@ import pytest
 import torch
 
 from agg_harness import CLIENT_CONTEXT, collect_updates, make_arrived, make_layout, make_population, make_update
+from config_options import make_component
 from fedcohort.agg.scaffold import PLAIN_CLIENT
 from fedcohort.component import UNRESTRICTED_UPDATE
-from yaml_words import make
 
 A = (0.0, 2.0)
 
@@ -46,7 +46,7 @@ def play(agg: Any, rounds: Sequence[Sequence[int]], steps: Sequence[int], w: flo
 
 @pytest.mark.parametrize("control", ["mean_gradient", "displacement"])
 def test_three_rounds_by_hand(control: str) -> None:
-    history = play(make("agg", "scaffold", control=control), [[0, 1], [0], [1]], [2, 2])
+    history = play(make_component("agg", "scaffold", control=control), [[0, 1], [0], [1]], [2, 2])
     expected = [
         (1.0, 0.0, 0.95, -0.95),
         (0.9905, 0.02375, 0.9975, -0.95),
@@ -58,17 +58,17 @@ def test_three_rounds_by_hand(control: str) -> None:
 
 def test_the_invariant_holds_under_partial_participation() -> None:
     # c = (1/N) sum c_i with N = all clients; dividing by the cohort breaks it in round 2.
-    for _, c, c_0, c_1 in play(make("agg", "scaffold"), [[0, 1], [0], [1], [0], [0, 1]], [2, 3]):
+    for _, c, c_0, c_1 in play(make_component("agg", "scaffold"), [[0, 1], [0], [1], [0], [0, 1]], [2, 3]):
         assert c == pytest.approx((c_0 + c_1) / 2, rel=1e-6, abs=1e-12)
 
 
 def test_unequal_work_converges_to_the_optimum() -> None:
     # K = (1, 5): FedAvg with equal weights settles at 1.6075, SCAFFOLD at the mean of the optima.
-    assert play(make("agg", "scaffold"), [[0, 1]] * 100, [1, 5])[-1][0] == pytest.approx(1.0, abs=1e-6)
+    assert play(make_component("agg", "scaffold"), [[0, 1]] * 100, [1, 5])[-1][0] == pytest.approx(1.0, abs=1e-6)
 
 
 def test_the_first_round_is_uniform_fedavg() -> None:
-    agg = make("agg", "scaffold")
+    agg = make_component("agg", "scaffold")
     ((w, *_),) = play(agg, [[0, 1]], [1, 5], w=0.5)
     # 1 step from 0.5 towards 0: 0.45; 5 steps towards 2: 2 - 1.5 * 0.9^5.
     assert w == pytest.approx((0.45 + 2 - 1.5 * 0.9**5) / 2, abs=1e-12)
@@ -78,7 +78,7 @@ def test_the_printed_formula_is_wrong_under_momentum() -> None:
     # A constant gradient 1, K = 10, rho = 0.9: the displacement over K eta is 4.1381, the mean gradient is 1.
     displacement = {}
     for control in ("mean_gradient", "displacement"):
-        agg = make("agg", "scaffold", control=control)
+        agg = make_component("agg", "scaffold", control=control)
         y = torch.zeros(1, dtype=torch.float64)
         state = agg.init(make_population(2), 1)
         correction = agg.hooks[0].begin(y.clone(), agg.broadcast(state), {}, CLIENT_CONTEXT)
@@ -92,11 +92,11 @@ def test_the_printed_formula_is_wrong_under_momentum() -> None:
     assert displacement["mean_gradient"] == pytest.approx(1.0, abs=1e-12)
     # K - rho (1 - rho^K) / (1 - rho), over (1 - rho) K
     assert displacement["displacement"] == pytest.approx((10 - 0.9 * (1 - 0.9**10) / 0.1) / 0.1 / 10, abs=1e-9)
-    assert make("agg", "scaffold", control="displacement").requirements == {PLAIN_CLIENT, UNRESTRICTED_UPDATE}
+    assert make_component("agg", "scaffold", control="displacement").requirements == {PLAIN_CLIENT, UNRESTRICTED_UPDATE}
 
 
 def test_a_client_without_steps_changes_nothing() -> None:
-    agg = make("agg", "scaffold")
+    agg = make_component("agg", "scaffold")
     state = agg.init(make_population(2), 1)
     c_i = {"c": torch.tensor([0.25], dtype=torch.float64)}
     sent = (
@@ -110,7 +110,7 @@ def test_a_client_without_steps_changes_nothing() -> None:
 
 def test_a_stored_control_variate_gets_the_models_device_and_precision() -> None:
     """Rows of files and of checkpoints are on the host, in float32, wherever the model is and in whatever precision."""
-    agg = make("agg", "scaffold")
+    agg = make_component("agg", "scaffold")
     w = torch.zeros(2, dtype=torch.float64, device="meta")
     drift = agg.hooks[0].begin(w, agg.broadcast(agg.init(make_population(2), 2)), {"c": torch.ones(2)}, CLIENT_CONTEXT)
     assert (drift.c_i.device, drift.c_i.dtype) == (w.device, w.dtype)

@@ -6,11 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fair_toy import aggregate_losses, loss_weights
+from config_options import make_component
 from fedcohort.agg.term import State
-from known import known
-from run_harness import go
-from yaml_words import make
+from loss_weighting_harness import aggregate_losses, loss_weights
+from optional_values import not_none
+from run_harness import run_training
 
 LN3 = float(np.log(3))
 
@@ -27,26 +27,28 @@ LN3 = float(np.log(3))
     ],
 )
 def test_the_weights_by_hand(tilt: float, losses: list[float], samples: list[int], expected: list[float]) -> None:
-    weights = loss_weights(make("agg", "term", tilt=tilt, weighting="samples"), losses, samples=samples)
+    weights = loss_weights(make_component("agg", "term", tilt=tilt, weighting="samples"), losses, samples=samples)
     np.testing.assert_allclose(weights, expected, atol=1e-12)
 
 
 def test_clients_have_equal_base_weights_by_default() -> None:
-    np.testing.assert_allclose(loss_weights(make("agg", "term", tilt=1.0), [0.0, LN3], samples=[9, 1]), [0.25, 0.75])
+    np.testing.assert_allclose(
+        loss_weights(make_component("agg", "term", tilt=1.0), [0.0, LN3], samples=[9, 1]), [0.25, 0.75]
+    )
 
 
 @pytest.mark.parametrize("claim", [10.0, 1e3, 1e12])
 def test_the_gain_of_a_false_loss_is_bounded_as_documented(claim: float) -> None:
     # honest losses of 1, 2, 3, 2, cap 2, t = .5: e^(.5 * 2 * 2) times any honest weight
     reported = [1.0, 2.0, 3.0, 2.0, claim]
-    capped = loss_weights(make("agg", "term", tilt=0.5, loss_cap=2.0), reported)
+    capped = loss_weights(make_component("agg", "term", tilt=0.5, loss_cap=2.0), reported)
     assert (capped[-1] / capped[:-1] <= np.exp(2.0)).all()
-    free = loss_weights(make("agg", "term", tilt=0.5), reported)
+    free = loss_weights(make_component("agg", "term", tilt=0.5), reported)
     assert free[-1] > np.exp(2.0) * free[0]
 
 
 def test_with_a_negative_tilt_negative_losses_count_as_zero() -> None:
-    agg = make("agg", "term", tilt=-1.0)
+    agg = make_component("agg", "term", tilt=-1.0)
     np.testing.assert_array_equal(loss_weights(agg, [-1e9, 1.0, 2.0]), loss_weights(agg, [0.0, 1.0, 2.0]))
 
 
@@ -55,13 +57,13 @@ def rounds(agg: Any, *losses_of_rounds: list[float], **options: Any) -> tuple[np
     state = None
     for claims in losses_of_rounds:
         direction, state = aggregate_losses(agg, claims, state=state, **options)
-    return known(direction.weights), known(state)
+    return not_none(direction.weights), not_none(state)
 
 
 @pytest.mark.filterwarnings("error")
 @pytest.mark.parametrize("s", [0.001, 0.5, 0.999])
 def test_smoothing_does_not_change_the_first_round(s: float) -> None:
-    plain, smooth = (make("agg", "term", tilt=1.0, smoothing=smoothing) for smoothing in (None, s))
+    plain, smooth = (make_component("agg", "term", tilt=1.0, smoothing=smoothing) for smoothing in (None, s))
     np.testing.assert_array_equal(loss_weights(smooth, [0.0, LN3, 700.0]), loss_weights(plain, [0.0, LN3, 700.0]))
 
 
@@ -74,25 +76,25 @@ def test_smoothing_does_not_change_the_first_round(s: float) -> None:
     ],
 )
 def test_two_rounds_by_hand(s: float, expected: list[float]) -> None:
-    displacement, state = rounds(make("agg", "term", tilt=1.0, smoothing=s), [0.0, LN3], [0.0, np.log(7)])
+    displacement, state = rounds(make_component("agg", "term", tilt=1.0, smoothing=s), [0.0, LN3], [0.0, np.log(7)])
     np.testing.assert_allclose(displacement, expected, atol=1e-12)
     assert (np.exp(state.log_mean), state.n_rounds) == (pytest.approx(3.5 / expected[1]), 2)
 
 
 def test_the_running_normaliser_is_bias_corrected() -> None:
     # A <- s A + (1 - s) Z from A = 0, and Z^ = A / (1 - s^r)
-    agg, s, A, state = make("agg", "term", tilt=2.0, smoothing=0.8), 0.8, 0.0, None
+    agg, s, A, state = make_component("agg", "term", tilt=2.0, smoothing=0.8), 0.8, 0.0, None
     rng = np.random.default_rng(0)
     for r in range(1, 12):
         F = rng.uniform(0, 3, 4)
         direction, state = aggregate_losses(agg, F.tolist(), state=state)
         A = s * A + (1 - s) * np.exp(2 * F).mean()
-        np.testing.assert_allclose(known(direction.weights), np.exp(2 * F) / 4 / (A / (1 - s**r)), rtol=1e-10)
+        np.testing.assert_allclose(not_none(direction.weights), np.exp(2 * F) / 4 / (A / (1 - s**r)), rtol=1e-10)
 
 
 def test_rising_losses_lengthen_a_step_by_at_most_the_bound() -> None:
     # r = 3: (1 - s^3) / (1 - s) = 1.75, and 1 / (1 - s) = 2 in the end
-    agg = make("agg", "term", tilt=1.0, smoothing=0.5)
+    agg = make_component("agg", "term", tilt=1.0, smoothing=0.5)
     displacement, state = rounds(agg, [1.0, 1.0], [1.0, 1.0], [1e6, 1e6])
     assert displacement.sum() == pytest.approx(1.75, abs=1e-9)
     assert np.isfinite(state.log_mean)
@@ -101,14 +103,14 @@ def test_rising_losses_lengthen_a_step_by_at_most_the_bound() -> None:
 
 
 def test_smoothing_has_no_effect_with_constant_losses_or_no_tilt() -> None:
-    still = make("agg", "term", tilt=1.0, smoothing=0.9)
+    still = make_component("agg", "term", tilt=1.0, smoothing=0.9)
     assert rounds(still, [1.0, 2.0], [1.0, 2.0], [2.0, 1.0])[0].sum() == pytest.approx(1.0, abs=1e-12)
-    mean = make("agg", "term", tilt=0.0, smoothing=0.9)
+    mean = make_component("agg", "term", tilt=0.0, smoothing=0.9)
     np.testing.assert_allclose(rounds(mean, [1.0, 2.0], [9.0, 0.0])[0], [0.5, 0.5], atol=1e-12)
 
 
 def test_a_round_without_finite_losses_keeps_the_normaliser() -> None:
-    agg = make("agg", "term", tilt=1.0, smoothing=0.5)
+    agg = make_component("agg", "term", tilt=1.0, smoothing=0.5)
     _, before = aggregate_losses(agg, [0.0, LN3])
     _, after = aggregate_losses(agg, [np.nan, np.inf], state=before)
     assert after == before
@@ -116,7 +118,7 @@ def test_a_round_without_finite_losses_keeps_the_normaliser() -> None:
 
 
 def test_without_smoothing_there_is_no_state() -> None:
-    agg = make("agg", "term", tilt=1.0)
+    agg = make_component("agg", "term", tilt=1.0)
     displacement, state = rounds(agg, [5.0, 9.0], [0.0, LN3])
     np.testing.assert_allclose(displacement, [0.25, 0.75], atol=1e-12)
     assert state == State(0.0, 0)
@@ -124,9 +126,9 @@ def test_without_smoothing_there_is_no_state() -> None:
 
 def test_a_resumed_run_keeps_its_normaliser(tmp_path: Path) -> None:
     words = ("agg=term", "agg.tilt=1", "agg.smoothing=0.5", "client.lr=0.02")
-    uninterrupted = go(tmp_path / "whole", *words, "rounds=3")
-    go(tmp_path / "parts", *words, "rounds=2")
-    resumed = go(tmp_path / "parts", *words, "rounds=3", "resume=true")
+    uninterrupted = run_training(tmp_path / "whole", *words, "rounds=3")
+    run_training(tmp_path / "parts", *words, "rounds=2")
+    resumed = run_training(tmp_path / "parts", *words, "rounds=3", "resume=true")
     assert resumed.last.fingerprint == uninterrupted.last.fingerprint
     weight = uninterrupted.last.clients["weight"][uninterrupted.last.arrived]
     assert weight.sum() < 0.999  # losses fall, and the normaliser remembers them higher

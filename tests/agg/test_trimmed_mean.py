@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from agg_harness import ROWS_WITH_ONE_FAR, aggregate_once, make_update
+from config_options import make_component
 from run_harness import startup_notices
-from yaml_words import make
 
 UPDATES = [make_update(k, row, n=1 + k) for k, row in enumerate(ROWS_WITH_ONE_FAR)]
 
@@ -17,13 +17,13 @@ UPDATES = [make_update(k, row, n=1 + k) for k, row in enumerate(ROWS_WITH_ONE_FA
 )
 def test_means_by_hand(beta: float, mean: list[float]) -> None:
     """Of 1, 2, 2, 3, 100 without an extreme at each end 2, 2, 3 remain; 0 is the uniform mean, 0.4 the median."""
-    assert aggregate_once(make("agg", "trimmed_mean", beta=beta), UPDATES).tolist() == pytest.approx(mean)
+    assert aggregate_once(make_component("agg", "trimmed_mean", beta=beta), UPDATES).tolist() == pytest.approx(mean)
 
 
 def test_a_share_of_whole_updates_is_not_rounded_down() -> None:
     """0.29 * 100 is 28.999999999999996 in floating point, and 29 updates are left out at each end."""
     updates = [make_update(k, [0.0 if k < 29 else 1.0]) for k in range(100)]
-    assert aggregate_once(make("agg", "trimmed_mean", beta=0.29), updates, 100).tolist() == [1.0]
+    assert aggregate_once(make_component("agg", "trimmed_mean", beta=0.29), updates, 100).tolist() == [1.0]
 
 
 def test_nothing_left_out_is_reported(tmp_path: Path) -> None:

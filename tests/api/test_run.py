@@ -14,13 +14,13 @@ from hydra.core.global_hydra import GlobalHydra
 
 import fedcohort
 from command_harness import run_command
+from config_options import CONFIGS, ROOT
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.report import run_figures
 from fedcohort.types import RoundReport
 from run_harness import SMALL
-from yaml_words import CONFIGS, ROOT
 
 OPTIONS: dict[str, Any] = {
     "clients": 12,

@@ -3,10 +3,10 @@
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.attack.alie import compute_largest_shift
 from fedcohort.attack.base import UpdateStats
 from fedcohort.rng import new_generator
-from yaml_words import make
 
 MEAN, STD = torch.tensor([2.0, 1.0]).double(), torch.tensor([1.0, 1.0]).double()  # of (1, 0), (2, 2) and (3, 1)
 CROWD, EMPTY = UpdateStats(MEAN, STD, 3, 2), UpdateStats(None, None, 0, 2)
@@ -32,6 +32,6 @@ def test_no_shift_is_negative_and_a_majority_has_a_fixed_one() -> None:
 def test_the_mean_is_shifted_in_each_parameter() -> None:
     """Of n = 5 updates f = 2: q = 1, z = Phi^-1(2 / 3) = 0.4307273."""
     rng = new_generator(0, "attack_update")
-    assert make("attack", "alie").send(TRAINED, CROWD, rng).tolist() == pytest.approx([1.5692727, 0.5692727])
-    assert make("attack", "alie", z=-2.0).send(TRAINED, CROWD, rng).tolist() == [4, 3]
-    assert make("attack", "alie").send(TRAINED, EMPTY, rng) is TRAINED
+    assert make_component("attack", "alie").send(TRAINED, CROWD, rng).tolist() == pytest.approx([1.5692727, 0.5692727])
+    assert make_component("attack", "alie", z=-2.0).send(TRAINED, CROWD, rng).tolist() == [4, 3]
+    assert make_component("attack", "alie").send(TRAINED, EMPTY, rng) is TRAINED

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from config_options import list_options, make_component
 from fedcohort.errors import OptionError
 from fedcohort.rng import new_generator
-from yaml_words import list_options, make
 
 SHARED = [choice for choice in list_options("attack") if choice != "none"]
 
@@ -16,7 +16,7 @@ def test_every_attack_of_a_seed_has_the_same_attackers(fraction: float, clients:
     """The share is rounded up, although .07 * 100 is 7.000000000000001."""
 
     def attackers(choice: str, seed: int = 3) -> list[int]:
-        attack: Any = make("attack", choice, fraction=fraction)
+        attack: Any = make_component("attack", choice, fraction=fraction)
         drawn: list[int] = attack.attacker_ids(clients, new_generator(seed, "attack")).tolist()
         return drawn
 
@@ -30,4 +30,4 @@ def test_every_attack_of_a_seed_has_the_same_attackers(fraction: float, clients:
 
 def test_the_share_is_checked() -> None:
     with pytest.raises(OptionError, match=r"fraction must be a number in \[0, 1\], got 1.5"):
-        make("attack", "sign_flip", fraction=1.5)
+        make_component("attack", "sign_flip", fraction=1.5)

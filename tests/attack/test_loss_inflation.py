@@ -7,13 +7,13 @@ import numpy as np
 import pytest
 
 from agg_harness import make_update
+from config_options import make_component
 from fedcohort.attack.loss_inflation import LOSS_SIGNALS
 from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.base import Computed, Measured, Reported, find_signal, list_signals
-from run_harness import FinishedRun, go, make_components, same_bits
+from run_harness import FinishedRun, make_components, run_training, same_bits
 from signal_kinds import find_reported
-from yaml_words import make
 
 LIES = ("attack=loss_inflation", "attack.fraction=0.25")  # 3 of 12
 FULL = ("selector=full", "rounds=3")
@@ -31,20 +31,22 @@ def arrivals(ran: FinishedRun) -> set[int]:
 @pytest.mark.parametrize(("fraction", "clients", "count"), [(0.1, 12, 2), (0.07, 100, 7), (0.25, 12, 3), (1.0, 5, 5)])
 def test_the_number_of_attackers(fraction: float, clients: int, count: int) -> None:
     # ceil(fraction K), although .07 * 100 is 7.000000000000001
-    attackers = make("attack", "loss_inflation", fraction=fraction).attacker_ids(clients, new_generator(0, "attack"))
+    attackers = make_component("attack", "loss_inflation", fraction=fraction).attacker_ids(
+        clients, new_generator(0, "attack")
+    )
     assert len(attackers) == len(set(attackers.tolist())) == count
     assert sorted(attackers.tolist()) == attackers.tolist()
 
 
 def test_the_seed_determines_the_attackers() -> None:
-    attack = make("attack", "loss_inflation")
+    attack = make_component("attack", "loss_inflation")
     drawn = [tuple(attack.attacker_ids(50, new_generator(seed, "attack")).tolist()) for seed in (0, 0, 1, 2, 3)]
     assert drawn[0] == drawn[1]
     assert len(set(drawn)) > 2
 
 
 def test_attackers_report_inflated_losses() -> None:
-    attack = make("attack", "loss_inflation", factor=3, shift=-1, signals=["loss"])
+    attack = make_component("attack", "loss_inflation", factor=3, shift=-1, signals=["loss"])
     assert attack.falsify("loss", np.array([1.0, 2.0])).tolist() == [2.0, 5.0]
     assert attack.falsify("train_loss", np.array([1.0, 2.0])).tolist() == [1.0, 2.0]
     assert attack.falsified_signals == {"loss"}
@@ -52,7 +54,7 @@ def test_attackers_report_inflated_losses() -> None:
 
 def test_inflating_each_sample_inflates_the_sums() -> None:
     """Losses 1, 2 and 3 that are reported three times as high have the sum 18 and the sum of squares 9 * 14."""
-    attack = make("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
+    attack = make_component("attack", "loss_inflation", factor=3, signals=["loss_sum", "loss_squares", "loss_high"])
     x = np.array([1.0, 2.0, 3.0])
     for word, true, inflated in (("loss_sum", x.sum(), 18), ("loss_squares", x @ x, 9 * 14), ("loss_high", x.max(), 9)):
         assert attack.falsify(word, np.array([true])).tolist() == [inflated]
@@ -67,7 +69,10 @@ def test_every_reader_of_reported_losses_can_be_attacked() -> None:
     }
     assert set(LOSS_SIGNALS) == reported_signals - {"train_loss_std", "loss_count"}
     for word in ("oort", "pyramidfl"):
-        assert make_components(f"selector={word}").selector.needs & make("attack", "loss_inflation").falsified_signals
+        assert (
+            make_components(f"selector={word}").selector.needs
+            & make_component("attack", "loss_inflation").falsified_signals
+        )
 
 
 @pytest.mark.parametrize(
@@ -79,20 +84,20 @@ def test_every_reader_of_reported_losses_can_be_attacked() -> None:
     ],
 )
 def test_an_attack_without_effect_is_reported(options: dict[str, float], about: set[str]) -> None:
-    attack = make("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
+    attack = make_component("attack", "loss_inflation", signals=["loss", "loss_sum"], **options)
     assert attack.falsified_signals == about
     notice = ["attack=lie has no effect: attack.factor=1 attack.shift=0 leaves loss, loss_sum as measured"]
     assert list(attack.notices("lie")) == ([] if about else notice)
 
 
 def test_oort_receives_the_inflated_losses(tmp_path: Path) -> None:
-    ran = go(tmp_path, *LIES, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
+    ran = run_training(tmp_path, *LIES, "attack.factor=1e3", "selector=oort", "cohort=12", "rounds=1")
     assert (ran.last.clients["signal_loss_squares"] > 1e5).sum() == 3
 
 
 def test_only_attackers_reports_are_inflated() -> None:
     claims = ClientReports(
-        make("attack", "loss_inflation", fraction=0.5, factor=10, signals=["loss", "shadow_loss"]), 0, 4
+        make_component("attack", "loss_inflation", fraction=0.5, factor=10, signals=["loss", "shadow_loss"]), 0, 4
     )
     clients = np.arange(4)
     true = np.array([1.0, 2.0, 3.0, 4.0])
@@ -108,7 +113,7 @@ def test_only_attackers_reports_are_inflated() -> None:
 
 
 def test_reports_pass_through_the_client_that_sends_them() -> None:
-    claims = ClientReports(make("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
+    claims = ClientReports(make_component("attack", "loss_inflation", fraction=0.5, factor=10), 0, 4)
     read = claims.make_reader("train_loss", find_reported("train_loss").read, 0)
     after = claims.make_reader("loss_post", find_reported("loss_post").read, 0)
     steps = claims.make_reader("steps", find_reported("steps").read, 0)
@@ -121,8 +126,8 @@ def test_reports_pass_through_the_client_that_sends_them() -> None:
 
 def test_attackers_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
     lies = (*LIES, "attack.factor=100", "agg=fedmaba", *FULL)
-    free = go(tmp_path, *lies)
-    capped = go(tmp_path, *lies, "agg.loss_cap=1.5")
+    free = run_training(tmp_path, *lies)
+    capped = run_training(tmp_path, *lies, "agg.loss_cap=1.5")
     n, lying, eta, alpha = 12, 3, 0.5, 0.5
     growth = 0.0
     for t in (1, 2, 3):
@@ -139,34 +144,34 @@ def test_attackers_gain_weight_and_a_cap_bounds_it(tmp_path: Path) -> None:
 
 def test_the_attackers_weight_is_relative_to_the_sum(tmp_path: Path) -> None:
     # q-FFL's weights sum to less than 1; claims of 1000 times as much, to the power of 2, leave nothing for others
-    ran = go(tmp_path, *LIES, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
+    ran = run_training(tmp_path, *LIES, "attack.factor=1000", "agg=qffl", "agg.q=2", *FULL)
     assert ran.last.metrics["attack/weight"] == pytest.approx(1.0, abs=1e-3)
     assert np.nansum(ran.last.clients["weight"]) < 0.999
 
 
 def test_the_attackers_do_not_depend_on_the_selector(tmp_path: Path) -> None:
     lies = (*LIES, "attack.factor=1e6", "agg=fedavg", "rounds=3")
-    all_clients = liars(go(tmp_path, *lies, "selector=full"))
+    all_clients = liars(run_training(tmp_path, *lies, "selector=full"))
     assert len(all_clients) == 3
     for selector in ("random", "ucb_cs"):
-        ran = go(tmp_path, *lies, f"selector={selector}", "seed=0")
+        ran = run_training(tmp_path, *lies, f"selector={selector}", "seed=0")
         assert liars(ran) == all_clients & arrivals(ran)
-    assert liars(go(tmp_path, *lies, "selector=full", "seed=1")) != all_clients
+    assert liars(run_training(tmp_path, *lies, "selector=full", "seed=1")) != all_clients
 
 
 def test_a_selector_that_uses_losses_selects_attackers(tmp_path: Path) -> None:
-    ran = go(tmp_path, *LIES, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
+    ran = run_training(tmp_path, *LIES, "attack.factor=1e3", "selector=powd", "selector.candidates=12")
     for report in ran.reports[1:]:
         assert report.metrics["attack/share"] == 0.75  # all three of them, in a cohort of four
 
 
 def test_without_a_reader_only_the_reports_differ(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, logger="fedcohort"):
-        lying = go(tmp_path / "lies", *LIES)
+        lying = run_training(tmp_path / "lies", *LIES)
     message = "attack=loss_inflation has no effect: neither the selector nor the aggregator reads batch_loss, loss, "
     assert message in caplog.text
     caplog.clear()
-    honest = go(tmp_path / "truth")
+    honest = run_training(tmp_path / "truth")
     assert "has no effect" not in caplog.text
     assert same_bits(lying, honest)
     for inflated, true in zip(lying.reports, honest.reports, strict=True):
@@ -175,15 +180,15 @@ def test_without_a_reader_only_the_reports_differ(tmp_path: Path, caplog: pytest
 
 
 def test_a_round_without_arrivals_has_no_attackers_weight(tmp_path: Path) -> None:
-    ran = go(tmp_path, *LIES, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
+    ran = run_training(tmp_path, *LIES, "agg=fedmaba", "deadline=fixed", "deadline.k=0.01", "rounds=2")
     assert not [name for name in ran.last.metrics if name.startswith("attack/")]
 
 
 def test_a_resumed_run_has_the_same_attackers(tmp_path: Path) -> None:
     lies = (*LIES, "agg=fedmaba", "attack.factor=1e6")
-    uninterrupted = go(tmp_path / "whole", *lies, "rounds=3")
-    go(tmp_path / "parts", *lies, "rounds=2")
-    resumed = go(tmp_path / "parts", *lies, "rounds=3", "resume=true")
+    uninterrupted = run_training(tmp_path / "whole", *lies, "rounds=3")
+    run_training(tmp_path / "parts", *lies, "rounds=2")
+    resumed = run_training(tmp_path / "parts", *lies, "rounds=3", "resume=true")
     assert same_bits(uninterrupted, resumed)
     assert liars(resumed) <= liars(uninterrupted)
 
@@ -191,5 +196,5 @@ def test_a_resumed_run_has_the_same_attackers(tmp_path: Path) -> None:
 def test_class_losses_are_those_of_inflated_samples() -> None:
     """Two samples of class 0 with losses 1 and 3, none of class 1: with factor 2 and shift 1 they have 3 and 7."""
     row = np.array([[2.0, 0, 4, 0, 10, 0, 5]])
-    attack = make("attack", "loss_inflation", factor=2, shift=1, signals=["class_loss"])
+    attack = make_component("attack", "loss_inflation", factor=2, shift=1, signals=["class_loss"])
     np.testing.assert_allclose(attack.falsify("class_loss", row), [[2, 0, 10, 0, 58, 0, 5]])

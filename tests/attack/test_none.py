@@ -4,14 +4,14 @@ from pathlib import Path
 
 import numpy as np
 
+from config_options import make_component
 from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
-from run_harness import go
-from yaml_words import make
+from run_harness import run_training
 
 
 def test_reports_are_unchanged() -> None:
-    attack = make("attack", "none")
+    attack = make_component("attack", "none")
     assert len(attack.attacker_ids(50, new_generator(0, "attack"))) == 0
     assert not attack.falsified_signals
     values = np.array([1.0, np.nan, 3.0])
@@ -20,5 +20,5 @@ def test_reports_are_unchanged() -> None:
 
 
 def test_no_metric_of_attackers_is_logged(tmp_path: Path) -> None:
-    ran = go(tmp_path, "agg=fedmaba")
+    ran = run_training(tmp_path, "agg=fedmaba")
     assert not [name for report in ran.reports for name in report.metrics if name.startswith("attack/")]

@@ -2,14 +2,14 @@
 
 import torch
 
+from config_options import make_component
 from fedcohort.attack.base import UpdateStats
 from fedcohort.rng import new_generator
-from yaml_words import make
 
 CROWD, RNG = UpdateStats(None, None, 3, 2), new_generator(0, "attack_update")
 
 
 def test_the_trained_update_is_multiplied() -> None:
     update = torch.tensor([2.0, -2.0]).double()
-    assert make("attack", "scaling").send(update, CROWD, RNG).tolist() == [20, -20]
-    assert make("attack", "scaling", factor=1).send(update, CROWD, RNG).tolist() == [2, -2]
+    assert make_component("attack", "scaling").send(update, CROWD, RNG).tolist() == [20, -20]
+    assert make_component("attack", "scaling", factor=1).send(update, CROWD, RNG).tolist() == [2, -2]

@@ -8,7 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from engine_toy import SEED, task_of
+from config_options import make_component
+from engine_harness import SEED, make_task
 from fedcohort.augmentation.crop_flip import CropFlip, crop_and_flip
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Raw
@@ -20,8 +21,7 @@ from fedcohort.startup.split import build_federation
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
-from run_harness import go, same_bits, startup_notices
-from yaml_words import make
+from run_harness import run_training, same_bits, startup_notices
 
 PLAIN = ("heterogeneity=iid", "rounds=2", "split.limit=300")
 CROPS = (*PLAIN, "augmentation=crop_flip", "augmentation.padding=2")
@@ -74,7 +74,12 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
     federation = build_federation(
         raw,
         SplitOptions(
-            make("partition", "iid"), make("label_noise", "none"), seed=0, clients=3, server_val=0.1, client_val=0.1
+            make_component("partition", "iid"),
+            make_component("label_noise", "none"),
+            seed=0,
+            clients=3,
+            server_val=0.1,
+            client_val=0.1,
         ),
     )
     with seeded_torch(SEED, "weights"):
@@ -83,7 +88,11 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
         SCALE.attach(network)
     server, worker = (FlatModel(network) for network in networks)
     worker.copy_from(server)
-    parts = (make("objective", "ce"), make("client", "sgd", **{"batch": 4, **client}), make("codec", "none"))
+    parts = (
+        make_component("objective", "ce"),
+        make_component("client", "sgd", **{"batch": 4, **client}),
+        make_component("codec", "none"),
+    )
     method = LocalMethod(*parts, (), augmentation=augmentation or CropFlip(2, 0.5))
     return LocalTrainer(server, worker, federation, method, SEED)
 
@@ -102,65 +111,66 @@ def test_local_training_sees_each_pass_changed() -> None:
         return noted
 
     trainer.wrap_step = watch
-    trainer.train(task_of(1, units=2, round=4), {})
+    trainer.train(make_task(1, units=2, round=4), {})
     x, _ = trainer.federation.train.samples_of(1)
     draws, expected = new_generator(SEED, "augmentation", 4, 1), []
-    for order, _ in trainer.plan_passes(task_of(1, units=2, round=4)):
+    for order, _ in trainer.plan_passes(make_task(1, units=2, round=4)):
         down, right = draws.integers(-2, 3, (2, len(x)))
         expected.append(crop_and_flip(x[order], down, right, draws.random(len(x)) < 0.5))
     assert torch.equal(torch.cat(inputs_of_passes), torch.cat(expected))
 
 
 def test_bytes_and_numbers_give_the_same_bits() -> None:
-    deltas = [trainer_of(pixels).train(task_of(0), {}).delta for pixels in ("float32", "uint8")]
+    deltas = [trainer_of(pixels).train(make_task(0), {}).delta for pixels in ("float32", "uint8")]
     assert torch.equal(*deltas)
 
 
 def test_a_clients_draws_do_not_depend_on_the_cohort() -> None:
     trainer = trainer_of()
-    single = trainer.train(task_of(2), {}).delta
+    single = trainer.train(make_task(2), {}).delta
     engine, _ = choose_engine("auto", trainer, 2)
     together = {
-        update.client: update.delta for update in engine.train_clients([task_of(0), task_of(1), task_of(2)], {})
+        update.client: update.delta for update in engine.train_clients([make_task(0), make_task(1), make_task(2)], {})
     }
     assert torch.equal(together[2], single)
-    task = task_of(2, units=trainer.client.epochs, lr=trainer.client.lr_at(4))
+    task = make_task(2, units=trainer.client.epochs, lr=trainer.client.lr_at(4))
     assert torch.equal(trainer.train_whole_job(4, 2).delta, trainer.train(task, {}).delta)
-    assert not torch.equal(trainer.train(task_of(2, round=5), {}).delta, single)
+    assert not torch.equal(trainer.train(make_task(2, round=5), {}).delta, single)
 
 
 def test_without_padding_and_mirrors_it_is_no_augmentation() -> None:
     plain, idle = (
-        trainer_of(augmentation=augmentation) for augmentation in (make("augmentation", "none"), CropFlip(0, 0.0))
+        trainer_of(augmentation=augmentation)
+        for augmentation in (make_component("augmentation", "none"), CropFlip(0, 0.0))
     )
-    assert torch.equal(plain.train(task_of(0), {}).delta, idle.train(task_of(0), {}).delta)
+    assert torch.equal(plain.train(make_task(0), {}).delta, idle.train(make_task(0), {}).delta)
     messages = startup_notices(*CROPS, "augmentation.padding=0", "augmentation.flip=0")
     assert "augmentation=crop_flip has no effect with augmentation.padding=0 and augmentation.flip=0" in messages
 
 
 def test_slices_and_chunks_and_the_engine_that_is_asked_for_change_nothing(tmp_path: Path) -> None:
     """The dual engine of a linear model reads samples once a round, so that augmentation excludes it."""
-    default = go(tmp_path / "a", *CROPS)
+    default = run_training(tmp_path / "a", *CROPS)
     assert (
         default.info.tags["engine"]
         == "sequential: the augmentation changes samples in every pass, one client at a time"
     )
-    sliced = go(tmp_path / "b", *CROPS, "engine=vectorised", "engine.slices=3", "engine.chunk=2")
+    sliced = run_training(tmp_path / "b", *CROPS, "engine=vectorised", "engine.slices=3", "engine.chunk=2")
     assert same_bits(default, sliced)
-    ranks = go(tmp_path / "c", *CROPS, "trainer.devices=2")
+    ranks = run_training(tmp_path / "c", *CROPS, "trainer.devices=2")
     torch.testing.assert_close(ranks.weights(), default.weights(), rtol=0, atol=1e-6)
-    assert not torch.equal(go(tmp_path / "d", *PLAIN).weights(), default.weights())
+    assert not torch.equal(run_training(tmp_path / "d", *PLAIN).weights(), default.weights())
 
 
 def test_a_resumed_run_equals_the_uninterrupted_one(tmp_path: Path) -> None:
     words = (*CROPS, "split.limit=120", "model=cnn", "model.dense=16", "client.epochs=1")
-    uninterrupted = go(tmp_path / "a", *words)
-    go(tmp_path / "b", *words, "rounds=1")
-    assert same_bits(go(tmp_path / "b", *words, "resume=true"), uninterrupted)
+    uninterrupted = run_training(tmp_path / "a", *words)
+    run_training(tmp_path / "b", *words, "rounds=1")
+    assert same_bits(run_training(tmp_path / "b", *words, "resume=true"), uninterrupted)
 
 
 def test_inputs_that_are_no_images_are_rejected_by_name(tmp_path: Path) -> None:
     message = r"^augmentation=crop_flip needs image inputs .*, which dataset=synthetic does not have: choose .*=none$"
     with pytest.raises(IncompatibleConfig, match=message):
-        go(tmp_path, "dataset=synthetic", "client.lr=0.01", "augmentation=crop_flip")
+        run_training(tmp_path, "dataset=synthetic", "client.lr=0.01", "augmentation=crop_flip")
     assert not list(tmp_path.iterdir())

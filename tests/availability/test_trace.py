@@ -11,11 +11,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from config_options import ROOT, make_typed
 from fedcohort.availability.trace import Trace
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import Draws
-from run_harness import compose_words, go
-from yaml_words import ROOT, make_typed
+from run_harness import compose_overrides, run_training
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "device_traces"
 TABLE: dict[str, list[Any]] = {  # in the order of names 10, 20, 30; the rows of a client needn't stand together
@@ -137,7 +137,7 @@ def test_the_phones_option_names_the_columns_of_its_table(tmp_path: Path) -> Non
         "end_s": [1800, 3600, 3600, 3600],
     }
     path = write(tmp_path, columns)
-    options = dict(compose_words("availability=phones", f"availability.path={path}").config["availability"])
+    options = dict(compose_overrides("availability=phones", f"availability.path={path}").config["availability"])
     target = options.pop("_target_")
     assert target == f"{Trace.__module__}.{Trace.__name__}"
     waits = Trace(**options).schedule(Draws(0, 600)).seconds_until_ready(0)
@@ -151,7 +151,7 @@ def test_the_table_of_the_phones_is_not_included(tmp_path: Path, monkeypatch: py
     with pytest.raises(
         DataError, match=r"availability_intervals.parquet: there is no such file .*fedcohort contains no such table"
     ):
-        go(tmp_path, "availability=phones")
+        run_training(tmp_path, "availability=phones")
     page = " ".join((ROOT / "docs" / "composing.md").read_text().split())
     assert "The table is not part of fedcohort" in page
 
@@ -182,7 +182,7 @@ def test_both_tables_of_the_phones_agree() -> None:
     for table, words in (("intervals", ()), ("grid", grid)):
         path = folder / f"availability_{table}.parquet"
         typed = [f"availability.{word}" for word in (f"path={path}", *words)]
-        options = dict(compose_words("availability=phones", *typed).config["availability"])
+        options = dict(compose_overrides("availability=phones", *typed).config["availability"])
         options.pop("_target_")
         schedules.append(Trace(**options).schedule(Draws(0, 400)))
     for field in fields(schedules[0]):

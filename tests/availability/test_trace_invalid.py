@@ -11,7 +11,7 @@ import pytest
 from availability.test_trace import TABLE, UNIX, trace, write
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import Draws
-from run_harness import go
+from run_harness import run_training
 
 
 @pytest.mark.parametrize(
@@ -142,5 +142,5 @@ def test_options_that_contradict_each_other_are_rejected(options: Mapping[str, A
 def test_an_error_is_raised_before_a_run_writes_anything(tmp_path: Path) -> None:
     path = write(tmp_path, {**TABLE, "end_s": [60, 5, 20, 50, 30]})
     with pytest.raises(DataError, match="row 1 begins at 10 and ends at 5"):
-        go(tmp_path, "availability=trace", f"availability.path={path}", "availability.assign=drawn")
+        run_training(tmp_path, "availability=trace", f"availability.path={path}", "availability.assign=drawn")
     assert not list(tmp_path.glob("runs/*/*"))

@@ -2,12 +2,12 @@
 
 import torch
 
-from yaml_words import make
+from config_options import make_component
 
 
 def test_it_agrees_with_torchs_adam() -> None:
     y = torch.nn.Parameter(torch.zeros(2))
-    client = make("client", "adam", beta1=0.8)
+    client = make_component("client", "adam", beta1=0.8)
     optimizer = client.optimizer(y, 0.25)
     assert isinstance(optimizer, torch.optim.Adam)
     assert optimizer.param_groups[0]["betas"] == (0.8, 0.999)
@@ -17,7 +17,7 @@ def test_it_agrees_with_torchs_adam() -> None:
 def test_the_first_step_has_the_length_of_the_learning_rate() -> None:
     # m / sqrt(v) = g / |g| after bias correction
     y = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
-    optimizer = make("client", "adam").optimizer(y, 0.01)
+    optimizer = make_component("client", "adam").optimizer(y, 0.01)
     y.grad = torch.tensor([-123.0], dtype=torch.float64)
     optimizer.step()
     torch.testing.assert_close(y.detach(), torch.tensor([0.01], dtype=torch.float64), atol=1e-9, rtol=0)

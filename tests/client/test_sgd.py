@@ -3,29 +3,29 @@
 import pytest
 import torch
 
-from yaml_words import make
+from config_options import make_component
 
 
 def test_the_schedule_halves_at_its_milestones() -> None:
     # UCB-CS: .05, halved at rounds 300 and 600
-    client = make("client", "sgd", lr=0.05, milestones=[300, 600], factor=0.5)
+    client = make_component("client", "sgd", lr=0.05, milestones=[300, 600], factor=0.5)
     assert [client.lr_at(t) for t in (0, 299, 300, 599, 600)] == pytest.approx([0.05, 0.05, 0.025, 0.025, 0.0125])
 
 
 def test_the_schedule_decays() -> None:
     # FedMABA: .1 x .999^t
-    assert make("client", "sgd", lr=0.1, decay=0.999).lr_at(1000) == pytest.approx(0.1 * 0.999**1000)
+    assert make_component("client", "sgd", lr=0.1, decay=0.999).lr_at(1000) == pytest.approx(0.1 * 0.999**1000)
 
 
 @pytest.mark.parametrize(("option", "value"), [("momentum", 0.9), ("weight_decay", 1e-4), ("clip", 1.0)])
 def test_only_sgd_without_extra_options_is_plain(option: str, value: float) -> None:
-    assert make("client", "sgd").plain
-    assert not make("client", "sgd", **{option: value}).plain
+    assert make_component("client", "sgd").plain
+    assert not make_component("client", "sgd", **{option: value}).plain
 
 
 def test_it_agrees_with_torchs_sgd() -> None:
     y = torch.nn.Parameter(torch.zeros(2))
-    optimizer = make("client", "sgd", momentum=0.9).optimizer(y, 0.25)
+    optimizer = make_component("client", "sgd", momentum=0.9).optimizer(y, 0.25)
     assert isinstance(optimizer, torch.optim.SGD)
     assert optimizer.param_groups[0]["lr"] == 0.25
     assert optimizer.param_groups[0]["momentum"] == 0.9

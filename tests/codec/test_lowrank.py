@@ -4,13 +4,13 @@ import pytest
 import torch
 
 from codec_harness import begin_round, draw_normal, make_generator_factory, make_layout
-from engine_toy import federation_of, network_of, task_of
+from config_options import make_component
+from engine_harness import make_federation, make_network, make_task
 from fedcohort.codec.lowrank import least_squares
 from fedcohort.codec.wire import draw_seed
 from fedcohort.flat import FlatModel
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
-from yaml_words import make
 
 
 def test_least_squares_by_hand() -> None:
@@ -29,8 +29,8 @@ def test_a_square_invertible_factor_loses_nothing() -> None:
 
 def test_the_papers_example_has_the_stated_bytes() -> None:
     # d1 = 784, d2 = 256, k = 16: 16 * 256 floats are 16,384 bytes, 49 times fewer than 784 * 256 floats
-    layout, codec = make_layout((784, 256)), make("codec", "lowrank", k=16)
-    assert make("codec", "none").bytes_up(layout) == 802_816 == 49 * 16_384
+    layout, codec = make_layout((784, 256)), make_component("codec", "lowrank", k=16)
+    assert make_component("codec", "none").bytes_up(layout) == 802_816 == 49 * 16_384
     assert codec.bytes_up(layout) == 16_384 + 8
     # dense: too small, a vector, no more rows than k; a convolution's rows are its outputs
     assert codec.bytes_up(make_layout((31, 33), (2000,), (16, 100))) == 4 * (31 * 33 + 2000 + 1600)
@@ -38,21 +38,23 @@ def test_the_papers_example_has_the_stated_bytes() -> None:
 
 
 def test_a_network_of_small_layers_is_sent_whole() -> None:
-    assert make("codec", "lowrank", k=16).shrinks(make_layout((784, 256)))
-    assert not make("codec", "lowrank", k=16).shrinks(make_layout((16, 100), (10,)))
-    assert make("codec", "none").shrinks(make_layout((16, 100)))  # "none" need not shrink updates
+    assert make_component("codec", "lowrank", k=16).shrinks(make_layout((784, 256)))
+    assert not make_component("codec", "lowrank", k=16).shrinks(make_layout((16, 100), (10,)))
+    assert make_component("codec", "none").shrinks(make_layout((16, 100)))  # "none" need not shrink updates
 
 
 def test_matrices_with_no_more_rows_than_the_rank_are_sent_unchanged() -> None:
     layout, delta = make_layout((16, 100)), draw_normal(1600)
-    assert torch.equal(make("codec", "lowrank", k=16).transmit(delta, layout, make_generator_factory()), delta)
+    assert torch.equal(
+        make_component("codec", "lowrank", k=16).transmit(delta, layout, make_generator_factory()), delta
+    )
 
 
 @pytest.mark.parametrize("dist", ["normal", "uniform01"])
 def test_the_decoded_update_is_the_projection(dist: str) -> None:
     # P = A (A'A)^-1 A' is symmetric and P P = P: sent again it stays, and what is lost is orthogonal to it
     layout, delta = make_layout((64, 32)), draw_normal(64 * 32)
-    codec = make("codec", "lowrank", k=8, dist=dist, mode="posthoc")
+    codec = make_component("codec", "lowrank", k=8, dist=dist, mode="posthoc")
     once = codec.transmit(delta, layout, make_generator_factory())
     torch.testing.assert_close(codec.transmit(once, layout, make_generator_factory()), once, atol=1e-5, rtol=0)
     assert float(once @ (delta - once)) == pytest.approx(0, abs=1e-2)
@@ -62,7 +64,7 @@ def test_the_decoded_update_is_the_projection(dist: str) -> None:
 def test_a_projection_keeps_k_of_d1_of_the_square() -> None:
     # E ||P h||^2 = h' E P h = k / d1 ||h||^2, E P = (k / d1) I where no direction is special; 40 draws, 32 columns each
     layout, delta = make_layout((64, 32)), draw_normal(64 * 32)
-    codec = make("codec", "lowrank", k=16)
+    codec = make_component("codec", "lowrank", k=16)
     shares = [
         codec.transmit(delta, layout, make_generator_factory(k)).square().sum() / delta.square().sum()
         for k in range(40)
@@ -72,11 +74,11 @@ def test_a_projection_keeps_k_of_d1_of_the_square() -> None:
 
 def test_the_entries_of_the_factor_have_the_right_distribution() -> None:
     layout = make_layout((200, 200))
-    A = make("codec", "lowrank", k=50).draw_column_bases(layout, draw_seed(make_generator_factory()()))[
+    A = make_component("codec", "lowrank", k=50).draw_column_bases(layout, draw_seed(make_generator_factory()()))[
         layout.parameters[0]
     ]
     assert float(A.var()) == pytest.approx(1 / 50, rel=0.05)  # 10,000 entries: sd sqrt(2 / 10,000) = 1.4 %
-    A = make("codec", "lowrank", k=50, dist="uniform01").draw_column_bases(
+    A = make_component("codec", "lowrank", k=50, dist="uniform01").draw_column_bases(
         layout, draw_seed(make_generator_factory()())
     )[layout.parameters[0]]
     assert 0 <= float(A.min()) < 0.01 < 0.99 < float(A.max()) < 1
@@ -86,7 +88,7 @@ def test_the_entries_of_the_factor_have_the_right_distribution() -> None:
 def test_correcting_gradients_trains_b(momentum: float) -> None:
     # f(y) = ||y - T||^4 / 4 on y = w + A B, B by autograd and torch.optim.SGD, against y by g <- A A'g
     layout, w, target = make_layout((6, 4), (3,)), draw_normal(27, 1, torch.float64), draw_normal(27, 2, torch.float64)
-    codec = make("codec", "lowrank", k=2, min_size=1)
+    codec = make_component("codec", "lowrank", k=2, min_size=1)
     correction = begin_round(codec, w, layout)
     A = codec.draw_column_bases(layout, draw_seed(make_generator_factory()()))[layout.parameters[0]]
     B, other_weights = torch.zeros(2, 4, dtype=torch.float64, requires_grad=True), w[24:].clone().requires_grad_()
@@ -109,18 +111,18 @@ def test_correcting_gradients_trains_b(momentum: float) -> None:
 
 @pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"clip": 0.1}], ids=str)
 def test_after_train_time_training_nothing_is_lost(client: dict[str, float]) -> None:
-    network, codec = network_of(), make("codec", "lowrank", k=2, min_size=1)
-    server, worker = FlatModel(network), FlatModel(network_of())
-    parts = (make("objective", "ce"), make("client", "sgd", **client), codec)
-    trainer = LocalTrainer(server, worker, federation_of(), LocalMethod(*parts, codec.hooks), 3)
-    sent = trainer.train(task_of(1), {}).delta
+    network, codec = make_network(), make_component("codec", "lowrank", k=2, min_size=1)
+    server, worker = FlatModel(network), FlatModel(make_network())
+    parts = (make_component("objective", "ce"), make_component("client", "sgd", **client), codec)
+    trainer = LocalTrainer(server, worker, make_federation(), LocalMethod(*parts, codec.hooks), 3)
+    sent = trainer.train(make_task(1), {}).delta
     moved = worker.w - server.w
     assert float(moved.norm()) > 0.01
     torch.testing.assert_close(sent, moved, atol=1e-6, rtol=0)
-    lost = make("codec", "lowrank", k=2, min_size=1).transmit(moved, server.layout, make_generator_factory(9))
+    lost = make_component("codec", "lowrank", k=2, min_size=1).transmit(moved, server.layout, make_generator_factory(9))
     assert float((lost - moved).norm()) > 0.1 * float(moved.norm()), "another A would lose something"
 
 
 def test_finished_updates_need_no_hook() -> None:
-    assert make("codec", "lowrank", mode="posthoc").hooks == ()
-    assert make("codec", "lowrank", mode="posthoc").requirements == frozenset()
+    assert make_component("codec", "lowrank", mode="posthoc").hooks == ()
+    assert make_component("codec", "lowrank", mode="posthoc").requirements == frozenset()

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from cases import for_all
+from case_loop import for_all
 from codec_harness import draw_normal, make_generator_factory, make_layout
+from config_options import make_component
 from fedcohort.codec.quant import dequantise, hadamard_transform, pack_bits, quantise, unpack_bits
-from yaml_words import make
 
 EVENLY = (np.arange(1000) + 0.5) / 1000  # u in [0, 1), so that shares of 1/1000 are exact
 
@@ -38,7 +38,7 @@ def test_two_bits_by_hand() -> None:
 @pytest.mark.parametrize("bits", [1, 2, 5, 8, 16])
 def test_the_error_is_at_most_one_quantisation_step(bits: int) -> None:
     layout, delta = make_layout((30, 20)), draw_normal(600)
-    came = make("codec", "quant", bits=bits).transmit(delta, layout, make_generator_factory())
+    came = make_component("codec", "quant", bits=bits).transmit(delta, layout, make_generator_factory())
     step = float(delta.max() - delta.min()) / (2**bits - 1)
     assert float((came - delta).abs().max()) <= step * (1 + 1e-3)
     assert len(came.unique()) <= 2**bits
@@ -49,7 +49,7 @@ def test_the_error_is_at_most_one_quantisation_step(bits: int) -> None:
 def test_a_constant_tensor_is_exact(rotate: bool, value: float) -> None:
     # rotated, a tensor of one number is still constant; of more, only zeros are
     n = 1 if rotate and value else 5
-    came = make("codec", "quant", rotate=rotate).transmit(
+    came = make_component("codec", "quant", rotate=rotate).transmit(
         torch.full((n,), value), make_layout((n,)), make_generator_factory()
     )
     assert came.tolist() == pytest.approx([value] * n, abs=1e-7)
@@ -58,7 +58,12 @@ def test_a_constant_tensor_is_exact(rotate: bool, value: float) -> None:
 def test_each_tensor_has_its_own_range() -> None:
     layout = make_layout((2,), (2,))
     delta = torch.tensor([0.0, 1.0, 0.0, 1000.0])
-    assert make("codec", "quant", bits=1).transmit(delta, layout, make_generator_factory()).tolist() == [0, 1, 0, 1000]
+    assert make_component("codec", "quant", bits=1).transmit(delta, layout, make_generator_factory()).tolist() == [
+        0,
+        1,
+        0,
+        1000,
+    ]
 
 
 @for_all("bits", range(1, 17))
@@ -76,9 +81,9 @@ def test_packed_by_hand() -> None:
 
 def test_the_bytes_of_a_quantised_update() -> None:
     layout = make_layout((30, 20), (7,))
-    assert make("codec", "quant", bits=3).bytes_up(layout) == -(-607 * 3 // 8) + 2 * 8
-    assert make("codec", "quant", bits=8, rotate=True).bytes_up(layout) == 1024 + 8 + 2 * 8 + 8
-    assert make("codec", "quant", bits=8, rho=0.5).bytes_up(layout) == 300 + 4 + 2 * 8 + 8  # round(3.5) = 4
+    assert make_component("codec", "quant", bits=3).bytes_up(layout) == -(-607 * 3 // 8) + 2 * 8
+    assert make_component("codec", "quant", bits=8, rotate=True).bytes_up(layout) == 1024 + 8 + 2 * 8 + 8
+    assert make_component("codec", "quant", bits=8, rho=0.5).bytes_up(layout) == 300 + 4 + 2 * 8 + 8  # round(3.5) = 4
 
 
 def test_hadamard_by_hand() -> None:
@@ -95,7 +100,7 @@ def test_hadamard_by_hand() -> None:
 def test_a_rotation_without_quantisation_is_inverted() -> None:
     # 16 bits: an error of at most a step, 2^-16 of the range, in each rotated number
     layout, delta = make_layout((30, 20), (), (5,)), draw_normal(606)
-    came = make("codec", "quant", bits=16, rotate=True).transmit(delta, layout, make_generator_factory())
+    came = make_component("codec", "quant", bits=16, rotate=True).transmit(delta, layout, make_generator_factory())
     assert float((came - delta).norm()) < 606**0.5 * 8 / 2**16
 
 
@@ -104,7 +109,9 @@ def test_a_rotation_shortens_the_range_of_a_spike() -> None:
     delta = draw_normal(1024) / 10
     delta[5] = 32.0
     plain, turned = (
-        make("codec", "quant", bits=4, rotate=rotate).transmit(delta, make_layout((1024,)), make_generator_factory())
+        make_component("codec", "quant", bits=4, rotate=rotate).transmit(
+            delta, make_layout((1024,)), make_generator_factory()
+        )
         for rotate in (False, True)
     )
     assert float((turned - delta).norm()) < float((plain - delta).norm()) / 5
@@ -113,6 +120,6 @@ def test_a_rotation_shortens_the_range_of_a_spike() -> None:
 @pytest.mark.parametrize("options", [{}, {"rotate": True}, {"rho": 0.5}, {"rotate": True, "rho": 0.5}], ids=str)
 def test_quantisation_is_unbiased(options: dict[str, bool | float]) -> None:
     layout, delta, n = make_layout((5,), (3,)), torch.tensor([1.0, -2, 0.5, 0, 3, -1, 2, 0.25]), 400
-    codec = make("codec", "quant", bits=2, **options)
+    codec = make_component("codec", "quant", bits=2, **options)
     came = torch.stack([codec.transmit(delta, layout, make_generator_factory(k)) for k in range(n)])
     assert ((came.mean(0) - delta).abs() <= 5 * came.std(0) / n**0.5 + 1e-6).all()

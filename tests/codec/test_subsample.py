@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from codec_harness import make_generator_factory, make_layout
+from config_options import make_component
 from fedcohort.codec.wire import draw_seed, draw_sent_positions
-from yaml_words import make
 
 FOUR = torch.tensor([1.0, 2.0, 3.0, 4.0])
 
@@ -18,7 +18,9 @@ def test_a_subsampled_update_by_hand() -> None:
         for k in range(1000)
         if draw_sent_positions(0.25, layout, draw_seed(make_generator_factory(k)()))[0].tolist() == [1]
     )
-    assert make("codec", "subsample", rho=0.25).transmit(FOUR, layout, make_generator_factory(k)).tolist() == [
+    assert make_component("codec", "subsample", rho=0.25).transmit(
+        FOUR, layout, make_generator_factory(k)
+    ).tolist() == [
         0,
         8,
         0,
@@ -29,7 +31,7 @@ def test_a_subsampled_update_by_hand() -> None:
 @pytest.mark.parametrize("rho", [0.25, 0.7])
 def test_subsampling_is_unbiased(rho: float) -> None:
     # 2,000 copies of each of 4 numbers: a mean of copies is the number, give or take sqrt((1 / rho - 1) / 2000) of it
-    codec = make("codec", "subsample", rho=rho)
+    codec = make_component("codec", "subsample", rho=rho)
     came = codec.transmit(FOUR.repeat(2000), make_layout((8000,)), make_generator_factory()).view(2000, 4)
     assert ((came.mean(0) - FOUR).abs() < 5 * ((1 / rho - 1) / 2000) ** 0.5 * FOUR).all()
     assert ((came == 0) | ((came * rho - FOUR).abs() < 1e-5)).all()
@@ -37,18 +39,18 @@ def test_subsampling_is_unbiased(rho: float) -> None:
 
 def test_a_rounded_share_is_scaled_by_what_is_sent() -> None:
     # .4 of 4 is 2 numbers, so that twice the number and not 2.5 times it is right on average
-    came = make("codec", "subsample", rho=0.4).transmit(FOUR, make_layout((4,)), make_generator_factory())
+    came = make_component("codec", "subsample", rho=0.4).transmit(FOUR, make_layout((4,)), make_generator_factory())
     assert ((came == 0) | (came == 2 * FOUR)).all()
     assert int((came != 0).sum()) == 2
 
 
 def test_the_bytes_of_a_subsampled_update() -> None:
-    assert make("codec", "subsample", rho=0.25).bytes_up(make_layout((40, 20), (40,))) == 0.25 * 840 * 4 + 8
+    assert make_component("codec", "subsample", rho=0.25).bytes_up(make_layout((40, 20), (40,))) == 0.25 * 840 * 4 + 8
 
 
 def test_training_is_unchanged() -> None:
-    codec = make("codec", "subsample")
+    codec = make_component("codec", "subsample")
     assert (codec.hooks, codec.requirements) == ((), frozenset())
     assert torch.equal(
-        make("codec", "subsample", rho=1.0).transmit(FOUR, make_layout((4,)), make_generator_factory()), FOUR
+        make_component("codec", "subsample", rho=1.0).transmit(FOUR, make_layout((4,)), make_generator_factory()), FOUR
     )

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from mlflow.entities import Metric, Param, RunTag
 
-from compare_toy import ACC
+from comparison_harness import ACC
+from config_options import CONFIGS
 from fedcohort.api.comparison import Options
 from fedcohort.command.compare import compare_runs, main, parse_options
 from fedcohort.errors import FedcohortError, OptionError, TrackingError
@@ -19,7 +20,6 @@ from fedcohort.startup.command_line import run_with_one_line_errors
 from fedcohort.startup.comparison import compare_tracked_runs
 from fedcohort.tracking import runs
 from tracking.databases import Logs, logs  # noqa: F401
-from yaml_words import CONFIGS
 
 
 def fill(logs: Logs) -> None:

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from config_options import ROOT
 from fedcohort.command.completion import list_completions, main
-from yaml_words import ROOT
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from config_options import ROOT
 from fedcohort.command import data, line
 from fedcohort.data import skew
-from feddiverse_toy import write_spawrious
-from known import known
-from pictures_toy import SHARED
-from run_harness import go
-from yaml_words import ROOT
+from feddiverse_tables import write_spawrious
+from image_tables import DATA_FOLDER
+from optional_values import not_none
+from run_harness import run_training
 
 
 @pytest.fixture(autouse=True)
@@ -31,7 +31,7 @@ def test_the_command_shows_the_data_of_a_run(tmp_path: Path, capsys: pytest.Capt
     """1,438 training digits, of which 5 % are the server's: 72."""
     words = ("clients=6", "partition=dirichlet", "label_noise=none", "seed=3")
     lines = show(tmp_path, capsys, "digits", *words)
-    ran = go(tmp_path / "run", *words, "cohort=2", "rounds=1")
+    ran = run_training(tmp_path / "run", *words, "cohort=2", "rounds=1")
     n, class_sizes = ran.info.n_train, ran.info.class_counts.sum(1)
     assert f"(checksum {ran.info.tags['data']}, seed 3)" in lines[0]
     assert (
@@ -70,7 +70,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
     )
     assert "\nfedcohort data digits heterogeneity=noniid30_noise15 clients=8 paths.logs=FOLDER\n" in page
     assert str(tmp_path) not in page
-    ran = go(tmp_path / "run", *words[1:], "cohort=2", "rounds=1")
+    ran = run_training(tmp_path / "run", *words[1:], "cohort=2", "rounds=1")
     imbalances = {key: ran.info.skew[f"{key}_ci"] for key in ("global", "client")}
     assert f"| class imbalance | {imbalances['global']:.4f} | {imbalances['client']:.4f} |" in page
     assert "spurious" not in page
@@ -79,7 +79,7 @@ def test_a_scenarios_page_describes_it(tmp_path: Path, capsys: pytest.CaptureFix
 
     def client_map(*typed: str) -> str:
         show(tmp_path, capsys, *words, *typed, f"out={tmp_path / 'other'}")
-        return known(re.search(r"client map \| `(\w{16})`", (tmp_path / "other" / "README.md").read_text()))[1]
+        return not_none(re.search(r"client map \| `(\w{16})`", (tmp_path / "other" / "README.md").read_text()))[1]
 
     assert client_map() == client_map("label_noise=none") == re.findall(r"`(\w{16})`", page)[0] != client_map("seed=1")
 
@@ -102,10 +102,12 @@ def test_the_page_counts_the_attributes(tmp_path: Path, capsys: pytest.CaptureFi
 
 def test_the_committed_pages_match_the_federations(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Where the data are at hand, MNIST's: what the page says of clients is what the command writes."""
-    if not (SHARED / "mnist").is_dir():
+    if not (DATA_FOLDER / "mnist").is_dir():
         pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
     committed = (ROOT / "docs" / "scenarios" / "cmnist_gsc" / "README.md").read_text()
-    words = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0].replace("FOLDER", str(SHARED / "mnist"))
+    words = re.findall(r"^fedcohort data (.*)$", committed, re.MULTILINE)[0].replace(
+        "FOLDER", str(DATA_FOLDER / "mnist")
+    )
     show(tmp_path, capsys, *words.split(), f"out={tmp_path / 'page'}")
     generated = (tmp_path / "page" / "README.md").read_text()
     described = re.compile(
@@ -165,7 +167,7 @@ def test_the_printed_command_runs(
     command = shlex.split(lines[-1])
     assert command[:4] == ["python", "train.py", "dataset=folder", f"dataset.path='{tmp_path}/my table.csv'"]
     words = [word for word in command[2:] if not word.startswith("paths.logs")]
-    ran = go(tmp_path / "logs", *words, "rounds=1", "callback=none", "logger=none", small=False)
+    ran = run_training(tmp_path / "logs", *words, "rounds=1", "callback=none", "logger=none", small=False)
     assert len(ran.info.n_train) == 4
     assert ran.info.tags["categories"] == '{"sex": ["f", "m"]}'
 

@@ -11,7 +11,7 @@ from fedcohort.errors import OptionError
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.results import load_results
-from run_harness import collecting_overrides, compose_words
+from run_harness import collecting_overrides, compose_overrides
 
 SETTING = list(demo.SETTING)
 STUDY = Path(__file__).resolve().parents[2] / "studies" / "regimes_digits"
@@ -79,7 +79,7 @@ def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
     study = replace(study, settings={"bimodal70": study.settings["bimodal70"]})
     methods = judge_settings(study, load_results(study)).settings["bimodal70"].better()
     assert methods[0].method == demo.BEST_SELECTOR
-    composed = compose_words(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
+    composed = compose_overrides(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
     noisy_clients = f"{round(noise['share'] * clients)} of {clients} clients"
     assert f"{noisy_clients} have {100 * noise['rate']:.0f} % wrong labels" == demo.SETTING_TEXT

@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from config_options import ROOT
 from fedcohort.command import diagnose
 from fedcohort.errors import CheckpointError, OptionError
-from yaml_words import ROOT
 
 SMALL = ("clients=10", "cohort=5", "model=logreg", "selector.first=2", "logger=none", "callback.figures=null")
 

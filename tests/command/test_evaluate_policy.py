@@ -7,14 +7,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.command import line
 from fedcohort.command.evaluate_policy import evaluate_policy, main, replay_laws
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.maths.successive_draws import set_log_probability
 from fedcohort.record import history
 from fedcohort.record.replayable import read_run_log
-from run_harness import go
-from yaml_words import CONFIGS
+from run_harness import run_training
 
 LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
 PROPORTIONAL = ("selector=random", "selector.weights=proportional")
@@ -22,7 +22,7 @@ NOT_PART = ("partition=dirichlet", "heterogeneity=own", "cohort=2", "rounds=15")
 
 
 def ran(logs: Path, *words: str) -> Path:
-    return go(logs, *LOGGED, *NOT_PART, *words).folder
+    return run_training(logs, *LOGGED, *NOT_PART, *words).folder
 
 
 @pytest.fixture(scope="module")

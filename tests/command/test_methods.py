@@ -2,9 +2,9 @@
 
 import pytest
 
+from config_options import CONFIGS, ROOT
 from fedcohort.command.methods import main, make_table_rows
 from fedcohort.signal.base import list_signals
-from yaml_words import CONFIGS, ROOT
 
 
 @pytest.mark.parametrize(

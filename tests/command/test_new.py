@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from config_options import ROOT
 from fedcohort.command.new import GROUPS, main, make_files
 from fedcohort.errors import OptionError
-from yaml_words import ROOT
 
 
 @pytest.fixture

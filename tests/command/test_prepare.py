@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from fedcohort.command import line
-from raw_toy import leaf as raw_leaf
-from raw_toy import save
+from raw_dataset_files import save_image
+from raw_dataset_files import write_leaf as raw_leaf
 
 
 def typed(*words: str) -> int:
@@ -15,7 +15,7 @@ def typed(*words: str) -> int:
 
 def test_prepare_reports_the_written_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for i in range(4):
-        save(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
+        save_image(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
     for _ in range(2):
         assert typed("imagefolder", str(tmp_path / "raw"), str(tmp_path / "made"), "size=5") == 0
         assert capsys.readouterr().out == f"{tmp_path / 'made'}: 4 rows in train.parquet\n"

@@ -5,11 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.command.profile import measure_run
 from fedcohort.errors import OptionError
 from fedcohort.host.stopwatch import STAGE_NAMES, Stopwatch
 from run_harness import SMALL
-from yaml_words import CONFIGS
 
 
 def test_a_nested_stage_counts_only_in_itself(monkeypatch: pytest.MonkeyPatch) -> None:

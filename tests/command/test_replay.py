@@ -6,20 +6,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.command import line
 from fedcohort.command.replay import ReplayResult, main, make_selectors, replay_selector
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
 from fedcohort.record.replayable import find_signal_columns, read_run_log
 from fedcohort.startup.command_line import run_with_one_line_errors
-from run_harness import go
-from yaml_words import CONFIGS
+from run_harness import run_training
 
 LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null", "rounds=6")
 AWAY = ("availability=bernoulli", "availability.p=0.6")
 
 
 def ran(logs: Path, *words: str) -> Path:
-    return go(logs, *LOGGED, *words).folder
+    return run_training(logs, *LOGGED, *words).folder
 
 
 def again(folder: Path, *words: str) -> ReplayResult:

@@ -6,13 +6,13 @@ from pathlib import Path
 
 import pytest
 
-from cases import for_all
+from case_loop import for_all
+from config_options import CONFIGS
 from fedcohort.command import study
 from fedcohort.errors import OptionError
 from fedcohort.record import manifest
 from fedcohort.study import result_files, results, session
-from study.tiny import write_study
-from yaml_words import CONFIGS
+from study.small_study import write_study
 
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 

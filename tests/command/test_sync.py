@@ -13,28 +13,28 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.status import RunStatus
 from fedcohort.tracking import upload
-from killing import die, in_a_child, kill_at
-from record.made_up import info, play, report
+from process_kills import kill_at_call, kill_self, run_in_child
+from record.example_run import make_report, make_run_info, replay_run
 from tracking.databases import Logs, logs  # noqa: F401
 
 DEAD = "http://127.0.0.1:9"
 
 
 def run_info(logs: Logs, start: int = 0) -> RunInfo:
-    return info(logs.path / "runs" / "flash-s0", start=start)
+    return make_run_info(logs.path / "runs" / "flash-s0", start=start)
 
 
 def check(logs: Logs, last: int, status: str = "FINISHED") -> None:
     run = logs.only_run()
     lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
-    for name in report(1).metrics:
+    for name in make_report(1).metrics:
         sent = [(m.step, m.timestamp, m.value) for m in logs.client().get_metric_history(run.info.run_id, name)]
         assert sorted(sent) == [(line.step, line.time_ms, line.metrics[name]) for line in lines[: last + 1]]
     assert run.info.status == status
 
 
 def test_a_run_without_a_reachable_server_is_sent_later(logs: Logs, capsys: pytest.CaptureFixture[str]) -> None:
-    play([Journal(), Summary(full=False), logs.tracker(DEAD), RunStatus()], run_info(logs))
+    replay_run([Journal(), Summary(full=False), logs.tracker(DEAD), RunStatus()], run_info(logs))
     where = run_info(logs).folder
     capsys.readouterr()
     assert main([str(where), f"tracking_uri={logs.uri}"]) == 0
@@ -47,7 +47,7 @@ def test_a_run_without_a_reachable_server_is_sent_later(logs: Logs, capsys: pyte
 
 
 def test_an_untracked_run_is_sent(logs: Logs) -> None:
-    play([Journal(), RunStatus()], run_info(logs))
+    replay_run([Journal(), RunStatus()], run_info(logs))
     with pytest.raises(TrackingError, match=r"was never tracked: name the server with tracking_uri="):
         send_missing(run_info(logs).folder)
     send_missing(run_info(logs).folder, logs.uri, "selectors")
@@ -56,22 +56,22 @@ def test_an_untracked_run_is_sent(logs: Logs) -> None:
 
 
 def test_a_killed_run_is_marked_as_killed_and_can_resume(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    kill_at(
+    kill_at_call(
         monkeypatch,
         upload,
         "log_batch",
         3,
         "after",
-        lambda: play([Journal(), logs.tracker(), RunStatus()], run_info(logs)),
+        lambda: replay_run([Journal(), logs.tracker(), RunStatus()], run_info(logs)),
     )
     assert "sent 0 rounds" in send_missing(run_info(logs).folder)
     check(logs, 2, "KILLED")
-    play([Journal(), logs.tracker(), RunStatus()], run_info(logs, start=1))
+    replay_run([Journal(), logs.tracker(), RunStatus()], run_info(logs, start=1))
     check(logs, 6)
 
 
 def test_a_running_run_is_not_ended(logs: Logs) -> None:
-    play([Journal(), RunStatus()], run_info(logs), last=3, status="interrupted")
+    replay_run([Journal(), RunStatus()], run_info(logs), last=3, status="interrupted")
     lock = folder.take_lock(run_info(logs).folder)
     assert lock is not None
     assert "sent 4 rounds, still running" in send_missing(run_info(logs).folder, logs.uri, "selectors")
@@ -82,23 +82,23 @@ def test_a_running_run_is_not_ended(logs: Logs) -> None:
 
 
 def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    play([Journal(), RunStatus()], run_info(logs))
+    replay_run([Journal(), RunStatus()], run_info(logs))
     where = run_info(logs).folder
     sent = upload.log_batch
 
     def half(client: object, run_id: str, batch: list[history.JournalLine]) -> None:
         sent(client, run_id, batch[:3])  # type: ignore[arg-type]
-        die()
+        kill_self()
 
     with monkeypatch.context() as patched:
         patched.setattr(upload, "log_batch", half)
-        in_a_child(lambda: send_missing(where, logs.uri, "selectors"))
+        run_in_child(lambda: send_missing(where, logs.uri, "selectors"))
     assert "sent 4 rounds" in send_missing(where, logs.uri, "selectors")
     check(logs, 6)
 
 
 def test_a_copied_folder_keeps_its_mlflow_run(logs: Logs, tmp_path: Path) -> None:
-    play([Journal(), logs.tracker(), RunStatus()], run_info(logs), last=3, status="interrupted")
+    replay_run([Journal(), logs.tracker(), RunStatus()], run_info(logs), last=3, status="interrupted")
     moved = run_info(logs).folder.rename(tmp_path / "elsewhere")
     assert "sent 0 rounds" in send_missing(moved)
     assert logs.only_run().data.tags["folder"] == str(moved)
@@ -107,7 +107,7 @@ def test_a_copied_folder_keeps_its_mlflow_run(logs: Logs, tmp_path: Path) -> Non
 def test_several_folders_are_sent_and_each_error_is_reported(
     logs: Logs, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    play([Journal(), RunStatus()], run_info(logs))
+    replay_run([Journal(), RunStatus()], run_info(logs))
     assert main([str(tmp_path), str(run_info(logs).folder), f"tracking_uri={logs.uri}"]) == 1
     captured = capsys.readouterr()
     assert captured.err == f"{tmp_path} is not the folder of a run: it holds no info.json. Name one in logs/runs\n"
@@ -117,7 +117,7 @@ def test_several_folders_are_sent_and_each_error_is_reported(
 
 
 def test_an_unreachable_server_is_reported(logs: Logs) -> None:
-    play([Journal(), RunStatus()], run_info(logs))
+    replay_run([Journal(), RunStatus()], run_info(logs))
     with pytest.raises(TrackingError, match=rf"MLflow at {DEAD} can't be reached \(.*refused\)"):
         send_missing(run_info(logs).folder, DEAD)
     assert not (run_info(logs).folder / "mlflow.json").exists()

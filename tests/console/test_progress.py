@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from console.summarised import watchers
+from console.summary_harness import make_observers
 from fedcohort.console import progress as module
 from fedcohort.console import terminal
 from fedcohort.console.progress import Progress
 from fedcohort.errors import OptionError
 from fedcohort.record.overview import list_run_facts
-from record.made_up import info, play, report
+from record.example_run import make_report, make_run_info, replay_run
 
 
 def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
@@ -25,8 +25,8 @@ def lines(capsys: pytest.CaptureFixture[str]) -> list[str]:
 
 
 def test_each_round_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
-    printed, round_report = lines(capsys)[3:], report(3)
+    replay_run([Progress(lines_every=1)], make_run_info(tmp_path / "run"), last=3)
+    printed, round_report = lines(capsys)[3:], make_report(3)
     assert printed == [
         f"round 3/6  cohort {len(round_report.cohort)} arrived {len(round_report.arrived)}  "
         f"test/acc {round_report.metrics['test/acc']:.3g}  test/loss {round_report.metrics['test/loss']:.3g}  "
@@ -35,16 +35,16 @@ def test_each_round_has_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str
 
 
 def test_long_runs_print_few_lines_and_always_the_last(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    play([Progress(lines_every=4)], info(tmp_path / "run"))
+    replay_run([Progress(lines_every=4)], make_run_info(tmp_path / "run"))
     assert [line.split()[1] for line in lines(capsys)] == ["0/6", "4/6", "6/6"]
 
 
 def test_a_round_without_evaluation_shows_the_last_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     watcher = Progress(lines_every=1)
-    watcher.start(info(tmp_path / "run"))
-    watcher.observe(dataclasses.replace(report(1), metrics={}))
-    watcher.observe(dataclasses.replace(report(2), metrics={"test/acc": 0.5}))
-    watcher.observe(dataclasses.replace(report(3), metrics={}))
+    watcher.start(make_run_info(tmp_path / "run"))
+    watcher.observe(dataclasses.replace(make_report(1), metrics={}))
+    watcher.observe(dataclasses.replace(make_report(2), metrics={"test/acc": 0.5}))
+    watcher.observe(dataclasses.replace(make_report(3), metrics={}))
     first, second, third = lines(capsys)
     assert "acc" not in first
     assert second.endswith("test/acc 0.5")
@@ -53,7 +53,7 @@ def test_a_round_without_evaluation_shows_the_last_one(tmp_path: Path, capsys: p
 
 def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     def line(**skew: float) -> list[str]:
-        Progress(lines_every=1).start(info(tmp_path / "run", skew=skew))
+        Progress(lines_every=1).start(make_run_info(tmp_path / "run", skew=skew))
         return [row[12:] for row in capsys.readouterr().out.splitlines() if row.startswith("imbalance")]
 
     assert line() == []
@@ -67,7 +67,9 @@ def test_the_start_table_says_how_skewed_the_data_are(tmp_path: Path, capsys: py
 
 
 def test_the_start_table_lists_the_run(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    facts = info(tmp_path / "a-name", tags={"tracking": "mlflow ui --backend-store-uri sqlite:////a b/mlflow.db"})
+    facts = make_run_info(
+        tmp_path / "a-name", tags={"tracking": "mlflow ui --backend-store-uri sqlite:////a b/mlflow.db"}
+    )
     Progress(lines_every=1).start(dataclasses.replace(facts, start=2, dirty=True))
     output = capsys.readouterr().out.splitlines()
     assert output[0] == "a-name"
@@ -84,7 +86,7 @@ def test_the_start_table_lists_the_run(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_budget_is_in_the_start_table(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    facts = info(tmp_path / "run")
+    facts = make_run_info(tmp_path / "run")
     config = {**facts.config, "until": {"virtual_s": None, "bytes": 5e6, "acc": 0.9}}
     Progress(lines_every=1).start(dataclasses.replace(facts, config=config))
     assert "until       bytes=5000000, acc=0.9\n" in capsys.readouterr().out
@@ -95,16 +97,16 @@ def test_on_a_terminal_there_is_a_bar(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(
         module, "make_console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False)
     )
-    play([Progress(lines_every=1)], info(tmp_path / "run"))
+    replay_run([Progress(lines_every=1)], make_run_info(tmp_path / "run"))
     output = screen.getvalue()
-    assert f" accuracy {report(6).metrics['test/acc']:.3f}  simulated 31 min  elapsed 1 s" in output
+    assert f" accuracy {make_report(6).metrics['test/acc']:.3f}  simulated 31 min  elapsed 1 s" in output
     assert "round 6/6" in re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", output)
     assert "selector=flash" in output
 
 
 def test_a_brief_run_prints_its_progress_only(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with terminal.print_progress_only():
-        play([Progress(lines_every=1), *watchers()], info(tmp_path / "run"))
+        replay_run([Progress(lines_every=1), *make_observers()], make_run_info(tmp_path / "run"))
     output = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in output] == ["0/6", "2/6", "4/6", "6/6"]
     assert not terminal.is_brief()
@@ -127,9 +129,9 @@ def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.M
     screen.is_jupyter = True
     monkeypatch.setattr(module, "make_console", lambda: screen)
     with terminal.print_progress_only():
-        play([Progress(lines_every=1)], info(tmp_path / "run"), last=3)
+        replay_run([Progress(lines_every=1)], make_run_info(tmp_path / "run"), last=3)
     assert len(displayed) == 5
-    accuracy = report(3).metrics["test/acc"]
+    accuracy = make_report(3).metrics["test/acc"]
     bar = '<progress value="3" max="6"></progress> round 3/6'
     assert displayed[-1] == f"{bar}&emsp;accuracy {accuracy:.3f}  simulated 16 min  elapsed 1 s  left 1 s"
 
@@ -140,7 +142,7 @@ def test_on_a_terminal_a_command_can_be_copied(tmp_path: Path, monkeypatch: pyte
         module, "make_console", lambda: Console(file=screen, force_terminal=True, width=80, highlight=False)
     )
     command = f"mlflow ui --backend-store-uri sqlite:///{'long/' * 30}mlflow.db"
-    facts = info(tmp_path / ("a-name-" * 15), tags={"tracking": command})
+    facts = make_run_info(tmp_path / ("a-name-" * 15), tags={"tracking": command})
     watcher = Progress(lines_every=1)
     watcher.start(facts)
     watcher.finish("finished")
@@ -167,7 +169,7 @@ def test_lines_every_out_of_range_is_rejected(value: Any) -> None:
 def test_the_table_says_which_clients_are_evaluated(
     tmp_path: Path, sample: int | None, every: int, expected: bool
 ) -> None:
-    run_info = info(tmp_path / "run")
+    run_info = make_run_info(tmp_path / "run")
     options = {"every": 1, "clients_every": every, "clients_sample": sample}
     rows = dict(list_run_facts(dataclasses.replace(run_info, config={**run_info.config, "eval": options})))
     line = f"of 2 of the {len(run_info.n_train)} clients, the same in every round"

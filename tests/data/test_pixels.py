@@ -9,10 +9,10 @@ from torch import nn
 from torch.func import functional_call, vmap
 
 from fedcohort.data.pixels import PixelScale
-from pictures_toy import noise
+from image_tables import random_images
 
 SCALE = PixelScale((0.49, 0.48, 0.45), (0.25, 0.24, 0.26))
-PIXELS = noise(6, (3, 4, 5))
+PIXELS = random_images(6, (3, 4, 5))
 
 
 def network() -> nn.Module:

@@ -5,7 +5,7 @@ from fedcohort.data.ragged import Ragged
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.rng import new_generator
 from fedcohort.startup.assign import _flip_labels, _shuffle_rows
-from known import known
+from optional_values import not_none
 
 
 @pytest.fixture
@@ -54,7 +54,7 @@ def test_the_order_of_samples_depends_only_on_seed_and_client(lists: list[np.nda
 def test_each_client_flips_labels_with_its_own_generator() -> None:
     ragged = Ragged.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % 7, np.array([0.5, 0.0, 0.9])
-    noisy_labels = known(_flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2))
+    noisy_labels = not_none(_flip_labels(NoNoise(), ragged, true_y, rates, 7, seed=2))
     draws = [new_generator(2, "label_flip", client=k) for k in range(3)]
     expected = [
         NoNoise().flip(true_y[rows], r, 7, g) for rows, r, g in zip(lists_of(ragged), rates, draws, strict=True)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.data.skew import skew_metrics, skew_triplet
 
 # H(.9, .1) = .325083 nats: 1 - .325083 / ln 2 = .531004.

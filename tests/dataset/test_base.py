@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.dataset.base import Raw, check_data
 from fedcohort.errors import DataError
-from federation_toy import make_raw
+from federation_harness import make_raw
 
 
 def odd(**changes: Any) -> Raw:

@@ -8,8 +8,8 @@ import pytest
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.celeba import Celeba
 from fedcohort.errors import DataError, OptionError
-from known import known
-from pictures_toy import encode, noise, write
+from image_tables import encode_image, random_images, write_image_table
+from optional_values import not_none
 
 SIZES = {"train": [6, 4, 8], "valid": [5], "test": [7]}  # of celebrities 0, 1, 2; 3; 4
 
@@ -20,8 +20,8 @@ def folder(tmp_path: Path) -> Path:
     for part, sizes in SIZES.items():
         ids = np.repeat(np.arange(first, first + len(sizes)), sizes) + 100
         smiling = np.arange(len(ids)) % 2 == 0
-        images = [encode(image, "JPEG") for image in noise(len(ids), (3, 22, 18), first)]
-        write(tmp_path, part, image=images, celeb_id=ids, Smiling=smiling, Male=ids % 2 == 1)
+        images = [encode_image(image, "JPEG") for image in random_images(len(ids), (3, 22, 18), first)]
+        write_image_table(tmp_path, part, image=images, celeb_id=ids, Smiling=smiling, Male=ids % 2 == 1)
         first += len(sizes)
     return tmp_path
 
@@ -33,7 +33,7 @@ def load(folder: Path, test: str = "sample", least: int = 5, attribute: str | No
 def test_celebrities_of_all_parts_with_five_images_are_clients(folder: Path) -> None:
     """Of 6, 8, 5 and 7 images 5, 7, 4 and 6 train; celebrity 101 has four."""
     raw = load(folder)
-    assert np.bincount(known(raw.train_owner)).tolist() == [5, 7, 4, 6]
+    assert np.bincount(not_none(raw.train_owner)).tolist() == [5, 7, 4, 6]
     assert raw.train_x.shape[1:] == (3, 84, 84)
     assert (raw.train_x >= 0).all()
     assert raw.train_x.max() <= 1
@@ -46,7 +46,7 @@ def test_celebrities_of_all_parts_with_five_images_are_clients(folder: Path) -> 
 
 def test_celebas_own_parts_are_of_others(folder: Path) -> None:
     raw = load(folder, "given", least=0)
-    assert np.bincount(known(raw.train_owner)).tolist() == [6, 4, 8]
+    assert np.bincount(not_none(raw.train_owner)).tolist() == [6, 4, 8]
     assert len(raw.test_y) == 7
     assert raw.pooled_test
     assert "original" not in raw.inputs, "which has a validation part, too"
@@ -54,8 +54,8 @@ def test_celebas_own_parts_are_of_others(folder: Path) -> None:
 
 def test_another_attribute_tells_groups_apart(folder: Path) -> None:
     raw = load(folder, attribute="Male")
-    celebrity = np.array([100, 102, 103, 104])[known(raw.train_owner)]
-    np.testing.assert_array_equal(known(raw.train_attribute), celebrity % 2)
+    celebrity = np.array([100, 102, 103, 104])[not_none(raw.train_owner)]
+    np.testing.assert_array_equal(not_none(raw.train_attribute), celebrity % 2)
     assert raw.n_attributes == 2
     with pytest.raises(DataError, match="has no column 'Hat'; it has image, celeb_id, Smiling, Male"):
         load(folder, attribute="Hat")
@@ -65,6 +65,12 @@ def test_another_attribute_tells_groups_apart(folder: Path) -> None:
 
 def test_labels_of_minus_one_are_not_taken_for_classes(folder: Path) -> None:
     """CelebA's own list has -1 and 1."""
-    write(folder, "train", image=[encode(noise(1, (3, 9, 9))[0])] * 4, celeb_id=[1] * 4, Smiling=[1, -1, 1, -1])
+    write_image_table(
+        folder,
+        "train",
+        image=[encode_image(random_images(1, (3, 9, 9))[0])] * 4,
+        celeb_id=[1] * 4,
+        Smiling=[1, -1, 1, -1],
+    )
     with pytest.raises(DataError, match="'Smiling', row 1 has label -1; labels must be whole, at least 0"):
         load(folder)

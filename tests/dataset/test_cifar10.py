@@ -9,21 +9,21 @@ from fedcohort.dataset.cifar10 import CLASSES, LAYOUT, Cifar10
 from fedcohort.dataset.files import read_part
 from fedcohort.dataset.image_dataset import read_images
 from fedcohort.dataset.labels import read_classes
-from pictures_toy import SHARED, encode, noise, write
-from run_harness import go, same_bits
+from image_tables import DATA_FOLDER, encode_image, random_images, write_image_table
+from run_harness import run_training, same_bits
 
-PIXELS = noise(40, (3, 32, 32))
+PIXELS = random_images(40, (3, 32, 32))
 
 
 def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) -> None:
     kinds = {
-        "img": [encode(image) for image in PIXELS],
+        "img": [encode_image(image) for image in PIXELS],
         "image": PIXELS.reshape(40, -1).tolist(),
     }
     results = []
     for name, images in [*kinds.items(), ("image", PIXELS.transpose(0, 2, 3, 1).tolist())]:
         for part in ("train", "test"):
-            write(tmp_path, part, **{name: images}, label=[i % 10 for i in range(40)])
+            write_image_table(tmp_path, part, **{name: images}, label=[i % 10 for i in range(40)])
         results.append(Cifar10(str(tmp_path), "hub", None, "auto").load(0))
     mean, sd = (np.array(values)[:, None, None] for values in (LAYOUT.scale.mean, LAYOUT.scale.sd))
     np.testing.assert_allclose(results[0].train_x, (PIXELS / 255 - mean) / sd, atol=1e-6)
@@ -33,10 +33,12 @@ def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) ->
 
 def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
     for part in ("train", "test"):
-        write(tmp_path, part, img=[encode(image) for image in PIXELS], label=[i % 10 for i in range(40)])
+        write_image_table(
+            tmp_path, part, img=[encode_image(image) for image in PIXELS], label=[i % 10 for i in range(40)]
+        )
     words = ("dataset=cifar10", f"dataset.path={tmp_path}", "model=cnn", "clients=4", "cohort=2", "heterogeneity=iid")
     extra = (*words, "rounds=1", "client.lr=0.01", "client.epochs=1", "model.dense=16")
-    runs = [go(tmp_path / kind, *extra, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
+    runs = [run_training(tmp_path / kind, *extra, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
     assert same_bits(*runs)
     assert runs[1].info.tags["inputs"].startswith("3 x 32 x 32 pixels, kept as bytes; 40 training images")
     assert len({ran.info.tags["data"] for ran in runs}) == 2
@@ -45,7 +47,9 @@ def test_a_run_has_the_same_bits_with_bytes(tmp_path: Path) -> None:
 
 def test_other_engines_take_bytes(tmp_path: Path) -> None:
     for part in ("train", "test"):
-        write(tmp_path, part, img=[encode(image) for image in PIXELS] * 2, label=[i % 10 for i in range(80)])
+        write_image_table(
+            tmp_path, part, img=[encode_image(image) for image in PIXELS] * 2, label=[i % 10 for i in range(80)]
+        )
     words = ("dataset=cifar10", f"dataset.path={tmp_path}", "clients=6", "cohort=3", "client.lr=0.01")
     small = ("rounds=1", "heterogeneity=iid")
     for extra in (
@@ -53,7 +57,10 @@ def test_other_engines_take_bytes(tmp_path: Path) -> None:
         (),
         ("agg=feddf", "agg.steps=3", "proxy=noise", "proxy.n=8"),
     ):
-        runs = [go(tmp_path / kind, *words, *small, *extra, f"dataset.pixels={kind}") for kind in ("float32", "uint8")]
+        runs = [
+            run_training(tmp_path / kind, *words, *small, *extra, f"dataset.pixels={kind}")
+            for kind in ("float32", "uint8")
+        ]
         if "proxy=noise" not in extra:
             np.testing.assert_allclose(runs[0].weights(), runs[1].weights(), atol=1e-5)
         assert runs[1].last.step == 1
@@ -61,9 +68,9 @@ def test_other_engines_take_bytes(tmp_path: Path) -> None:
 
 def test_the_real_data() -> None:
     """Every tenth test image: decoding all of them takes a quarter of a minute."""
-    if not (SHARED / "cifar10").is_dir():
+    if not (DATA_FOLDER / "cifar10").is_dir():
         pytest.skip("no ../shared/data/cifar10 beside the repository: the real data are shared, not committed")
-    frame = read_part(str(SHARED / "cifar10"), "test")
+    frame = read_part(str(DATA_FOLDER / "cifar10"), "test")
     labels = read_classes(frame, "label", CLASSES)
     assert np.bincount(labels).tolist() == [1000] * 7 + [999, 967, 1000], "the file's description says so"
     pixels = read_images([frame], LAYOUT.image_columns, LAYOUT.image_format, np.arange(0, len(labels), 10))

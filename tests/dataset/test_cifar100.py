@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from fedcohort.dataset.cifar100 import CLASSES, Cifar100
-from pictures_toy import encode, noise, write
+from image_tables import encode_image, random_images, write_image_table
 
 
 def test_names_are_in_alphabetical_order() -> None:
@@ -13,9 +13,9 @@ def test_names_are_in_alphabetical_order() -> None:
 
 
 def test_fine_labels_count_and_coarse_ones_dont(tmp_path: Path) -> None:
-    images = [encode(image) for image in noise(4, (3, 32, 32))]
+    images = [encode_image(image) for image in random_images(4, (3, 32, 32))]
     for part in ("train", "test"):
-        write(tmp_path, part, img=images, fine_label=[99, 0, 19, 49], coarse_label=[1, 1, 1, 1])
+        write_image_table(tmp_path, part, img=images, fine_label=[99, 0, 19, 49], coarse_label=[1, 1, 1, 1])
     raw = Cifar100(str(tmp_path), "hub", None, "auto").load(0)
     assert raw.train_y.tolist() == [99, 0, 19, 49]
     assert raw.n_classes == 100

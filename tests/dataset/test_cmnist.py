@@ -8,13 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from fake_hub import COMMIT, serve_folder
 from fedcohort.data import skew
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.cmnist import PIXEL_MEAN, PIXEL_SD, Cmnist
 from fedcohort.errors import DataError, OptionError
-from hub_toy import COMMIT, give
-from known import known
-from run_harness import go
+from optional_values import not_none
+from run_harness import run_training
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "mnist"
 HUB = "ylecun/mnist"
@@ -36,9 +36,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def counts_of(raw: Raw) -> np.ndarray:
-    owner = known(raw.train_owner)
+    owner = not_none(raw.train_owner)
     counts = np.zeros((owner.max() + 1, 2, 2), np.int64)
-    np.add.at(counts, (owner, raw.train_y, known(raw.train_attribute)), 1)
+    np.add.at(counts, (owner, raw.train_y, not_none(raw.train_attribute)), 1)
     return counts
 
 
@@ -63,14 +63,14 @@ def test_a_digit_is_in_the_channel_of_its_colour(folder: Path) -> None:
 
 def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
     raw, bright = make_dataset(folder).load(0), np.zeros((1, 2, 28, 28), np.uint8)
-    colour = int(known(raw.test_attribute)[0])
+    colour = int(not_none(raw.test_attribute)[0])
     value = np.rint((raw.test_x[0].max() * PIXEL_SD + PIXEL_MEAN) * 255).astype(np.uint8)
     bright[0, colour] = value
-    np.testing.assert_array_equal(known(raw.converted).convert(bright)[0], raw.test_x[0])
+    np.testing.assert_array_equal(not_none(raw.converted).convert(bright)[0], raw.test_x[0])
 
 
 def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    give(monkeypatch, folder)
+    serve_folder(monkeypatch, folder)
     assert make_dataset().load(0).revision == f"{HUB}@{COMMIT}"
     assert make_dataset(folder).load(0).revision == ""
 
@@ -159,15 +159,15 @@ def test_a_run_reports_its_worst_group(folder: Path, tmp_path: Path) -> None:
     """Its worst group is at most as accurate as the whole, whose groups are of equal size."""
     words = ("dataset=cmnist", f"dataset.path={folder}", "split.limit=480", "client.epochs=1", "rounds=2")
     diverse = (*words, "selector=feddiverse", "selector.epochs=1")
-    ran = go(tmp_path / "a", *diverse)
+    ran = run_training(tmp_path / "a", *diverse)
     for report in ran.reports:
         assert 0 <= report.metrics["test/acc_worst_group"] <= report.metrics["test/acc"]
     six = {f"{level}_{name}" for level in ("global", "client") for name in skew.SKEW_NAMES}
     assert ran.info.skew.keys() == six
     assert {name[5:]: value for name, value in ran.reports[0].metrics.items() if name[:5] == "skew/"} == ran.info.skew
     assert ran.info.skew["client_sc"] > 0.2
-    assert go(tmp_path / "b", *diverse, "selector.source=known_dht", "eval.every=2").last.step == 2
-    assert go(tmp_path / "c", *diverse, "selector.source=known_matrix").last.step == 2
+    assert run_training(tmp_path / "b", *diverse, "selector.source=known_dht", "eval.every=2").last.step == 2
+    assert run_training(tmp_path / "c", *diverse, "selector.source=known_matrix").last.step == 2
 
 
 @pytest.fixture(scope="module")
@@ -183,7 +183,7 @@ def test_the_real_data(real: Raw) -> None:
     assert len(real.train_y) > 58_000
     assert real.train_x.dtype == np.float32
     every_fourth = np.arange(0, len(real.train_y), 4)
-    pixels = real.train_x[every_fourth, known(real.train_attribute)[every_fourth]]
+    pixels = real.train_x[every_fourth, not_none(real.train_attribute)[every_fourth]]
     assert pixels.mean(dtype=np.float64) == pytest.approx(0, abs=5e-3)
     assert pixels.std(dtype=np.float64) == pytest.approx(1, abs=5e-3)
     assert skew.skew_metrics(counts_of(real))["global_sc"] == pytest.approx(0.216, abs=2e-3)

@@ -9,13 +9,13 @@ import pytest
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.emnist import SPLITS_BY_KIND, Emnist
 from fedcohort.errors import DataError, OptionError
-from pictures_toy import encode, noise, write
+from image_tables import encode_image, random_images, write_image_table
 
 
 def load(folder: Path, kind: str, labels: list[Any], pixels: str = "auto") -> Raw:
-    images = [encode(image) for image in noise(len(labels), (1, 28, 28))]
+    images = [encode_image(image) for image in random_images(len(labels), (1, 28, 28))]
     for part in ("train", "test"):
-        write(folder, part, image=images, label=labels)
+        write_image_table(folder, part, image=images, label=labels)
     return Emnist(str(folder), None, None, pixels, kind).load(0)
 
 

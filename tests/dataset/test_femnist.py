@@ -8,18 +8,18 @@ import pytest
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.femnist import Femnist
 from fedcohort.errors import DataError
-from known import known
-from pictures_toy import encode, noise, write
-from run_harness import compose_words, go
+from image_tables import encode_image, random_images, write_image_table
+from optional_values import not_none
+from run_harness import compose_overrides, run_training
 
 WRITERS = [f"f{k:04}_{k % 7:02}" for k in range(8) for _ in range(10 + k)]
-PIXELS = noise(len(WRITERS), (1, 28, 28))
+PIXELS = random_images(len(WRITERS), (1, 28, 28))
 LABELS = [i % 62 for i in range(len(WRITERS))]
 
 
 def hubs(folder: Path) -> None:
-    images = [encode(image) for image in PIXELS]
-    write(folder, "train", image=images, writer_id=WRITERS, hsf_id=[0] * len(WRITERS), character=LABELS)
+    images = [encode_image(image) for image in PIXELS]
+    write_image_table(folder, "train", image=images, writer_id=WRITERS, hsf_id=[0] * len(WRITERS), character=LABELS)
 
 
 def make_dataset(folder: Path, test: str = "sample", users: float = 1.0) -> Raw:
@@ -38,7 +38,7 @@ def test_each_row_keeps_its_image_label_and_writer(tmp_path: Path) -> None:
         assert sorted(rows) == list(range(len(WRITERS)))
         assert y.tolist() == [LABELS[row] for row in rows]
         ids = sorted({WRITERS[row] for row in rows[: len(raw.train_x)]})
-        assert [ids[k] for k in known(raw.train_owner)] == [WRITERS[row] for row in rows[: len(raw.train_x)]]
+        assert [ids[k] for k in not_none(raw.train_owner)] == [WRITERS[row] for row in rows[: len(raw.train_x)]]
         assert raw.pooled_test is (raw.test_owner is None) is (test == "user")
 
 
@@ -48,10 +48,10 @@ def test_leafs_parts_are_one_pool_or_as_they_are(tmp_path: Path) -> None:
     for part, is_test in (("train", False), ("test", True)):
         rows = [i for i in range(len(WRITERS)) if last[i] is is_test]
         lists = [(PIXELS[i].ravel() / 255).astype(np.float32).tolist() for i in rows]
-        write(tmp_path, part, client=[WRITERS[i] for i in rows], x=lists, y=[LABELS[i] for i in rows])
+        write_image_table(tmp_path, part, client=[WRITERS[i] for i in rows], x=lists, y=[LABELS[i] for i in rows])
     raw = make_dataset(tmp_path, "given")
     np.testing.assert_array_equal(raw.test_x, PIXELS[last])
-    np.testing.assert_array_equal(known(raw.test_owner), np.arange(8))
+    np.testing.assert_array_equal(not_none(raw.test_owner), np.arange(8))
     pool = make_dataset(tmp_path)
     assert len(pool.train_x) + len(pool.test_x) == len(WRITERS)
     assert len(pool.test_x) == sum(n - int(0.9 * n) for n in range(10, 18))
@@ -61,7 +61,7 @@ def test_a_share_of_the_writers(tmp_path: Path) -> None:
     hubs(tmp_path)
     raw = make_dataset(tmp_path, users=0.4)
     assert len(raw.train_x) + len(raw.test_x) == int(0.4 * len(WRITERS))
-    assert len(np.unique(known(raw.train_owner))) < 8
+    assert len(np.unique(not_none(raw.train_owner))) < 8
     assert raw.inputs.startswith("1 x 28 x 28 pixels, kept as bytes; ")
     n = len(WRITERS)
     assert f"; {n} images, {805_263 - n:,} fewer than the original's 805,263; " in raw.inputs
@@ -77,10 +77,10 @@ def test_a_file_without_a_test_part_has_none_to_give(tmp_path: Path) -> None:
 def test_a_run_has_writers_for_clients(tmp_path: Path) -> None:
     hubs(tmp_path)
     words = ("dataset=femnist", f"dataset.path={tmp_path}", "clients=null", "cohort=3", "rounds=1")
-    assert compose_words(*words).choices["heterogeneity"] == "natural"
-    ran = go(tmp_path / "sample", *words)
+    assert compose_overrides(*words).choices["heterogeneity"] == "natural"
+    ran = run_training(tmp_path / "sample", *words)
     assert len(ran.info.n_train) == 8
     assert "clients/acc_mean" in ran.last.metrics
-    ran = go(tmp_path / "user", *words, "dataset.test=user")
+    ran = run_training(tmp_path / "user", *words, "dataset.test=user")
     assert len(ran.info.n_train) == 7
     assert "clients/acc_mean" not in ran.last.metrics

@@ -15,8 +15,8 @@ from fedcohort.label_noise.none import NoNoise
 from fedcohort.partition.natural import Natural
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
-from folder_toy import folder, table, write
-from known import known
+from folder_tables import make_folder_dataset, write_both_parts, write_part
+from optional_values import not_none
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
 CSV = "age,weight,site,label\n31,70.5,north,0\n62,81.0,south,1\n45,66.0,north,2\n"
@@ -30,7 +30,7 @@ def csv(tmp_path: Path) -> Path:
 
 
 def test_every_column_of_numbers_is_a_feature_by_name_not_by_place(csv: Path) -> None:
-    raw = folder(csv).load(0)
+    raw = make_folder_dataset(csv).load(0)
     np.testing.assert_array_equal(raw.train_x, np.array([[31, 70.5], [62, 81], [45, 66]], np.float32))
     np.testing.assert_array_equal(raw.test_x, np.array([[50, 77], [20, 60]], np.float32))
     assert raw.train_x.dtype == np.float32
@@ -39,32 +39,32 @@ def test_every_column_of_numbers_is_a_feature_by_name_not_by_place(csv: Path) ->
 
 
 def test_owners_are_numbered_in_sorted_order(csv: Path) -> None:
-    raw = folder(csv, client="site").load(0)
-    assert known(raw.train_owner).tolist() == [1, 2, 1]
-    assert known(raw.test_owner).tolist() == [2, 0]
+    raw = make_folder_dataset(csv, client="site").load(0)
+    assert not_none(raw.train_owner).tolist() == [1, 2, 1]
+    assert not_none(raw.test_owner).tolist() == [2, 0]
 
 
 def test_owners_may_be_integers_and_are_no_feature(tmp_path: Path) -> None:
     for part in ("train", "test"):
-        write(tmp_path, part, x=[1.0, 2.0, 3.0], who=[70, -5, 70], label=[0, 1, 0])
-    raw = folder(tmp_path, client="who").load(0)
+        write_part(tmp_path, part, x=[1.0, 2.0, 3.0], who=[70, -5, 70], label=[0, 1, 0])
+    raw = make_folder_dataset(tmp_path, client="who").load(0)
     assert raw.train_x.shape == (3, 1)
-    assert known(raw.train_owner).tolist() == known(raw.test_owner).tolist() == [1, 0, 1]
+    assert not_none(raw.train_owner).tolist() == not_none(raw.test_owner).tolist() == [1, 0, 1]
 
 
 def test_a_test_file_may_lack_the_owners(tmp_path: Path) -> None:
-    write(tmp_path, "train", x=[1.0, 2.0], who=["b", "a"], label=[0, 1])
-    write(tmp_path, "test", x=[1.0], label=[1])
-    raw = folder(tmp_path, client="who").load(0)
-    assert known(raw.train_owner).tolist() == [1, 0]
+    write_part(tmp_path, "train", x=[1.0, 2.0], who=["b", "a"], label=[0, 1])
+    write_part(tmp_path, "test", x=[1.0], label=[1])
+    raw = make_folder_dataset(tmp_path, client="who").load(0)
+    assert not_none(raw.train_owner).tolist() == [1, 0]
     assert raw.test_owner is None
 
 
 def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
     rows = np.arange(24).reshape(2, 12)
     for part in ("train", "test"):
-        write(tmp_path, part, pixels=rows.tolist(), label=[4, 1])
-    dataset = folder(tmp_path, features="pixels", shape=[1, 3, 4], scale=255.0, n_classes=6)
+        write_part(tmp_path, part, pixels=rows.tolist(), label=[4, 1])
+    dataset = make_folder_dataset(tmp_path, features="pixels", shape=[1, 3, 4], scale=255.0, n_classes=6)
     raw = dataset.load(0)
     np.testing.assert_allclose(raw.train_x, rows.reshape(2, 1, 3, 4) / 255, rtol=1e-6)
     assert raw.n_classes == 6
@@ -75,38 +75,38 @@ def test_one_column_of_lists_with_shape_and_scale(tmp_path: Path) -> None:
     with pytest.raises(
         DataError, match=r"dataset.features: .*no column of numbers besides the label. Its other columns: pixels"
     ):
-        folder(tmp_path).load(0)
+        make_folder_dataset(tmp_path).load(0)
 
 
 def test_errors_name_file_column_and_row(csv: Path) -> None:
     column_list = r"it has age, weight, site, label$"
     for option, name in (("label", "diagnosis"), ("client", "ward"), ("features", "pixels"), ("leave_out", "row")):
         with pytest.raises(DataError, match=rf"^dataset.{option}: .*train.csv has no column '{name}'; {column_list}"):
-            folder(csv, **{option: [name] if option == "leave_out" else name}).load(0)
+            make_folder_dataset(csv, **{option: [name] if option == "leave_out" else name}).load(0)
     with pytest.raises(
         DataError, match=r"^dataset.label: .*train.csv: column 'label', row 2 has label 2; .* at most 1"
     ):
-        folder(csv, n_classes=2).load(0)
+        make_folder_dataset(csv, n_classes=2).load(0)
     with pytest.raises(DataError, match=r"dataset.features: .*: column 'site' must hold lists of numbers or images"):
-        folder(csv, features="site").load(0)
+        make_folder_dataset(csv, features="site").load(0)
     (csv / "test.csv").write_text(CSV.replace("66.0", ""))
     with pytest.raises(DataError, match=r"^dataset.path: .*test.csv: column 'weight', row 2 is empty"):
-        folder(csv).load(0)
+        make_folder_dataset(csv).load(0)
     (csv / "test.csv").write_text(CSV.replace("66.0", "nan"))
     with pytest.raises(DataError, match=r"^dataset.path: .*test.csv: column 'weight', row 2 "):
-        folder(csv).load(0)
+        make_folder_dataset(csv).load(0)
     (csv / "test.csv").write_text("age,site,label\n3,north,0\n")
     with pytest.raises(DataError, match=r"^dataset.path: .*test.csv has no column 'weight'; it has age, site, label"):
-        folder(csv).load(0)
+        make_folder_dataset(csv).load(0)
 
 
 def test_the_chosen_columns_are_reported(csv: Path, tmp_path: Path) -> None:
-    assert folder(csv).load(0).inputs == "2: age, weight (left out: site)"
-    assert folder(csv, leave_out=["age"]).load(0).inputs == "1: weight (left out: age, site)"
+    assert make_folder_dataset(csv).load(0).inputs == "2: age, weight (left out: site)"
+    assert make_folder_dataset(csv, leave_out=["age"]).load(0).inputs == "1: weight (left out: age, site)"
     (lists := tmp_path / "lists").mkdir()
     for part in ("train", "test"):
-        write(lists, part, pixels=np.eye(2, 12).tolist(), label=[0, 1])
-    assert folder(lists, features="pixels", shape=[1, 3, 4]).load(0).inputs == "1 x 3 x 4: pixels"
+        write_part(lists, part, pixels=np.eye(2, 12).tolist(), label=[0, 1])
+    assert make_folder_dataset(lists, features="pixels", shape=[1, 3, 4]).load(0).inputs == "1 x 3 x 4: pixels"
 
 
 @pytest.mark.parametrize("written", ["csv", "parquet", "named", "reset", "twice"])
@@ -122,34 +122,34 @@ def test_row_numbers_are_no_features(tmp_path: Path, written: str) -> None:
             frame.rename_axis("row" if written == "named" else None).to_parquet(tmp_path / f"{part}.parquet")
         if written == "reset":
             frame.reset_index().to_csv(tmp_path / f"{part}.csv", index=False)
-    raw = folder(tmp_path).load(0)
+    raw = make_folder_dataset(tmp_path).load(0)
     np.testing.assert_array_equal(raw.train_x, all_rows["x"].to_numpy(np.float32)[:2, None])
     assert raw.inputs.startswith("1: x (left out: ")
 
 
 def test_an_index_with_repeats_is_a_feature(tmp_path: Path) -> None:
     for part in ("train", "test"):
-        write(tmp_path, part, index=[3, 3, 4], label=[0, 1, 0])
-    assert folder(tmp_path).load(0).inputs == "1: index"
+        write_part(tmp_path, part, index=[3, 3, 4], label=[0, 1, 0])
+    assert make_folder_dataset(tmp_path).load(0).inputs == "1: index"
 
 
 def test_labels_that_training_never_has_are_refused_unless_meant(tmp_path: Path) -> None:
-    write(tmp_path, "train", x=[1.0, 2.0], label=[0, 1])
-    write(tmp_path, "test", x=[1.0, 2.0, 3.0], label=[1, 5, 3])
+    write_part(tmp_path, "train", x=[1.0, 2.0], label=[0, 1])
+    write_part(tmp_path, "test", x=[1.0, 2.0, 3.0], label=[1, 5, 3])
     with pytest.raises(DataError, match=r"^dataset.label: .*test.parquet: column 'label' has labels .*: 3, 5; "):
-        folder(tmp_path).load(0)
-    assert folder(tmp_path, n_classes=6).load(0).n_classes == 6
+        make_folder_dataset(tmp_path).load(0)
+    assert make_folder_dataset(tmp_path, n_classes=6).load(0).n_classes == 6
 
 
 def test_two_columns_of_one_name_are_refused(csv: Path) -> None:
     (csv / "train.csv").write_text("age,age,label\n3,4,0\n")
     with pytest.raises(DataError, match=r"^dataset.path: .*train.csv has 2 columns called 'age'"):
-        folder(csv).load(0)
+        make_folder_dataset(csv).load(0)
     (csv / "train.csv").unlink()
     table = pa.Table.from_arrays([pa.array([3]), pa.array([4]), pa.array([0])], ["age", "age", "label"])
     pq.write_table(table, csv / "train.parquet")
     with pytest.raises(DataError, match=r"^dataset.path: .*train.parquet has 2 columns called 'age'"):
-        folder(csv).load(0)
+        make_folder_dataset(csv).load(0)
 
 
 def test_a_folder_without_test_file_says_so(csv: Path) -> None:
@@ -158,7 +158,7 @@ def test_a_folder_without_test_file_says_so(csv: Path) -> None:
         DataError,
         match=r"has no test table: dataset.test_share=0.2 cuts a fifth of train.csv, or write test.parquet or test.csv",
     ):
-        folder(csv).load(0)
+        make_folder_dataset(csv).load(0)
 
 
 @pytest.mark.parametrize(
@@ -186,36 +186,36 @@ def test_a_folder_without_test_file_says_so(csv: Path) -> None:
 )
 def test_options_out_of_range(tmp_path: Path, option: str, value: object) -> None:
     with pytest.raises(OptionError, match=rf"\b{option} (and label )?must be .*got"):
-        replace(folder(tmp_path), **{option: value})  # type: ignore[arg-type]
+        replace(make_folder_dataset(tmp_path), **{option: value})  # type: ignore[arg-type]
 
 
 def test_samples_of_train_and_test_have_one_shape(tmp_path: Path) -> None:
-    write(tmp_path, "train", v=np.zeros((6, 12)).tolist(), label=[0, 1, 2] * 2)
-    write(tmp_path, "test", v=np.zeros((3, 10)).tolist(), label=[0, 1, 2])
+    write_part(tmp_path, "train", v=np.zeros((6, 12)).tolist(), label=[0, 1, 2] * 2)
+    write_part(tmp_path, "test", v=np.zeros((3, 10)).tolist(), label=[0, 1, 2])
     with pytest.raises(DataError, match=r"test.parquet: a sample has the shape \[10\], but one of .*train.* \[12\]"):
-        folder(tmp_path, features="v").load(0)
+        make_folder_dataset(tmp_path, features="v").load(0)
 
 
 def test_a_wide_table_is_read_in_one_look(tmp_path: Path) -> None:
     """A table of 3,000 columns is read quickly: names are not looked up in a list for each column."""
-    table(tmp_path, **dict[str, Any]({f"c{j}": np.zeros(40) for j in range(500)}))
-    assert folder(tmp_path).load(0).inputs == "501: x, c0 ... c499"
+    write_both_parts(tmp_path, **dict[str, Any]({f"c{j}": np.zeros(40) for j in range(500)}))
+    assert make_folder_dataset(tmp_path).load(0).inputs == "501: x, c0 ... c499"
 
 
 def test_real_sensor_data_with_their_subjects() -> None:
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
-    raw = folder(SHARED, features="body_acc_x", client="subject", shape=[1, 128]).load(0)
+    raw = make_folder_dataset(SHARED, features="body_acc_x", client="subject", shape=[1, 128]).load(0)
     assert raw.train_x.shape == (7352, 1, 128)
     assert np.bincount(raw.test_y).tolist() == [496, 471, 420, 491, 532, 537]
-    assert np.unique(known(raw.test_owner)).tolist() == [1, 3, 8, 9, 11, 12, 17, 19, 23]
-    assert len(np.unique(known(raw.train_owner))) == 21
+    assert np.unique(not_none(raw.test_owner)).tolist() == [1, 3, 8, 9, 11, 12, 17, 19, 23]
+    assert len(np.unique(not_none(raw.train_owner))) == 21
 
 
 def test_an_official_split_by_subject_leaves_the_test_part_to_the_server() -> None:
     if not SHARED.is_dir():
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
-    har = folder(SHARED, features="body_acc_x", client="subject", test="server", standardise="train")
+    har = make_folder_dataset(SHARED, features="body_acc_x", client="subject", test="server", standardise="train")
     kinds: dict[str, Any] = {"seed": 0, "clients": None, "server_val": 0.05, "client_val": 0.1}
     federation = build_federation(har.load(0), SplitOptions(Natural(), NoNoise(), **kinds))
     assert (federation.n_clients, len(federation.server_test.y), len(federation.test.y)) == (21, 2947, 0)

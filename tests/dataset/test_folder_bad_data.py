@@ -20,20 +20,20 @@ from fedcohort.errors import DataError, OptionError
 from fedcohort.host import memory
 from fedcohort.partition.iid import Iid
 from fedcohort.partition.natural import Natural
-from federation_toy import make_federation
-from folder_toy import at, folder, table
-from folder_toy import write as write_part
-from pictures_toy import encode, noise, write
+from federation_harness import make_federation
+from folder_tables import make_folder_dataset, with_value, write_both_parts
+from folder_tables import write_part as write_part
+from image_tables import encode_image, random_images, write_image_table
 
 N = 40
 SITES = [k % 4 for k in range(N)]
-IMAGES = [encode(image) for image in noise(N, (1, 8, 8))]
+IMAGES = [encode_image(image) for image in random_images(N, (1, 8, 8))]
 TWOS = [k % 2 for k in range(N)]
 
 
 def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
-    table(path, N, **columns)
-    return folder(path, **options).load(0)
+    write_both_parts(path, N, **columns)
+    return make_folder_dataset(path, **options).load(0)
 
 
 @pytest.mark.parametrize(
@@ -41,8 +41,12 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
     [
         ({}, {"client": "site"}, r"train.parquet has no column 'site'; it has x, label"),
         ({}, {"label": "y"}, r"train.parquet has no column 'y'"),
-        ({"label": at(TWOS, 3, 0.5)}, {}, r"train.parquet: column 'label', row 3 has label 0.5"),
-        ({"x": at(range(N), 3, float("nan"))}, {}, r"train.parquet: column 'x', row 3 has a value that is NaN or inf"),
+        ({"label": with_value(TWOS, 3, 0.5)}, {}, r"train.parquet: column 'label', row 3 has label 0.5"),
+        (
+            {"x": with_value(range(N), 3, float("nan"))},
+            {},
+            r"train.parquet: column 'x', row 3 has a value that is NaN or inf",
+        ),
         ({"x": [7.0] * N}, {}, r"all 40 training samples are the same: there is nothing to learn"),
         (
             {"image": [IMAGES[0]] * N, "label": TWOS},
@@ -50,18 +54,18 @@ def load(path: Path, columns: Mapping[str, Any], **options: Any) -> Raw:
             r"all 40 training samples are the same: there is nothing to learn",
         ),
         (
-            {"image": at(IMAGES, 5, encode(noise(1, (1, 9, 8))[0])), "label": TWOS},
+            {"image": with_value(IMAGES, 5, encode_image(random_images(1, (1, 9, 8))[0])), "label": TWOS},
             {"features": "image"},
             r"column 'image', row 5 is an image of \(1, 9, 8\), but the first is one of \(1, 8, 8\)",
         ),
         ({"label": [0] * N}, {}, r"column 'label' has the single label 0: there is nothing to learn"),
-        ({"site": at(SITES, 7, None)}, {"client": "site"}, r"column 'site', row 7 is empty"),
+        ({"site": with_value(SITES, 7, None)}, {"client": "site"}, r"column 'site', row 7 is empty"),
         (
-            {"site": at([float(k) for k in SITES], 7, 0.5)},
+            {"site": with_value([float(k) for k in SITES], 7, 0.5)},
             {"client": "site"},
             r"column 'site', row 7 has client 0.5; clients are texts, or whole numbers",
         ),
-        ({"site": at([float(k) for k in SITES], 7, float("inf"))}, {"client": "site"}, r"row 7 has client inf"),
+        ({"site": with_value([float(k) for k in SITES], 7, float("inf"))}, {"client": "site"}, r"row 7 has client inf"),
     ],
     ids=[
         *("client column", "label column", "half", "nan", "constant", "images", "mixed sizes", "one class", "owner"),
@@ -84,25 +88,25 @@ def test_labels_as_text_are_numbered_in_sorted_order(tmp_path: Path) -> None:
 
 
 def test_a_truncated_file_is_named(tmp_path: Path) -> None:
-    table(tmp_path)
+    write_both_parts(tmp_path)
     file = tmp_path / "train.parquet"
     file.write_bytes(file.read_bytes()[:-50])
     with pytest.raises(DataError, match=r"train.parquet can't be read, it is truncated"):
-        folder(tmp_path).load(0)
+        make_folder_dataset(tmp_path).load(0)
 
 
 def test_a_client_of_one_sample(tmp_path: Path) -> None:
-    raw = load(tmp_path, {"site": at(SITES, 5, 77)}, client="site")
+    raw = load(tmp_path, {"site": with_value(SITES, 5, 77)}, client="site")
     with pytest.raises(DataError, match=r"1 clients have fewer than 3 training samples \(client 4 has 1\)"):
         make_federation(raw, Natural(), clients=None)
 
 
 def test_clients_with_test_rows_only_are_counted(tmp_path: Path) -> None:
     """Site 3 has no test rows, and sites 8 and 9 have no training rows: test rows of these two belong to no client."""
-    table(tmp_path, N, site=SITES)
+    write_both_parts(tmp_path, N, site=SITES)
     test_sites = [(8 + k // 20) if site == 3 else site for k, site in enumerate(SITES)]
-    write(tmp_path, "test", x=np.arange(N) / N, label=np.arange(N) % 3, site=test_sites)
-    federation = make_federation(folder(tmp_path, client="site").load(0), Natural(), clients=None)
+    write_image_table(tmp_path, "test", x=np.arange(N) / N, label=np.arange(N) % 3, site=test_sites)
+    federation = make_federation(make_folder_dataset(tmp_path, client="site").load(0), Natural(), clients=None)
     assert federation.inputs.endswith(
         "; 10 test samples of 2 owners without training samples are held by the server only"
     )
@@ -110,7 +114,10 @@ def test_clients_with_test_rows_only_are_counted(tmp_path: Path) -> None:
     assert len(federation.server_test.y) == N
     repeated = make_federation(load(tmp_path, {"site": SITES}, client="site"), Natural(), clients=None)
     assert "test samples of" not in repeated.inputs
-    assert "test samples of" not in make_federation(folder(tmp_path, client="site").load(0), Iid(), clients=3).inputs
+    assert (
+        "test samples of"
+        not in make_federation(make_folder_dataset(tmp_path, client="site").load(0), Iid(), clients=3).inputs
+    )
 
 
 def test_more_clients_than_samples(tmp_path: Path) -> None:
@@ -119,17 +126,19 @@ def test_more_clients_than_samples(tmp_path: Path) -> None:
 
 
 def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> None:
-    pictures = [encode(image) for image in noise(8, (3, 8, 8))]
+    pictures = [encode_image(image) for image in random_images(8, (3, 8, 8))]
     rows = [0, 1] * 4
     for part in ("train", "test"):
-        write(tmp_path, part, image=pictures, label=rows, place=at(["land", "water"] * 4, 2, None))
+        write_image_table(tmp_path, part, image=pictures, label=rows, place=with_value(["land", "water"] * 4, 2, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'place', row 2 is empty"):
         Waterbirds(str(tmp_path), "hub", None, "uint8", 8).load(0)
-    write(tmp_path, "train", image=pictures, label=["corgi"] * 8, place=at(["snow"] * 8, 2, None))
+    write_image_table(tmp_path, "train", image=pictures, label=["corgi"] * 8, place=with_value(["snow"] * 8, 2, None))
     with pytest.raises(DataError, match=r"train.parquet: column 'place', row 2 is empty"):
         Spawrious(str(tmp_path), None, None, "uint8", ["corgi", "labrador"], ["snow"], 8, 0.1).load(0)
     for part in ("train", "test"):
-        write(tmp_path, part, image=pictures, celeb_id=[1] * 8, Smiling=rows, Male=at(rows, 6, None))
+        write_image_table(
+            tmp_path, part, image=pictures, celeb_id=[1] * 8, Smiling=rows, Male=with_value(rows, 6, None)
+        )
     with pytest.raises(DataError, match=r"train.parquet: column 'Male', row 6 is empty"):
         Celeba(str(tmp_path), "hub", None, "sample", 1.0, 5, "uint8", "Male").load(0)
 
@@ -137,28 +146,28 @@ def test_an_attribute_that_some_rows_lack_is_refused_by_row(tmp_path: Path) -> N
 def test_neighbouring_ids_stay_apart(tmp_path: Path) -> None:
     """Of int64 in one part and uint64 in the other: as floats, 2^53 and 2^53 + 1 would be one client."""
     ids = [2**53 + k % 4 for k in range(N)]
-    table(tmp_path, N, site=ids)
+    write_both_parts(tmp_path, N, site=ids)
     write_part(tmp_path, "test", x=[k / N for k in range(N)], label=TWOS, site=np.array(ids, np.uint64))
-    raw = folder(tmp_path, client="site").load(0)
+    raw = make_folder_dataset(tmp_path, client="site").load(0)
     assert list(raw.owner_names) == [str(2**53 + k) for k in range(4)]
 
 
 @pytest.mark.parametrize("kind", ["pipe", "link", "folder"])
 def test_only_regular_files_are_read(tmp_path: Path, kind: str) -> None:
     """A pipe was passed over for the other kind of table, or waited for."""
-    table(tmp_path)
+    write_both_parts(tmp_path)
     file = tmp_path / "valid.csv"
     {"pipe": os.mkfifo, "link": lambda path: path.symlink_to("nowhere"), "folder": Path.mkdir}[kind](file)
     with pytest.raises(DataError, match=r"valid.csv is no regular file, or a broken link: it is not read"):
-        folder(tmp_path).load(0)
+        make_folder_dataset(tmp_path).load(0)
 
 
 def test_large_images_are_rejected_before_they_are_decoded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Memory is needed for 40 decoded images of 64 bytes, and for the piece of the file that they come from."""
     monkeypatch.setattr(memory, "MIN_CHECKED_BYTES", 0)
     monkeypatch.setattr(memory, "read_available_bytes", lambda: 5119.0)
-    table(tmp_path, N, image=IMAGES)
+    write_both_parts(tmp_path, N, image=IMAGES)
     with pytest.raises(
         OptionError, match=r"40 images of 1 x 8 x 8 needs at least 0.0 GB of memory, .* size=64 reduces them"
     ):
-        folder(tmp_path, features="image").load(0)
+        make_folder_dataset(tmp_path, features="image").load(0)

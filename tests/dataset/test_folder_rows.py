@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import DataError, OptionError
-from folder_toy import THREES, at, folder, table, write
-from known import known
+from folder_tables import LABELS, make_folder_dataset, with_value, write_both_parts, write_part
+from optional_values import not_none
 
 
 @pytest.mark.parametrize(
@@ -26,15 +26,15 @@ def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, c
     """One bad cell makes a column a text, which is left out of the inputs with a warning."""
     rows = [f"{k},{k / 2},{k % 2}" for k in range(8)]
     for name in ("train", "test"):
-        lines = at(rows, 5, f"5,{cell},1") if name == part else rows
+        lines = with_value(rows, 5, f"5,{cell},1") if name == part else rows
         (tmp_path / f"{name}.csv").write_text("\n".join(["a,b,label", *lines]) + "\n")
     remedy = "; correct it, or choose dataset.missing=drop.* or dataset.missing=mean"
     with pytest.raises(DataError, match=rf"^dataset.path: .*{part}.csv: column 'b', row 5 {expected_text}{remedy}"):
-        folder(tmp_path).load(0)
-    short = folder(tmp_path, missing="drop").load(0)
+        make_folder_dataset(tmp_path).load(0)
+    short = make_folder_dataset(tmp_path, missing="drop").load(0)
     assert (len(short.train_y), len(short.test_y)) == ((7, 8) if part == "train" else (8, 7))
     assert short.inputs == f"2: a, b; 1 of 8 rows of {part}.csv dropped, cells are missing"
-    full = folder(tmp_path, missing="mean").load(0)
+    full = make_folder_dataset(tmp_path, missing="mean").load(0)
     mean = np.mean([0, 0.5, 1, 1.5, 2, 3, 3.5]) if part == "train" else np.mean(np.arange(8) / 2)
     assert (full.train_x if part == "train" else full.test_x)[5].tolist() == pytest.approx([5, mean])
     filled = "1 training and 0" if part == "train" else "0 training and 1"
@@ -42,96 +42,96 @@ def test_a_bad_cell_is_refused_by_row_or_as_you_say(tmp_path: Path, part: str, c
 
 
 def test_dropping_takes_rows_without_label_owner_or_list_and_errors_name_rows_of_the_file(tmp_path: Path) -> None:
-    rows = at(at([[float(k), 1.0] for k in range(40)], 4, None), 5, [1.0, None])
-    table(tmp_path, v=rows, who=at(["a", "b"] * 20, 6, None), label=at(THREES, 7, None))
-    raw = folder(tmp_path, features="v", client="who", missing="drop").load(0)
+    rows = with_value(with_value([[float(k), 1.0] for k in range(40)], 4, None), 5, [1.0, None])
+    write_both_parts(tmp_path, v=rows, who=with_value(["a", "b"] * 20, 6, None), label=with_value(LABELS, 7, None))
+    raw = make_folder_dataset(tmp_path, features="v", client="who", missing="drop").load(0)
     assert raw.train_x[:, 0].tolist() == [k for k in range(40) if k not in (4, 5, 6, 7)]
-    table(tmp_path, x=at([0.5] * 40, 3, None), label=at(THREES, 9, -1))
+    write_both_parts(tmp_path, x=with_value([0.5] * 40, 3, None), label=with_value(LABELS, 9, -1))
     with pytest.raises(DataError, match=r"row 9 has label -1"):
-        folder(tmp_path, missing="drop").load(0)
-    table(tmp_path, x=[None] * 40, y=at(range(40), 0, None))
-    assert folder(tmp_path, missing="drop").load(0).inputs.startswith("1: y (left out: x)")
-    table(tmp_path, x=[float("nan")] * 40)
+        make_folder_dataset(tmp_path, missing="drop").load(0)
+    write_both_parts(tmp_path, x=[None] * 40, y=with_value(range(40), 0, None))
+    assert make_folder_dataset(tmp_path, missing="drop").load(0).inputs.startswith("1: y (left out: x)")
+    write_both_parts(tmp_path, x=[float("nan")] * 40)
     with pytest.raises(DataError, match=r"^dataset.missing=drop: .* has no row without a missing cell"):
-        folder(tmp_path, missing="drop").load(0)
+        make_folder_dataset(tmp_path, missing="drop").load(0)
     with pytest.raises(DataError, match=r"column 'x' has no number in any training row: no mean fills"):
-        folder(tmp_path, missing="mean").load(0)
+        make_folder_dataset(tmp_path, missing="mean").load(0)
 
 
 def test_standardising_uses_training_rows_only(tmp_path: Path) -> None:
     x = np.random.default_rng(0).normal(3, 2, (2, 40))
     for part, shift in (("train", 0), ("test", 100)):
-        write(tmp_path, part, a=x[0] + shift, b=x[1] + shift, same=[7.0] * 40, label=THREES)
-    raw = folder(tmp_path, standardise="train").load(0)
+        write_part(tmp_path, part, a=x[0] + shift, b=x[1] + shift, same=[7.0] * 40, label=LABELS)
+    raw = make_folder_dataset(tmp_path, standardise="train").load(0)
     np.testing.assert_allclose(raw.train_x.mean(0), 0, atol=1e-6)
     np.testing.assert_allclose(raw.train_x.std(0), [1, 1, 0], rtol=1e-5)
     np.testing.assert_allclose(raw.test_x[:, 0], (x[0] + 100 - x[0].mean()) / x[0].std(), rtol=1e-4)
     assert raw.test_x[:, 2].tolist() == [0] * 40
     assert raw.inputs.endswith("; standardised by mean and deviation of the 40 training rows")
-    np.testing.assert_allclose(known(raw.standard), [[*x.mean(1), 7], [*x.std(1), 1]], rtol=1e-5)
+    np.testing.assert_allclose(not_none(raw.standard), [[*x.mean(1), 7], [*x.std(1), 1]], rtol=1e-5)
     with pytest.raises(OptionError, match=r"^scale must be 1 with standardise=train, which cancels a scale, got 255"):
-        folder(tmp_path, standardise="train", scale=255)
+        make_folder_dataset(tmp_path, standardise="train", scale=255)
 
 
 def test_a_test_part_is_cut_from_each_class_of_each_client(tmp_path: Path) -> None:
     owner = [f"site{k // 3 % 4}" for k in range(400)]
-    write(tmp_path, "train", x=np.arange(400.0), who=owner, label=[k % 3 for k in range(400)])
-    dataset = folder(tmp_path, test_share=0.25, client="who", standardise="train")
+    write_part(tmp_path, "train", x=np.arange(400.0), who=owner, label=[k % 3 for k in range(400)])
+    dataset = make_folder_dataset(tmp_path, test_share=0.25, client="who", standardise="train")
     raw, again, other_data = dataset.load(0), dataset.load(0), dataset.load(1)
     assert raw.inputs.startswith("1: x (left out: who); 100 rows cut for the test part; standardised by mean and ")
     assert raw.inputs.endswith("of the 300 training rows")
-    pairs = np.stack([known(raw.test_owner), raw.test_y])
+    pairs = np.stack([not_none(raw.test_owner), raw.test_y])
     assert set(np.unique(pairs, axis=1, return_counts=True)[1]) <= {8, 9}
     values = np.concatenate([raw.train_x, raw.test_x])[:, 0]
     assert len(np.unique(values)) == 400
     np.testing.assert_array_equal(raw.test_x, again.test_x)
     assert not np.array_equal(raw.test_y, other_data.test_y) or not np.array_equal(
-        known(raw.test_owner), known(other_data.test_owner)
+        not_none(raw.test_owner), not_none(other_data.test_owner)
     )
-    write(tmp_path, "train", x=[0.0, 1.0, 2.0, 3.0], label=[0, 1, 0, 1])
-    assert len(folder(tmp_path, test_share=0.25).load(0).test_y) == 1
-    write(tmp_path, "train", x=[0.0, 1.0], label=[0, 1])
+    write_part(tmp_path, "train", x=[0.0, 1.0, 2.0, 3.0], label=[0, 1, 0, 1])
+    assert len(make_folder_dataset(tmp_path, test_share=0.25).load(0).test_y) == 1
+    write_part(tmp_path, "train", x=[0.0, 1.0], label=[0, 1])
     with pytest.raises(DataError, match=r"^dataset.test_share=0.25: there are too few rows"):
-        folder(tmp_path, test_share=0.25).load(0)
-    write(tmp_path, "test", x=[1.0], label=[0])
+        make_folder_dataset(tmp_path, test_share=0.25).load(0)
+    write_part(tmp_path, "test", x=[1.0], label=[0])
     with pytest.raises(
         DataError, match=r"^dataset.test_share must be null: the data have a test part \(.*test.parquet"
     ):
-        folder(tmp_path, test_share=0.25).load(0)
+        make_folder_dataset(tmp_path, test_share=0.25).load(0)
 
 
 def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     """Its rows are read as the others: labels by the same names, gaps and moments of the training rows."""
-    write(tmp_path, "train", x=[0.0, 2.0, 4.0, 6.0], label=["b", "c", "b", "c"])
-    write(tmp_path, "test", x=[1.0, None], label=["b", "c"])
-    write(tmp_path, "valid", x=[9.0, None, 3.0], label=["c", "c", "b"])
-    raw = folder(tmp_path, missing="mean", standardise="train").load(0)
-    x, y = known(raw.valid)
+    write_part(tmp_path, "train", x=[0.0, 2.0, 4.0, 6.0], label=["b", "c", "b", "c"])
+    write_part(tmp_path, "test", x=[1.0, None], label=["b", "c"])
+    write_part(tmp_path, "valid", x=[9.0, None, 3.0], label=["c", "c", "b"])
+    raw = make_folder_dataset(tmp_path, missing="mean", standardise="train").load(0)
+    x, y = not_none(raw.valid)
     assert y.tolist() == [1, 1, 0]
     np.testing.assert_allclose(x[:, 0] * np.sqrt(5) + 3, [9, 3, 3], rtol=1e-6)  # mean 3, variance (9 + 1 + 1 + 9) / 4
     assert "0 training, 1 test and 1 validation cells filled" in raw.inputs
     assert raw.inputs.endswith("3 validation rows are the server's")
-    dropped = folder(tmp_path, missing="drop").load(0)
-    assert (len(dropped.test_y), len(known(dropped.valid)[1])) == (1, 2)
+    dropped = make_folder_dataset(tmp_path, missing="drop").load(0)
+    assert (len(dropped.test_y), len(not_none(dropped.valid)[1])) == (1, 2)
     assert "1 of 3 rows of valid.parquet dropped" in dropped.inputs
 
 
 def test_a_validation_part_can_be_ignored(tmp_path: Path) -> None:
-    table(tmp_path)
-    write(tmp_path, "valid", x=["not", "read"])
-    raw = folder(tmp_path, valid="none").load(0)
+    write_both_parts(tmp_path)
+    write_part(tmp_path, "valid", x=["not", "read"])
+    raw = make_folder_dataset(tmp_path, valid="none").load(0)
     assert (raw.inputs, raw.valid) == ("1: x; valid.parquet isn't read", None)
     with pytest.raises(DataError, match=r"valid.parquet has no column 'label'"):
-        folder(tmp_path).load(0)
+        make_folder_dataset(tmp_path).load(0)
 
 
 def test_with_a_validation_part_the_test_part_is_cut_from_training_rows(tmp_path: Path) -> None:
-    write(tmp_path, "train", x=np.arange(40.0), label=np.arange(40) % 2)
-    write(tmp_path, "valid", x=[1.0, 2.0], label=[0, 1])
+    write_part(tmp_path, "train", x=np.arange(40.0), label=np.arange(40) % 2)
+    write_part(tmp_path, "valid", x=[1.0, 2.0], label=[0, 1])
     with pytest.raises(DataError, match=r"cuts a fifth of train.parquet, .*; rename valid.parquet to test.parquet if"):
-        folder(tmp_path).load(0)
-    raw = folder(tmp_path, test_share=0.25).load(0)
-    assert (len(raw.train_y), len(raw.test_y), len(known(raw.valid)[1])) == (30, 10, 2)
+        make_folder_dataset(tmp_path).load(0)
+    raw = make_folder_dataset(tmp_path, test_share=0.25).load(0)
+    assert (len(raw.train_y), len(raw.test_y), len(not_none(raw.valid)[1])) == (30, 10, 2)
 
 
 @pytest.mark.parametrize(
@@ -146,15 +146,15 @@ def test_with_a_validation_part_the_test_part_is_cut_from_training_rows(tmp_path
     ],
 )
 def test_what_is_wrong_in_a_validation_part_is_named(tmp_path: Path, columns: dict[str, Any], what: str) -> None:
-    table(tmp_path)
-    write(tmp_path, "valid", **columns)
+    write_both_parts(tmp_path)
+    write_part(tmp_path, "valid", **columns)
     with pytest.raises(DataError, match=what):
-        folder(tmp_path).load(0)
+        make_folder_dataset(tmp_path).load(0)
 
 
 def test_images_of_a_validation_part_have_the_shape_of_the_others(tmp_path: Path) -> None:
     for part in ("train", "test"):
-        write(tmp_path, part, x=[[1.0, 2.0], [2.0, 4.0]], label=[0, 1])
-    write(tmp_path, "valid", x=[[1.0, 2.0, 3.0]], label=[0])
+        write_part(tmp_path, part, x=[[1.0, 2.0], [2.0, 4.0]], label=[0, 1])
+    write_part(tmp_path, "valid", x=[[1.0, 2.0, 3.0]], label=[0])
     with pytest.raises(DataError, match=r"valid.parquet: a sample has the shape \[3\], but one of .*train.*\[2\]"):
-        folder(tmp_path, features="x").load(0)
+        make_folder_dataset(tmp_path, features="x").load(0)

@@ -8,12 +8,12 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from config_options import ROOT
 from fedcohort.command import line
 from fedcohort.dataset.user_table.rows import draw_test_rows
 from fedcohort.record import metadata
 from fedcohort.record.overview import list_run_facts
-from run_harness import FinishedRun, go
-from yaml_words import ROOT
+from run_harness import FinishedRun, run_training
 
 DATA = ("dataset=folder", "clients=null", "cohort=2", "rounds=1", "client.epochs=1")
 
@@ -30,7 +30,7 @@ def data(tmp_path: Path) -> Path:
 
 
 def run(data: Path, *words: str) -> FinishedRun:
-    return go(data / "logs", *DATA, f"dataset.path={data}", *words)
+    return run_training(data / "logs", *DATA, f"dataset.path={data}", *words)
 
 
 def test_a_named_client_column_makes_them_the_clients_and_no_label_is_changed(data: Path) -> None:
@@ -86,7 +86,7 @@ def test_the_pages_example_runs_as_printed(tmp_path: Path, monkeypatch: pytest.M
     code, command = re.findall(r"<<'PY'\n(.*?)\nPY\npython train.py (.*?)\n", section, re.DOTALL)[0]
     monkeypatch.chdir(tmp_path)
     exec(code, {})
-    ran = go(tmp_path / "logs", *command.split(), "rounds=1", "callback=none", "logger=none", small=False)
+    ran = run_training(tmp_path / "logs", *command.split(), "rounds=1", "callback=none", "logger=none", small=False)
     assert (len(ran.info.n_train), ran.info.noise_rate.any()) == (20, False)
     assert ran.info.labels == {"0": "sick", "1": "well"}
 

@@ -12,12 +12,12 @@ import datasets
 import numpy as np
 import pytest
 
+from fake_hub import COMMIT, add_commit
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset import hub as module
 from fedcohort.dataset.hub import check_network, find_commit, load_splits
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
-from hub_toy import COMMIT, at_commit
 
 
 def hub(name: str) -> list[Frame]:
@@ -97,7 +97,7 @@ def test_arrays_of_the_librarys_own_type_are_lists(monkeypatch: pytest.MonkeyPat
     ],
 )
 def test_the_commit_that_a_name_came_to_is_kept(monkeypatch: pytest.MonkeyPatch, typed: str, came_to: str) -> None:
-    part = at_commit(datasets.Dataset.from_dict({"label": [0]}))
+    part = add_commit(datasets.Dataset.from_dict({"label": [0]}))
     monkeypatch.setattr(datasets, "load_dataset", lambda path, **options: datasets.DatasetDict(train=part, test=part))
     assert [frame.revision for frame in hub(typed)] == [came_to] * 2
     part.info.download_checksums = None

@@ -12,7 +12,7 @@ from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.mnist import Mnist
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
-from pictures_toy import noise
+from image_tables import random_images
 
 CLASSES = ("Cat", "Dog", "T-shirt/top")
 
@@ -65,7 +65,9 @@ def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
     features = datasets.Features(
         {"image": datasets.List(datasets.Value("uint8")), "label": datasets.ClassLabel(names=names)}
     )
-    dataset = datasets.Dataset.from_dict({"image": noise(3, (784,)).tolist(), "label": [0, 1, 2]}, features=features)
+    dataset = datasets.Dataset.from_dict(
+        {"image": random_images(3, (784,)).tolist(), "label": [0, 1, 2]}, features=features
+    )
     for part in ("train", "test"):
         dataset.to_parquet(tmp_path / f"{part}.parquet")
     assert read_part(str(tmp_path), "train").table.num_rows == 3

@@ -6,7 +6,7 @@ import pytest
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.leaf import Division, LeafDataset, subsample_people
 from fedcohort.errors import DataError, OptionError
-from known import known
+from optional_values import not_none
 
 SIZES = [10, 1, 20, 5, 40, 2]  # samples of each person
 OWNER = np.repeat(np.arange(6), SIZES)
@@ -29,11 +29,11 @@ def test_nine_tenths_of_each_persons_samples_train() -> None:
     """floor(.9 n) of 10, 20, 5 and 40 are 9, 18, 4 and 36; of 1 and 2 one trains, which is too few for a client."""
     result = divided()
     assert np.bincount(result.train_owner).tolist() == [9, 18, 4, 36]
-    assert np.bincount(known(result.test_owner)).tolist() == [1, 2, 1, 4]
+    assert np.bincount(not_none(result.test_owner)).tolist() == [1, 2, 1, 4]
     assert not set(result.train_rows) & set(result.test_rows)
     assert (np.diff(result.train_rows) > 0).all()
     np.testing.assert_array_equal(np.array([0, 2, 3, 4])[result.train_owner], OWNER[result.train_rows])
-    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[known(result.test_owner)], OWNER[result.test_rows])
+    np.testing.assert_array_equal(np.array([0, 2, 3, 4])[not_none(result.test_owner)], OWNER[result.test_rows])
     assert result.people_note == "6 people, 4 of them clients; 2 with too few samples left out"
     assert result.train_rows.tolist() != divided(seed=1).train_rows.tolist()
 
@@ -56,7 +56,7 @@ def test_the_files_own_parts() -> None:
     assert (result.test_rows >= 50).all()
     # Person 4's samples 36 to 75 are in both parts; person 5 has test samples only, and is no client.
     assert OWNER[result.test_rows].tolist() == [4] * 26 + [5] * 2
-    assert known(result.test_owner).tolist() == [3] * 26 + [4] * 2, "clients are persons 0, 2, 3 and 4"
+    assert not_none(result.test_owner).tolist() == [3] * 26 + [4] * 2, "clients are persons 0, 2, 3 and 4"
     assert divided("given", n_train_file=36).test_owner is None, "persons 4 and 5 are strangers"
 
 

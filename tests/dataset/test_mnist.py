@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.mnist import Mnist
-from pictures_toy import SHARED, noise, write
+from image_tables import DATA_FOLDER, random_images, write_image_table
 
 
 def test_whole_numbers_and_shares_of_255_are_the_same_pixels(tmp_path: Path) -> None:
-    pixels = noise(12, (784,))
+    pixels = random_images(12, (784,))
     loaded_images = []
     for images in (pixels.tolist(), pixels.astype(np.float64).tolist(), (pixels / 255).tolist()):
         for part in ("train", "test"):
-            write(tmp_path, part, image=images, label=[i % 10 for i in range(12)])
+            write_image_table(tmp_path, part, image=images, label=[i % 10 for i in range(12)])
         loaded_images.append(Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_x.reshape(12, 784))
     for loaded in loaded_images:
         np.testing.assert_array_equal(loaded, pixels)
@@ -22,28 +22,28 @@ def test_whole_numbers_and_shares_of_255_are_the_same_pixels(tmp_path: Path) -> 
 
 def test_dark_rows_do_not_change_what_white_is(tmp_path: Path) -> None:
     """The second row group of two images has no pixel above 1."""
-    pixels = noise(4, (784,)).astype(np.float64)
+    pixels = random_images(4, (784,)).astype(np.float64)
     pixels[2:] = pixels[2:] > 128
     for part in ("train", "test"):
-        write(tmp_path, part, row_group=2, image=pixels.tolist(), label=[0, 1, 0, 1])
+        write_image_table(tmp_path, part, row_group=2, image=pixels.tolist(), label=[0, 1, 0, 1])
     images = Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_x.reshape(4, 784)
     np.testing.assert_array_equal(images, pixels)
 
 
 @pytest.mark.parametrize("odd", [300.0, -1.0, 7.4])
 def test_numbers_that_are_no_pixels_are_refused(tmp_path: Path, odd: float) -> None:
-    pixels = noise(12, (784,)).astype(np.float64)
+    pixels = random_images(12, (784,)).astype(np.float64)
     pixels[9, 5] = odd
     for part in ("train", "test"):
-        write(tmp_path, part, image=pixels.tolist(), label=[i % 10 for i in range(12)])
+        write_image_table(tmp_path, part, image=pixels.tolist(), label=[i % 10 for i in range(12)])
     with pytest.raises(Exception, match="'image', row 9 has numbers that are not pixels"):
         Mnist(str(tmp_path), "hub", None, "auto").load(0)
 
 
 def test_the_real_data() -> None:
-    if not (SHARED / "mnist").is_dir():
+    if not (DATA_FOLDER / "mnist").is_dir():
         pytest.skip("no ../shared/data/mnist beside the repository: the real data are shared, not committed")
-    raw = Mnist(str(SHARED / "mnist"), "hub", None, "auto").load(0)
+    raw = Mnist(str(DATA_FOLDER / "mnist"), "hub", None, "auto").load(0)
     assert (raw.train_x.shape, raw.test_x.shape) == ((60_000, 1, 28, 28), (10_000, 1, 28, 28))
     assert np.bincount(raw.test_y).tolist() == [980, 1135, 1032, 1010, 982, 892, 958, 1028, 974, 1009]
     assert raw.train_x.mean(dtype=np.float64) == pytest.approx(0, abs=1e-3)

@@ -15,11 +15,11 @@ from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf
 from fedcohort.dataset.reddit import Reddit
 from fedcohort.errors import DataError, FedcohortError
-from known import known
-from pictures_toy import write as write_part
-from raw_toy import prepare
-from reddit_toy import save, sequences, write
-from run_harness import go, same_bits
+from image_tables import write_image_table as write_part
+from optional_values import not_none
+from raw_dataset_files import prepare_tables
+from reddit_tables import cut_comment, write_comments, write_leaf_comments
+from run_harness import run_training, same_bits
 
 BOS, SO = "<BOS>", ["so", "it", "is"]
 
@@ -31,9 +31,9 @@ def load(folder: Path, vocabulary: int = 10_000, users: float = 1.0, least: int 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
     """Two users with three comments "so it is" and one "it"; the test comments have one unknown word."""
-    write(tmp_path / "raw", "train", {"b": [SO] * 3, "a": [SO] * 3 + [["it"]]}, length=4)
-    write(tmp_path / "raw", "test", {"a": [["it", "was"]]}, length=4)
-    prepare(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    write_leaf_comments(tmp_path / "raw", "train", {"b": [SO] * 3, "a": [SO] * 3 + [["it"]]}, length=4)
+    write_leaf_comments(tmp_path / "raw", "test", {"a": [["it", "was"]]}, length=4)
+    prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     return tmp_path / "made"
 
@@ -45,12 +45,12 @@ def test_symbols_and_targets_by_hand(small: Path) -> None:
     assert data.train_x.dtype == np.int16
     assert data.train_y.dtype == np.int64
     assert data.n_classes == 7
-    assert known(data.train_owner).tolist() == [1] * 6 + [0] * 7
+    assert not_none(data.train_owner).tolist() == [1] * 6 + [0] * 7
     assert data.train_x[:2].tolist() == [[2, 6, 4, 5], [3, 0, 0, 0]]
     assert data.train_y[:2].tolist() == [[6, 4, 5, 3], [0, -1, -1, -1]]
     assert data.test_x.tolist() == [[2, 4, 1, 3]]  # "was" is not among the training part's words
     assert data.test_y.tolist() == [[4, 1, 3, 0]]
-    assert known(data.test_owner).tolist() == [0]
+    assert not_none(data.test_owner).tolist() == [0]
     n_targets, lost = 3 * 5 * 2 + 3 + 4, 7 + 2
     assert f"{100 * lost / n_targets:.1f} % of the targets are <PAD> or <UNK>" in data.inputs
     assert "4 words (LEAF's have 10), after each the next one is the target; 7 tokens" in data.inputs
@@ -77,8 +77,8 @@ def test_of_a_small_vocabulary_the_rest_is_unknown(small: Path) -> None:
 
 
 def test_leafs_rules_go_by_sequences(tmp_path: Path) -> None:
-    made_folder = save(tmp_path, users=6)
-    sizes = np.concatenate([known(load(made_folder).train_owner), known(load(made_folder).test_owner)])
+    made_folder = write_comments(tmp_path, users=6)
+    sizes = np.concatenate([not_none(load(made_folder).train_owner), not_none(load(made_folder).test_owner)])
     counts = np.bincount(sizes)
     data = load(made_folder, least=int(counts.max()))
     n_kept = len(data.train_x) + len(data.test_x)
@@ -87,7 +87,7 @@ def test_leafs_rules_go_by_sequences(tmp_path: Path) -> None:
 
 
 def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
-    x, y = sequences(SO, 4)
+    x, y = cut_comment(SO, 4)
     good: dict[str, Any] = {"client": ["a"] * 2, "x": x, "y": y}
     pads = ["<PAD>"] * 4
     for changes, refusal in (
@@ -119,7 +119,7 @@ def test_what_is_wrong_is_named_by_file_and_row(small: Path) -> None:
 
 def test_sequences_are_read_row_group_by_row_group(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Row groups of seven."""
-    x, y = sequences(SO, 4)
+    x, y = cut_comment(SO, 4)
     rows: dict[str, Any] = {"client": ["a"] * 20, "x": (x * 20)[:20], "y": (y * 20)[:20]}
     for part in ("train", "test"):
         write_part(small, part, **rows)
@@ -149,24 +149,24 @@ FULL_TABLE = {
 
 @pytest.fixture(scope="module")
 def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return save(tmp_path_factory.mktemp("saved"))
+    return write_comments(tmp_path_factory.mktemp("saved"))
 
 
 @pytest.mark.parametrize("case", FULL_TABLE)
 def test_a_resumed_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
     typed = words(saved, *FULL_TABLE[case])
-    full_run = go(tmp_path / "a", *typed)
+    full_run = run_training(tmp_path / "a", *typed)
     assert {"test/acc", "test/loss", "server_val/acc", "clients/acc_mean", "clients/jain"} <= set(full_run.last.metrics)
     assert 0 < full_run.last.metrics["test/loss"] < 3
-    go(tmp_path / "b", *typed, "rounds=1")
-    assert same_bits(go(tmp_path / "b", *typed, "resume=true"), full_run)
+    run_training(tmp_path / "b", *typed, "rounds=1")
+    assert same_bits(run_training(tmp_path / "b", *typed, "resume=true"), full_run)
 
 
 @pytest.mark.parametrize("case", ["flash", "oort"])
 def test_over_two_processes_a_run_is_the_same(tmp_path: Path, saved: Path, case: str) -> None:
     typed = words(saved, *FULL_TABLE[case], "+callback.journal._target_=fedcohort.record.journal.Journal")
-    full_run = go(tmp_path / "a", *typed)
-    ranks = go(tmp_path / "c", *typed, "trainer.devices=2", "engine.slices=3")
+    full_run = run_training(tmp_path / "a", *typed)
+    ranks = run_training(tmp_path / "c", *typed, "trainer.devices=2", "engine.slices=3")
     torch.testing.assert_close(ranks.weights(), full_run.weights(), rtol=0, atol=1e-6)
     for first, second in zip(*(journal(item.folder) for item in (full_run, ranks)), strict=True):
         assert (first["cohort"], first["arrived"]) == (second["cohort"], second["arrived"])
@@ -181,10 +181,10 @@ def journal(folder: Path) -> list[dict[str, Any]]:
 def test_what_can_be_learnt_is_found(tmp_path: Path) -> None:
     """A comment "so it is", and no other one: of its five targets four are found, as <PAD> after <EOS> never is."""
     for part, n in (("train", 12), ("test", 2)):
-        write(tmp_path / "raw", part, {user: [SO] * n for user in "abcd"})
-    prepare(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+        write_leaf_comments(tmp_path / "raw", part, {user: [SO] * n for user in "abcd"})
+    prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
-    ran = go(tmp_path / "logs", *words(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20"))
+    ran = run_training(tmp_path / "logs", *words(tmp_path / "made", "client=adam", "client.lr=0.1", "client.epochs=20"))
     assert ran.last.metrics["test/acc"] == pytest.approx(0.8)
     assert ran.last.metrics["clients/acc_mean"] == pytest.approx(0.8)
     assert ran.last.metrics["test/loss"] < 0.1
@@ -227,20 +227,20 @@ def test_what_goes_by_classes_is_refused_by_name(
     typed_names = [word for word in words(saved) if word.split("=")[0] not in {t.split("=")[0] for t in typed}]
     typed_names = [word for word in typed_names if not word.startswith("model.") or "model" not in "".join(typed)]
     with pytest.raises(FedcohortError, match=refusal):
-        go(tmp_path / "logs", *typed_names, *typed)
+        run_training(tmp_path / "logs", *typed_names, *typed)
     assert not (tmp_path / "logs").exists() or not list((tmp_path / "logs").rglob("journal.jsonl"))
 
 
 def test_the_other_way_round_is_refused_too(tmp_path: Path) -> None:
-    from roles_toy import save as save_roles  # noqa: PLC0415
+    from shakespeare_tables import write_roles as save_roles  # noqa: PLC0415
 
     save_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
     message = "model=word_lstm predicts one class at each position of a sequence, and samples of .* have one class"
     with pytest.raises(FedcohortError, match=message):
-        go(tmp_path / "logs", *plays, "model=word_lstm")
+        run_training(tmp_path / "logs", *plays, "model=word_lstm")
 
 
 def test_samples_may_be_split_by_another_partition(tmp_path: Path, saved: Path) -> None:
-    ran = go(tmp_path / "logs", *words(saved, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40"))
+    ran = run_training(tmp_path / "logs", *words(saved, "rounds=1", "heterogeneity=iid", "clients=3", "split.limit=40"))
     assert len(ran.info.n_train) == 3

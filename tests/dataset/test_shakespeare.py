@@ -7,18 +7,18 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from fake_hub import COMMIT, serve_folder
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf as raw
 from fedcohort.dataset.shakespeare import CHARACTERS, Shakespeare, encode_text
 from fedcohort.errors import DataError, OptionError
-from hub_toy import COMMIT, give
-from known import known
-from pictures_toy import SHARED, write
-from raw_toy import leaf as raw_leaf
-from raw_toy import prepare
-from roles_toy import lines, save
-from run_harness import compose_words, go
+from image_tables import DATA_FOLDER, write_image_table
+from optional_values import not_none
+from raw_dataset_files import prepare_tables
+from raw_dataset_files import write_leaf as raw_leaf
+from run_harness import compose_overrides, run_training
+from shakespeare_tables import make_lines, write_roles
 
 TRAIN, TEST = {0: 6, 1: 4, 2: 9}, {0: 4, 1: 1, 2: 5}  # lines of 29 characters
 
@@ -40,19 +40,19 @@ def test_there_are_eighty_characters() -> None:
 
 def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
     """A text of n lines has 30 n - 1 characters, and 30 n - 81 sequences of 81 of them."""
-    save(tmp_path, TRAIN, TEST)
+    write_roles(tmp_path, TRAIN, TEST)
     data = load(tmp_path)
     assert data.train_x.dtype == np.uint8
-    assert np.bincount(known(data.train_owner)).tolist() == [99, 39, 189]
+    assert np.bincount(not_none(data.train_owner)).tolist() == [99, 39, 189]
     # One line of role 1 has no sequence; 4 and 5 lines have 39 and 69.
-    assert np.bincount(known(data.test_owner)).tolist() == [39, 0, 69]
+    assert np.bincount(not_none(data.test_owner)).tolist() == [39, 0, 69]
     for role, n in TRAIN.items():
-        words = " ".join(lines(role, n))
-        rows = np.flatnonzero(known(data.train_owner) == role)
+        words = " ".join(make_lines(role, n))
+        rows = np.flatnonzero(not_none(data.train_owner) == role)
         for i in (0, 7, len(rows) - 1):
             assert spell(data.train_x[rows[i]]) == words[i : i + 80]
             assert CHARACTERS[data.train_y[rows[i]]] == words[i + 80]
-    later = " ".join(lines(2, 14)[9:])
+    later = " ".join(make_lines(2, 14)[9:])
     assert spell(data.test_x[-1]) + CHARACTERS[data.test_y[-1]] == later[-81:]
     assert data.class_names[:3] == ("line break", "space", "!")
     assert "3 people, 3 of them clients" in data.inputs
@@ -64,11 +64,11 @@ def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
 
 def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
     """Of 30 (6 + 4) - 81 = 219 sequences floor(.9 * 219) = 197 train; 80 more are left out, so none is for the test."""
-    save(tmp_path, {0: 6, 2: 30}, {0: 4, 2: 6})
+    write_roles(tmp_path, {0: 6, 2: 30}, {0: 4, 2: 6})
     data = load(tmp_path, "sample")
-    assert np.bincount(known(data.train_owner)).tolist() == [197, int(0.9 * (30 * 36 - 81))]
-    words = " ".join(lines(2, 36))
-    is_second_role, tested = known(data.train_owner) == 1, known(data.test_owner)
+    assert np.bincount(not_none(data.train_owner)).tolist() == [197, int(0.9 * (30 * 36 - 81))]
+    words = " ".join(make_lines(2, 36))
+    is_second_role, tested = not_none(data.train_owner) == 1, not_none(data.test_owner)
     assert (tested == 1).all()
     assert len(tested) == 999 - 899 - 80
     last_train, first_test = spell(data.train_x[is_second_role][-1]), spell(data.test_x[0])
@@ -76,16 +76,16 @@ def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
     for step in (2, 7, 30):
         data = load(tmp_path, "sample", step=step)
         starts = [words.index(spell(x)) for x in data.test_x]
-        owner = known(data.train_owner)  # role 0 has too few sequences at large steps
+        owner = not_none(data.train_owner)  # role 0 has too few sequences at large steps
         ends = [words.index(spell(x)) + 81 for x in data.train_x[owner == owner.max()]]
         assert min(starts) >= max(ends)
         assert np.diff(ends).tolist() == [step] * (len(ends) - 1)
 
 
 def test_held_out_roles(tmp_path: Path) -> None:
-    save(tmp_path, dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 2))
+    write_roles(tmp_path, dict.fromkeys(range(10), 5), dict.fromkeys(range(10), 2))
     data = load(tmp_path, "user")
-    assert (len(np.unique(known(data.train_owner))), data.test_owner) == (9, None)
+    assert (len(np.unique(not_none(data.train_owner))), data.test_owner) == (9, None)
     assert len(data.test_x) == 30 * 7 - 81
     assert data.pooled_test
     assert len(load(tmp_path, "user", users=0.5).train_x) < len(data.train_x)
@@ -94,18 +94,18 @@ def test_held_out_roles(tmp_path: Path) -> None:
 
 
 def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    save(tmp_path, TRAIN, TEST)
+    write_roles(tmp_path, TRAIN, TEST)
     expected = load(tmp_path)
     for part, x, y, owner in (
-        ("train", expected.train_x, expected.train_y, known(expected.train_owner)),
-        ("test", expected.test_x, expected.test_y, known(expected.test_owner)),
+        ("train", expected.train_x, expected.train_y, not_none(expected.train_owner)),
+        ("test", expected.test_x, expected.test_y, not_none(expected.test_owner)),
     ):
         users: dict[str, Any] = {
             f"role{k}": ([spell(row) for row in x[owner == k]], [CHARACTERS[c] for c in y[owner == k]])
             for k in np.unique(owner).tolist()
         }
         raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
-    prepare(raw.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    prepare_tables(raw.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     data = load(tmp_path / "made")
     assert "original" not in data.inputs, "LEAF's own parts lack what both would share"
     n, notes = len(expected.train_x) + len(expected.test_x), load(tmp_path / "made", "user", users=0.9).inputs
@@ -115,8 +115,8 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
     )
     np.testing.assert_array_equal(data.train_x, expected.train_x)
     np.testing.assert_array_equal(data.test_y, expected.test_y)
-    np.testing.assert_array_equal(known(data.train_owner), known(expected.train_owner))
-    give(monkeypatch, tmp_path / "made")
+    np.testing.assert_array_equal(not_none(data.train_owner), not_none(expected.train_owner))
+    serve_folder(monkeypatch, tmp_path / "made")
     dataset = Shakespeare(None, "a/plays", None, "user", 1.0, 0, 1).load(0)
     assert dataset.revision == f"a/plays@{COMMIT}"
 
@@ -132,10 +132,10 @@ def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
         ({"client": None}, "has no column 'role' or 'client' or 'character_id'"),
     ):
         for part in ("train", "test"):
-            write(tmp_path, part, **(good | (changes if part == "test" else {})))
+            write_image_table(tmp_path, part, **(good | (changes if part == "test" else {})))
         with pytest.raises(DataError, match=rf"^dataset.path: .*test.parquet.*{refusal}"):
             load(tmp_path)
-    save(tmp_path, {0: 2}, {0: 2})
+    write_roles(tmp_path, {0: 2}, {0: 2})
     with pytest.raises(DataError, match="dataset=shakespeare has no samples"):
         load(tmp_path)
     with pytest.raises(OptionError, match=r"step must be an integer in \[1, inf\), got 0"):
@@ -148,22 +148,22 @@ def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: 
     y = pa.array([text[i + 80] for i in range(n)]).dictionary_encode()
     good = {"client": ["a"] * n, "x": [text[i : i + 80] for i in range(n)], "y": y}
     for part in ("train", "test"):
-        write(tmp_path, part, **good)
+        write_image_table(tmp_path, part, **good)
     column = StoredTable.column
     monkeypatch.setattr(StoredTable, "column", lambda table, name: column(table, {}[name]))
     data = load(tmp_path)
     assert [spell(codes) for codes in data.train_x] == good["x"]
     assert spell(data.test_y) == text[80:100]
-    write(tmp_path, "test", **good | {"x": [*good["x"][:9], "x", *good["x"][10:]]})
+    write_image_table(tmp_path, "test", **good | {"x": [*good["x"][:9], "x", *good["x"][10:]]})
     with pytest.raises(DataError, match="column 'x', row 9 holds 1 characters"):
         load(tmp_path)
 
 
 def test_the_real_plays() -> None:
     """4.3 million characters; every fortieth sequence of a tenth of them."""
-    if not (SHARED / "shakespeare").is_dir():
+    if not (DATA_FOLDER / "shakespeare").is_dir():
         pytest.skip("no ../shared/data/shakespeare beside the repository: the real data are shared, not committed")
-    data = load(SHARED / "shakespeare", "given", 0.1, 3, 40)
+    data = load(DATA_FOLDER / "shakespeare", "given", 0.1, 3, 40)
     assert "1104 people" in data.inputs
     assert 7_000 < len(data.train_x) < 10_000
     assert spell(data.train_x[0]).count(" ") > 8
@@ -171,11 +171,11 @@ def test_the_real_plays() -> None:
 
 
 def test_a_run_has_roles_for_clients(tmp_path: Path) -> None:
-    save(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
+    write_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     words = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "dataset.step=9")
     extra = ("model=char_lstm", "model.hidden=8", "clients=null", "cohort=2", "rounds=1")
-    assert compose_words(*words, *extra).choices["heterogeneity"] == "natural"
-    ran = go(tmp_path / "logs", *words, *extra)
+    assert compose_overrides(*words, *extra).choices["heterogeneity"] == "natural"
+    ran = run_training(tmp_path / "logs", *words, *extra)
     assert len(ran.info.n_train) == 4
     assert "clients/acc_mean" in ran.last.metrics
     assert ran.info.tags["engine"].startswith("sequential: autograd on flat views")

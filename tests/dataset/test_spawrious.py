@@ -9,14 +9,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from fake_hub import COMMIT, serve_folder
 from fedcohort.dataset import spawrious as module
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.spawrious import Spawrious
 from fedcohort.errors import DataError, OptionError
-from hub_toy import COMMIT, give
-from known import known
-from pictures_toy import encode, noise, write
+from image_tables import encode_image, random_images, write_image_table
+from optional_values import not_none
 
 IMAGES_PER_PAIR_TOY = 5
 
@@ -28,10 +28,12 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     pairs = [(b, p) for _ in range(IMAGES_PER_PAIR_TOY) for b in range(4) for p in range(6)]
     images: list[dict[str, Any]] = []
     for b, p in pairs:
-        pixels = noise(1, (3, 8, 8), len(images))[0]
+        pixels = random_images(1, (3, 8, 8), len(images))[0]
         pixels[0], pixels[1] = b, p
-        images.append(encode(pixels))
-    write(path, "train", image=images, label=[BREEDS[b] for b, _ in pairs], place=[PLACES[p] for _, p in pairs])
+        images.append(encode_image(pixels))
+    write_image_table(
+        path, "train", image=images, label=[BREEDS[b] for b, _ in pairs], place=[PLACES[p] for _, p in pairs]
+    )
     return path
 
 
@@ -49,7 +51,7 @@ def test_chosen_pairs_are_there_and_no_others(folder: Path) -> None:
     raw = load(folder)
     for x, y, a in ((raw.train_x, raw.train_y, raw.train_attribute), (raw.test_x, raw.test_y, raw.test_attribute)):
         np.testing.assert_array_equal(np.array([2, 3])[y], x[:, 0, 0, 0])
-        np.testing.assert_array_equal(np.array([5, 0])[known(a)], x[:, 1, 0, 0])
+        np.testing.assert_array_equal(np.array([5, 0])[not_none(a)], x[:, 1, 0, 0])
     assert raw.class_names == ("dachshund", "labrador")
     assert "places 0 snow, 1 beach" in raw.inputs
     assert "5 images of dachshund at the snow, 6,331 fewer than the original's 6,336 (and 3 other pairs differ)" in (
@@ -62,7 +64,7 @@ def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
 ) -> None:
     monkeypatch.setattr(module, "IMAGES_PER_PAIR", 5)
     assert "original" not in load(folder).inputs
-    extra = encode(np.zeros((3, 8, 8), np.uint8))
+    extra = encode_image(np.zeros((3, 8, 8), np.uint8))
     table = pq.read_table(folder / "train.parquet")
     added = pa.table({"image": [extra] * 2, "label": ["labrador"] * 2, "place": ["beach"] * 2}, schema=table.schema)
     pq.write_table(pa.concat_tables([table, added]), tmp_path / "train.parquet")
@@ -70,7 +72,7 @@ def test_the_pair_that_is_farthest_from_the_originals_number_is_named(
 
 
 def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    give(monkeypatch, folder)
+    serve_folder(monkeypatch, folder)
     raw = Spawrious(None, "a/dogs", None, "uint8", ("dachshund", "labrador"), ("snow",), 8, 0.4).load(0)
     assert raw.revision == f"a/dogs@{COMMIT}"
 
@@ -78,8 +80,8 @@ def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) 
 def test_the_test_part_has_as_many_of_each_pair(folder: Path) -> None:
     """A share of .4 of five images is two."""
     raw = load(folder, BREEDS, PLACES)
-    assert np.bincount(6 * raw.test_y + known(raw.test_attribute)).tolist() == [2] * 24
-    assert np.bincount(6 * raw.train_y + known(raw.train_attribute)).tolist() == [3] * 24
+    assert np.bincount(6 * raw.test_y + not_none(raw.test_attribute)).tolist() == [2] * 24
+    assert np.bincount(6 * raw.train_y + not_none(raw.train_attribute)).tolist() == [3] * 24
     train_images = {image.tobytes() for image in raw.train_x}
     assert not train_images & {image.tobytes() for image in raw.test_x}
     assert not np.array_equal(raw.test_x, load(folder, BREEDS, PLACES, seed=1).test_x)

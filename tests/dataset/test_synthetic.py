@@ -6,7 +6,7 @@ from sklearn.linear_model import LogisticRegression
 
 from fedcohort.dataset.synthetic import Synthetic
 from fedcohort.errors import OptionError
-from known import known
+from optional_values import not_none
 
 DATASET = Synthetic(alpha=1.0, beta=1.0, clients=20, min_samples=50, max_samples=200)
 
@@ -15,7 +15,7 @@ def test_shapes_owners_and_a_tenth_for_the_test() -> None:
     raw = DATASET.load(0)
     assert raw.train_x.shape[1:] == raw.test_x.shape[1:] == (60,)
     assert raw.train_x.dtype == np.float32
-    n_train, n_test = np.bincount(known(raw.train_owner)), np.bincount(known(raw.test_owner))
+    n_train, n_test = np.bincount(not_none(raw.train_owner)), np.bincount(not_none(raw.test_owner))
     assert len(n_train) == len(n_test) == 20
     np.testing.assert_array_equal(n_train, (n_train + n_test) * 9 // 10)
     assert ((n_train + n_test >= 50) & (n_train + n_test <= 200)).all()

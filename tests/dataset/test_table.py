@@ -7,7 +7,7 @@ import pyarrow.parquet
 import pytest
 from PIL import Image
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.dataset.arrow_columns import is_row_number
 from fedcohort.dataset.files import read_part, read_table
 from fedcohort.dataset.table import Frame

@@ -10,15 +10,15 @@ import pyarrow as pa
 import pyarrow.parquet
 import pytest
 
+from config_options import ROOT, make_component
+from fake_hub import COMMIT, serve_folder
 from fedcohort.dataset import hub
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.uci_har import ACTIVITIES, SIGNALS, UciHar
 from fedcohort.errors import DataError, OptionError
 from fedcohort.record.overview import list_run_facts
-from hub_toy import COMMIT, give
-from known import known
-from run_harness import compose_words, go
-from yaml_words import ROOT, make
+from optional_values import not_none
+from run_harness import compose_overrides, run_training
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
 SUBJECTS = {"train": [7, 3, 30, 7, 3, 30] * 4, "test": [4, 12] * 3}
@@ -59,8 +59,8 @@ def test_labels_and_people(tmp_path: Path) -> None:
     raw = write(tmp_path).load(0)
     assert raw.test_y.tolist() == [0, 1, 2, 3, 4, 5]
     assert (raw.n_classes, tuple(raw.class_names)) == (6, ACTIVITIES)
-    assert known(raw.train_owner).tolist() == [1, 0, 2, 1, 0, 2] * 4, "numbered in the order of their ids"
-    assert known(raw.train_owner).dtype == np.int64
+    assert not_none(raw.train_owner).tolist() == [1, 0, 2, 1, 0, 2] * 4, "numbered in the order of their ids"
+    assert not_none(raw.train_owner).dtype == np.int64
     assert raw.test_owner is None
     assert raw.pooled_test
     assert raw.single_use, "the inputs are held once"
@@ -121,7 +121,7 @@ def test_what_is_wrong_is_named_by_file_column_and_reason(
 
 def test_a_missing_source_names_where_the_data_are() -> None:
     with pytest.raises(DataError, match=r"dataset=uci_har needs dataset.path, .*docs/data.md .* or dataset.hub, "):
-        make("dataset", "uci_har").load(0)
+        make_component("dataset", "uci_har").load(0)
     with pytest.raises(OptionError, match="hub must be a text that is not empty or null"):
         UciHar(None, "", None)
     with pytest.raises(OptionError, match="path must be a text that is not empty or null"):
@@ -145,19 +145,19 @@ def test_a_name_on_the_hub_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_run_of_the_hub_says_of_which_commit_its_data_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path)
-    give(monkeypatch, tmp_path)
+    serve_folder(monkeypatch, tmp_path)
     words = ("dataset=uci_har", "dataset.hub=somebody/har:all@main", "clients=null", "cohort=2", "rounds=1")
-    ran = go(tmp_path / "logs", *words)
+    ran = run_training(tmp_path / "logs", *words)
     assert ran.info.tags["hub"] == f"somebody/har:all@{COMMIT}"
     assert dict(list_run_facts(ran.info))["hub"] == ran.info.tags["hub"]
-    assert "hub" not in go(tmp_path / "logs", *words, f"dataset.path={tmp_path}").info.tags
+    assert "hub" not in run_training(tmp_path / "logs", *words, f"dataset.path={tmp_path}").info.tags
 
 
 def test_a_run_has_people_as_clients_and_other_people_in_the_test(tmp_path: Path) -> None:
     write(tmp_path)
     words = ("dataset=uci_har", f"dataset.path={tmp_path}", "clients=null", "cohort=2", "rounds=1", "client.lr=1e-6")
-    assert compose_words(*words).choices["heterogeneity"] == "natural"
-    ran = go(tmp_path / "logs", *words)
+    assert compose_overrides(*words).choices["heterogeneity"] == "natural"
+    ran = run_training(tmp_path / "logs", *words)
     assert (len(ran.info.n_train), ran.info.n_train.sum()) == (3, 24 - 1 - 3 * 2), "server_val, two samples each"
     assert "test/acc" in ran.last.metrics
     assert not [name for name in ran.last.metrics if name.startswith("clients/acc")]
@@ -197,7 +197,7 @@ def test_the_real_data(real: Raw) -> None:
     assert (real.train_x.shape, real.test_x.shape) == ((7352, 9, 128), (2947, 9, 128))
     assert np.bincount(real.train_y).tolist() == [1226, 1073, 986, 1286, 1374, 1407]
     assert np.bincount(real.test_y).tolist() == [496, 471, 420, 491, 532, 537]
-    sizes = np.bincount(known(real.train_owner))
+    sizes = np.bincount(not_none(real.train_owner))
     assert (len(sizes), sizes.min(), sizes.max()) == (21, 281, 409)
 
 

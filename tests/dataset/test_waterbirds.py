@@ -8,50 +8,52 @@ import pytest
 from fedcohort.dataset.checksum import compute_checksum
 from fedcohort.dataset.waterbirds import Waterbirds
 from fedcohort.errors import DataError, OptionError
-from federation_toy import make_federation
-from known import known
-from pictures_toy import encode, noise, write
-from run_harness import go
+from federation_harness import make_federation
+from image_tables import encode_image, random_images, write_image_table
+from optional_values import not_none
+from run_harness import run_training
 
 
 def test_the_square_is_cut_out_of_an_image_a_seventh_larger(tmp_path: Path) -> None:
     """size 14: 16 x 16, of which a frame one pixel wide goes. An image of 16 x 16 is not resized."""
-    pixels = noise(6, (3, 16, 16))
+    pixels = random_images(6, (3, 16, 16))
     for part in ("train", "test"):
-        write(tmp_path, part, image=[encode(image) for image in pixels], label=[0, 1] * 3, place=[0, 0, 1] * 2)
+        write_image_table(
+            tmp_path, part, image=[encode_image(image) for image in pixels], label=[0, 1] * 3, place=[0, 0, 1] * 2
+        )
     raw = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     np.testing.assert_array_equal(raw.train_x, pixels[:, :, 1:-1, 1:-1])
-    assert known(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
+    assert not_none(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
     assert raw.class_names == ("landbird", "waterbird")
-    grey = [encode(image[:1]) for image in pixels]
+    grey = [encode_image(image[:1]) for image in pixels]
     for part in ("train", "test"):
-        write(tmp_path, part, image=grey, y=[0, 1] * 3, place=["land", "land", "water"] * 2)
+        write_image_table(tmp_path, part, image=grey, y=[0, 1] * 3, place=["land", "land", "water"] * 2)
     raw = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     np.testing.assert_array_equal(raw.train_x, np.repeat(pixels[:, :1, 1:-1, 1:-1], 3, axis=1))
-    assert known(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
+    assert not_none(raw.test_attribute).tolist() == [0, 0, 1, 0, 0, 1]
 
 
 def test_a_run_has_groups(tmp_path: Path) -> None:
-    images = [encode(image) for image in noise(80, (3, 20, 20))]
+    images = [encode_image(image) for image in random_images(80, (3, 20, 20))]
     rows = np.arange(80)
     for part in ("train", "test"):
-        write(tmp_path, part, image=images, label=rows % 2, place=rows // 2 % 2)
+        write_image_table(tmp_path, part, image=images, label=rows % 2, place=rows // 2 % 2)
     words = ("dataset=waterbirds", f"dataset.path={tmp_path}", "dataset.size=16", "clients=5", "cohort=2", "rounds=1")
-    ran = go(tmp_path / "run", *words, "heterogeneity=iid")
+    ran = run_training(tmp_path / "run", *words, "heterogeneity=iid")
     assert 0 <= ran.last.metrics["test/acc_worst_group"] <= ran.last.metrics["test/acc"]
     assert "global_sc" in ran.info.skew
 
 
 def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     """All training images are the clients' then; without it the server cuts a twentieth of the 80 of them: 4."""
-    pixels = noise(100, (3, 16, 16))
-    images = [encode(image) for image in pixels]
+    pixels = random_images(100, (3, 16, 16))
+    images = [encode_image(image) for image in pixels]
     for part, rows in (("train", slice(0, 80)), ("test", slice(80, 90))):
         n = len(images[rows])
-        write(tmp_path, part, image=images[rows], label=[0, 1] * (n // 2), place=[0, 0, 1, 1, 0] * (n // 5))
+        write_image_table(tmp_path, part, image=images[rows], label=[0, 1] * (n // 2), place=[0, 0, 1, 1, 0] * (n // 5))
     without = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     assert without.valid is None
-    write(tmp_path, "valid", image=images[90:], label=[1, 0] * 5, place=[0, 1] * 5)
+    write_image_table(tmp_path, "valid", image=images[90:], label=[1, 0] * 5, place=[0, 1] * 5)
     raw = Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
     assert raw.valid is not None
     np.testing.assert_array_equal(raw.valid[0], pixels[90:, :, 1:-1, 1:-1])
@@ -64,9 +66,9 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
     ]
     assert counts == [(10, 80), (4, 76)]
     as_numbers = Waterbirds(str(tmp_path), "hub", None, "float32", 14).load(0)
-    assert known(as_numbers.valid)[0].dtype == np.float32
-    np.testing.assert_allclose(known(as_numbers.valid)[0], known(raw.scale).convert(raw.valid[0]), atol=1e-6)
-    write(tmp_path, "valid", image=images[:1], label=[2], place=[0])
+    assert not_none(as_numbers.valid)[0].dtype == np.float32
+    np.testing.assert_allclose(not_none(as_numbers.valid)[0], not_none(raw.scale).convert(raw.valid[0]), atol=1e-6)
+    write_image_table(tmp_path, "valid", image=images[:1], label=[2], place=[0])
     with pytest.raises(DataError, match="'label', row 0 has label 2; labels must be whole, at least 0 and at most 1"):
         Waterbirds(str(tmp_path), "hub", None, "uint8", 14).load(0)
 
@@ -74,7 +76,11 @@ def test_a_validation_part_is_the_servers(tmp_path: Path) -> None:
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"size must be an integer in \[8, 1024\], got 4"):
         Waterbirds(None, "hub", None, "auto", 4)
-    write(tmp_path, "train", image=[encode(noise(1, (3, 9, 9))[0])] * 2, label=[0, 1], place=["land", "sky"])
-    write(tmp_path, "test", image=[encode(noise(1, (3, 9, 9))[0])] * 2, label=[0, 1], place=["land", "sea"])
+    write_image_table(
+        tmp_path, "train", image=[encode_image(random_images(1, (3, 9, 9))[0])] * 2, label=[0, 1], place=["land", "sky"]
+    )
+    write_image_table(
+        tmp_path, "test", image=[encode_image(random_images(1, (3, 9, 9))[0])] * 2, label=[0, 1], place=["land", "sea"]
+    )
     with pytest.raises(DataError, match="'place', row 1 has label 'sky'; labels are land, water, or their numbers"):
         Waterbirds(str(tmp_path), "hub", None, "auto", 16).load(0)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 

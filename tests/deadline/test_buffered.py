@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.deadline.buffered import Buffered
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.types import Population
-from run_harness import go
-from yaml_words import make_typed
+from run_harness import run_training
 
 FINISH = np.array([5.0, 1.0, 4.0, 2.0, 3.0])
 
@@ -32,7 +32,7 @@ def test_a_buffer_that_never_fills_is_refused(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="buffer must be at most concurrency=4"):
         make_typed(Buffered, "deadline", "buffered", buffer=5, concurrency=4)
     with pytest.raises(IncompatibleConfig, match=r"raise deadline\.concurrency, or lower deadline\.buffer"):
-        go(tmp_path, "deadline=buffered", "deadline.concurrency=3")
+        run_training(tmp_path, "deadline=buffered", "deadline.concurrency=3")
 
 
 @pytest.mark.parametrize(
@@ -44,15 +44,17 @@ def test_a_buffer_that_never_fills_is_refused(tmp_path: Path) -> None:
 )
 def test_methods_that_need_updates_of_one_model_are_refused(choice: str, reason: str, tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=reason):
-        go(tmp_path, choice, "deadline=buffered", "proxy=noise")
+        run_training(tmp_path, choice, "deadline=buffered", "proxy=noise")
 
 
 def test_free_places_stay_empty_until_the_step_if_asked(tmp_path: Path) -> None:
     """With a buffer of 3 of 6 clients, each step refills 3 places: at once, or one by one as they become free."""
     options = ("deadline=buffered", "deadline.buffer=3", "deadline.concurrency=6", "device=shifted_exponential")
-    step, arrival = (go(tmp_path / r, *options, f"deadline.refill={r}", "rounds=6") for r in ("step", "arrival"))
-    assert [len(cohort) for cohort in step.choices] == [6, 3, 3, 3, 3, 3]
-    assert [len(cohort) for cohort in arrival.choices] == [8, 3, 3, 3, 3, 3]
+    step, arrival = (
+        run_training(tmp_path / r, *options, f"deadline.refill={r}", "rounds=6") for r in ("step", "arrival")
+    )
+    assert [len(cohort) for cohort in step.cohorts] == [6, 3, 3, 3, 3, 3]
+    assert [len(cohort) for cohort in arrival.cohorts] == [8, 3, 3, 3, 3, 3]
     assert [report.metrics["round/in_flight"] for report in step.reports[1:]] == [3] * 6
     assert [report.metrics["round/in_flight"] for report in arrival.reports[1:]] == [5] * 6
     assert arrival.last.metrics["time/virtual_s"] < step.last.metrics["time/virtual_s"]

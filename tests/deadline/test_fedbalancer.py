@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.deadline.base import PaceContext, compute_outcome
 from fedcohort.deadline.fedbalancer import DEVICE_SECONDS, FedBalancer, State, most_efficient_deadline
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, RoundOutcome, Selection
-from run_harness import go
+from run_harness import run_training
 
 E = 5
 ZEROS = np.zeros(3)
@@ -128,7 +128,7 @@ def test_a_late_client_uses_all_of_its_samples_again() -> None:
 
 def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
     """While the threshold falls, reported numbers of samples are too small; a round without arrivals restores them."""
-    ran = go(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *SELDOM)
+    ran = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "client.lr=1", "rounds=60", *SELDOM)
     arrived = np.array([report.metrics["round/arrived"] for report in ran.reports[1:]])
     assert (arrived == 0).any()
     empty = arrived == 0
@@ -137,7 +137,7 @@ def test_rounds_without_arrivals_end_at_the_deadline(tmp_path: Path) -> None:
 
 def test_samples_and_deadline_are_controlled_by_the_same_rounds(tmp_path: Path) -> None:
     """With equal options ltr is 1 - ddlr, rounds without arrivals or not."""
-    ran = go(tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *SELDOM)
+    ran = run_training(tmp_path, *SAMPLES_AND_DEADLINE, "deadline.dss=0.3", "client.lr=1", "rounds=40", *SELDOM)
     names = ("round/arrived", "samples/ltr", "deadline/ddlr")
     arrived, ltr, ddlr = (np.array([report.metrics[name] for report in ran.reports[1:]]) for name in names)
     assert (arrived == 0).any()

@@ -5,17 +5,17 @@ from typing import cast
 import numpy as np
 import pytest
 
+from config_options import make_component
 from fedcohort.deadline.base import PaceContext, compute_outcome
 from fedcohort.deadline.fixed import Fixed
 from fedcohort.device.base import Timing
-from yaml_words import make
 
 T = np.array([1.0, 2, 3, 4, 10])
 
 
 def fixed_deadline(k: float, partial_work: bool = False) -> Fixed:
     """Return a deadline with the other options of its yaml file."""
-    return cast(Fixed, make("deadline", "fixed", k=k, partial_work=partial_work))
+    return cast(Fixed, make_component("deadline", "fixed", k=k, partial_work=partial_work))
 
 
 def timing(finish: np.ndarray, units: int) -> Timing:

@@ -5,8 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_component
 from fedcohort.errors import OptionError
-from yaml_words import make
 
 STALENESS = np.arange(7)
 
@@ -23,11 +23,11 @@ STALENESS = np.arange(7)
 @pytest.mark.parametrize("word", ["buffered", "fixed"])
 def test_the_weight_falls_with_the_staleness(word: str, options: dict[str, Any], expected: list[float]) -> None:
     """(1 + tau)^-.5 by default; the hinge is 1 / (10 (tau - 4) + 1) above 4."""
-    np.testing.assert_allclose(make("deadline", word, **options).discount(STALENESS), expected, rtol=1e-7)
+    np.testing.assert_allclose(make_component("deadline", word, **options).discount(STALENESS), expected, rtol=1e-7)
 
 
 def test_partial_work_and_work_after_the_deadline_exclude_each_other() -> None:
-    assert not make("deadline", "fixed").carries
-    assert make("deadline", "fixed", late_updates="carry").carries
+    assert not make_component("deadline", "fixed").carries
+    assert make_component("deadline", "fixed", late_updates="carry").carries
     with pytest.raises(OptionError, match=r"late_updates=carry .* partial_work must be false, got true"):
-        make("deadline", "fixed", late_updates="carry", partial_work=True)
+        make_component("deadline", "fixed", late_updates="carry", partial_work=True)

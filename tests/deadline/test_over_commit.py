@@ -6,13 +6,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.deadline.base import DeadlineOutcome, PaceContext, compute_outcome
 from fedcohort.deadline.over_commit import OverCommit
 from fedcohort.device.base import Timing
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import Population
-from run_harness import go, same_bits
+from run_harness import run_training, same_bits
 
 
 def timing(finish: np.ndarray) -> Timing:
@@ -62,7 +62,7 @@ def test_no_deadline_is_announced() -> None:
 def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) -> None:
     """ceil(1.3 x 4) = 6 clients are selected, also by the uniform reference; the first four arrive."""
     for selector in ("random", "oort", "powd"):
-        ran = go(tmp_path / selector, "deadline=over_commit", f"selector={selector}")
+        ran = run_training(tmp_path / selector, "deadline=over_commit", f"selector={selector}")
         for report in ran.reports[1:]:
             assert (len(report.cohort), len(report.arrived)) == (6, 4)
             assert (6 * report.metrics["select/uniform_overlap"]) % 1 == pytest.approx(0, abs=1e-9)
@@ -71,10 +71,10 @@ def test_a_run_selects_more_clients_and_aggregates_the_cohort(tmp_path: Path) ->
 @pytest.mark.parametrize("selector", ["random", "flash"])
 def test_a_factor_of_one_equals_wait_for_all_bit_for_bit(tmp_path: Path, selector: str) -> None:
     words = (f"selector={selector}", "rounds=3")
-    over_commit = go(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *words)
-    all_ = go(tmp_path / "all", *words)
+    over_commit = run_training(tmp_path / "one", "deadline=over_commit", "deadline.factor=1", *words)
+    all_ = run_training(tmp_path / "all", *words)
     assert same_bits(over_commit, all_)
-    assert over_commit.choices == all_.choices
+    assert over_commit.cohorts == all_.cohorts
     assert over_commit.last.metrics["time/virtual_s"] == all_.last.metrics["time/virtual_s"]
 
 
@@ -83,5 +83,5 @@ def test_selecting_more_clients_than_exist_is_rejected_by_name(tmp_path: Path) -
         "deadline=over_commit selects 13 clients for cohort=10, which exceeds the 12 clients .*: lower deadline.factor"
     )
     with pytest.raises(IncompatibleConfig, match=message):
-        go(tmp_path, "deadline=over_commit", "cohort=10")
+        run_training(tmp_path, "deadline=over_commit", "cohort=10")
     assert not list(tmp_path.rglob("config.yaml"))

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.deadline.base import DeadlineOutcome, PaceContext, compute_outcome
 from fedcohort.deadline.smartpc_quorum import SmartpcQuorum
 from fedcohort.deadline.wait_for_all import WaitForAll

@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import quad
 from scipy.stats import norm
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.device.base import Workload
 from fedcohort.device.measured import PAIRS_PER_BLOCK, DeviceSpeeds, LinkSpeeds, bounded_normal_moment
 from fedcohort.rng import Draws

@@ -12,11 +12,11 @@ import pyarrow.csv
 import pyarrow.parquet as pq
 import pytest
 
+from config_options import make_typed
 from fedcohort.device.base import Workload
 from fedcohort.device.trace import Trace
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import Draws
-from yaml_words import make_typed
 
 COLUMNS: dict[str, list[Any]] = {
     "client": [30, 10, 20],

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from excess_toy import COUNTS, LOSSES
+from excess_loss_example import COUNTS, LOSSES
 from fedcohort.diagnosis.excess_loss import ClassLosses, ExcessLoss, fit_by_class, fit_by_sums
 
 Fit = Callable[[ClassLosses], ExcessLoss]

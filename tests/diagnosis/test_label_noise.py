@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from excess_toy import LOSSES
+from excess_loss_example import LOSSES
 from fedcohort.diagnosis.excess_loss import ClassLosses, ExcessLoss
 from fedcohort.diagnosis.label_noise import (
     NoiseEstimate,

@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.feature_noise.blur import Blur
-from run_harness import go
+from run_harness import run_training
 
 BLUR = Blur(2.0, "uniform", 0.4)
 
@@ -53,10 +53,10 @@ def test_data_that_are_no_images_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(
         IncompatibleConfig, match=r"^feature_noise=blur needs images .*, but inputs have the shape \[60\]$"
     ):
-        go(tmp_path, "dataset=synthetic", "feature_noise=blur", "client.lr=0.01")
+        run_training(tmp_path, "dataset=synthetic", "feature_noise=blur", "client.lr=0.01")
 
 
 def test_a_run_with_blur_completes(tmp_path: Path) -> None:
-    ran = go(tmp_path, "heterogeneity=iid", "feature_noise=blur", "feature_noise.law=bimodal", "rounds=1")
+    ran = run_training(tmp_path, "heterogeneity=iid", "feature_noise=blur", "feature_noise.law=bimodal", "rounds=1")
     assert sorted(ran.info.feature_noise) == [0.0] * 7 + [1.0] * 5
     assert "heterogeneity" not in ran.info.choices

@@ -16,8 +16,8 @@ from fedcohort.record import metadata
 from fedcohort.rng import new_generator
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
-from federation_toy import make_raw
-from run_harness import go
+from federation_harness import make_raw
+from run_harness import run_training
 
 
 def make_federation(
@@ -92,8 +92,8 @@ def test_inputs_that_are_no_real_numbers_are_rejected() -> None:
 
 
 def test_a_run_stores_the_levels_in_its_metadata(tmp_path: Path) -> None:
-    ran = go(tmp_path / "a", "heterogeneity=noise_inputs", "rounds=1")
-    plain = go(tmp_path / "b", "heterogeneity=iid", "rounds=1")
+    ran = run_training(tmp_path / "a", "heterogeneity=noise_inputs", "rounds=1")
+    plain = run_training(tmp_path / "b", "heterogeneity=iid", "rounds=1")
     assert ran.info.choices["heterogeneity"] == "noise_inputs"
     assert 0 < ran.info.feature_noise.min() < ran.info.feature_noise.max() < 0.5
     for run in (ran, plain):

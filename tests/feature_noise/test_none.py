@@ -8,7 +8,7 @@ from fedcohort.partition.iid import Iid
 from fedcohort.rng import Draws
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
-from federation_toy import make_federation, make_raw
+from federation_harness import make_federation, make_raw
 
 
 def test_no_inputs_are_changed() -> None:

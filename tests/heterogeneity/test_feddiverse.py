@@ -17,8 +17,8 @@ from fedcohort.dataset.breeds import BREEDS
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.base import SamplePool
 from fedcohort.startup import components
-from feddiverse_toy import FEDDIVERSE, write_spawrious, write_waterbirds
-from run_harness import compose_words, go
+from feddiverse_tables import FEDDIVERSE, write_spawrious, write_waterbirds
+from run_harness import compose_overrides, run_training
 
 CLIENTS = {"waterbirds_dist": 30, "spawrious_gai": 25, "spawrious4": 25, "spawrious_gci100": 100}  # 24 elsewhere
 GLOBAL = {"spawrious_gsc": "sc", "spawrious_gci": "ci", "spawrious_gai": "ai", "spawrious4": "sc"}
@@ -32,7 +32,7 @@ def dataset(word: str) -> str:
 
 
 def composed(word: str, *words: str) -> Any:
-    return compose_words(f"dataset={dataset(word)}", f"heterogeneity={word}", *words)
+    return compose_overrides(f"dataset={dataset(word)}", f"heterogeneity={word}", *words)
 
 
 @cache
@@ -119,7 +119,7 @@ def test_a_user_can_change_the_presets_options() -> None:
         assert "heterogeneity" not in changed.choices, typed
     assert composed("spawrious_gsc", "clients=30").config["clients"] == 30
     assert composed("spawrious_gsc", "clients=24").config == gsc.config
-    plain = compose_words("dataset=spawrious", "heterogeneity=iid")
+    plain = compose_overrides("dataset=spawrious", "heterogeneity=iid")
     assert (plain.config["clients"], plain.config["dataset"]["breeds"]) == (50, list(BREEDS))
     assert composed("spawrious_gsc", "partition=iid").config["partition"].keys() == {"_target_"}
 
@@ -130,7 +130,7 @@ def test_the_partition_does_not_depend_on_the_selector(word: str, tmp_path: Path
     words = (f"dataset={dataset(word)}", f"heterogeneity={word}", f"dataset.path={path}", "dataset.size=8", "rounds=1")
     clients = f"clients={CLIENTS.get(word, 24)}"
     rans = [
-        go(tmp_path / name, *words, clients, "client.epochs=1", f"selector={name}")
+        run_training(tmp_path / name, *words, clients, "client.epochs=1", f"selector={name}")
         for name in ("random", "round_robin")
     ]
     first, second = (ran.info for ran in rans)

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from hydra import compose, initialize_config_dir
 
+from config_options import CONFIGS, to_dict
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components
-from feddiverse_toy import FEDDIVERSE
-from run_harness import compose_words
-from yaml_words import CONFIGS, to_dict
+from feddiverse_tables import FEDDIVERSE
+from run_harness import compose_overrides
 
 MAIN = """
 defaults:
@@ -111,14 +111,14 @@ def test_the_users_options_override_the_preset(composed: Any) -> None:
     ],
 )
 def test_a_run_has_the_presets_name_only_if_it_is_unchanged(typed: tuple[str, ...], word: str | None) -> None:
-    composition = compose_words(*typed)
+    composition = compose_overrides(*typed)
     assert composition.choices.get("heterogeneity") == word
     assert "heterogeneity" not in composition.config, "the word changes no result: two ways to one run have one hash"
 
 
 def test_presets_have_no_options() -> None:
     with pytest.raises(OptionError, match=r"a preset has no options, type partition.fraction=0.4"):
-        compose_words("heterogeneity.partition.fraction=0.4")
+        compose_overrides("heterogeneity.partition.fraction=0.4")
 
 
 def test_synthetic_data_have_their_own_clients(composed: Any) -> None:
@@ -140,8 +140,8 @@ def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
     data = ("dataset=folder", f"dataset.client={client}")
     word, clients = ("iid", 50) if client == "null" else ("natural", None)
     default_options, typed = (
-        compose_words(*data),
-        compose_words(*data, f"heterogeneity={word}", f"clients={'null' if clients is None else 50}"),
+        compose_overrides(*data),
+        compose_overrides(*data, f"heterogeneity={word}", f"clients={'null' if clients is None else 50}"),
     )
     assert (default_options.config, default_options.choices) == (typed.config, typed.choices)
     assert default_options.config["partition"] == (IID if client == "null" else NATURAL)
@@ -164,23 +164,23 @@ def test_user_data_use_the_natural_partition_and_name(client: str) -> None:
 def test_explicit_options_override_the_defaults_of_user_data(
     typed: tuple[str, ...], partition: dict[str, Any], label_noise: dict[str, Any], clients: int | None
 ) -> None:
-    config = compose_words("dataset=folder", *typed).config
+    config = compose_overrides("dataset=folder", *typed).config
     assert (config["partition"], config["label_noise"], config["clients"]) == (partition, label_noise, clients)
 
 
 def test_an_experiments_options_override_the_defaults_of_user_data() -> None:
-    composition = compose_words("dataset=folder", "experiment=drift")
+    composition = compose_overrides("dataset=folder", "experiment=drift")
     assert composition.choices["partition"] == "label_shards"
     assert composition.config["clients"] == 100
 
 
 def test_a_number_of_clients_that_is_not_used_is_rejected() -> None:
     for words in (("partition=iid",), ("heterogeneity=noniid30",), ("experiment=drift",)):
-        composition = compose_words("dataset=folder", "dataset.client=site", *words)
+        composition = compose_overrides("dataset=folder", "dataset.client=site", *words)
         with pytest.raises(
             IncompatibleConfig, match=r"^dataset.client=site has no effect with partition=\w+, which makes"
         ):
             check.check_client_column(composition, components.make_component(composition, "partition"))
     check.check_client_column(
-        composition := compose_words("dataset=folder"), components.make_component(composition, "partition")
+        composition := compose_overrides("dataset=folder"), components.make_component(composition, "partition")
     )

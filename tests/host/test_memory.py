@@ -13,8 +13,8 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.host import memory
 from fedcohort.startup import run
-from killing import in_a_child
-from run_harness import SMALL, Collect, compose_words, go
+from process_kills import run_in_child
+from run_harness import SMALL, CollectReports, compose_overrides, run_training
 
 
 class Library:
@@ -96,9 +96,11 @@ def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     statuses = list[str]()
     for name in ("return_free_memory", "collect_after_run"):
         monkeypatch.setattr(
-            memory, name, lambda: statuses.append(Collect.latest[-1].status if Collect.latest else "loading")
+            memory,
+            name,
+            lambda: statuses.append(CollectReports.latest[-1].status if CollectReports.latest else "loading"),
         )
-    go(tmp_path, "rounds=1", "selector=random")
+    run_training(tmp_path, "rounds=1", "selector=random")
     assert statuses[-1] == "finished"
     assert statuses.count("finished") == 1
     assert statuses[0] == "loading"
@@ -107,7 +109,7 @@ def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     freed = list[str]()
     monkeypatch.setattr(memory, "collect_after_run", lambda: freed.append("freed"))
-    composed = compose_words(*SMALL, "rounds=1", f"paths.logs={tmp_path}")
+    composed = compose_overrides(*SMALL, "rounds=1", f"paths.logs={tmp_path}")
     run.run(composed, is_last=True)
     assert not freed
 
@@ -140,7 +142,7 @@ def test_a_need_beyond_the_address_space_is_rejected_with_numbers() -> None:
         ):
             memory.require_memory(4e10, "a table", "use fewer rows")
 
-    assert in_a_child(limited) == 0
+    assert run_in_child(limited) == 0
 
 
 def test_small_needs_are_not_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,13 +4,13 @@ from pathlib import Path
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.host import secrets
 from fedcohort.startup.command_line import run_with_one_line_errors
 from fedcohort.tracking import server
 from fedcohort.tracking.tracker import MlflowTracker
-from run_harness import go
-from yaml_words import CONFIGS
+from run_harness import run_training
 
 WORD = "hunter2"
 WITH = [
@@ -73,7 +73,7 @@ def test_a_password_in_a_config_is_rejected_before_a_sweep_is_written(
 
 def test_a_rejected_run_leaves_no_files(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"logger\.tracking_uri must be an address without a password"):
-        go(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITH[0]}")
+        run_training(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITH[0]}")
     assert not list(tmp_path.iterdir())
 
 
@@ -83,7 +83,7 @@ def test_a_password_in_the_environment_is_never_written(
     monkeypatch.setenv("MLFLOW_TRACKING_USERNAME", "me")
     monkeypatch.setenv("MLFLOW_TRACKING_PASSWORD", WORD)
     monkeypatch.setattr(MlflowTracker, "_follower", None)
-    go(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITHOUT[0]}", "callback=default", "rounds=1")
+    run_training(tmp_path, "logger=mlflow", f"logger.tracking_uri={WITHOUT[0]}", "callback=default", "rounds=1")
     MlflowTracker._follower = None
     leaking_files = [path for path in tmp_path.rglob("*") if path.is_file() and WORD.encode() in path.read_bytes()]
     assert leaking_files == []

@@ -15,11 +15,11 @@ from pathlib import Path
 
 import pytest
 
+from config_options import ROOT
 from fedcohort.host import slurm
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import Observer
-from run_harness import go, same_bits
-from yaml_words import ROOT
+from run_harness import run_training, same_bits
 
 VARIABLES = ("SLURM_JOB_ID", "SLURM_ARRAY_JOB_ID", "SLURM_ARRAY_TASK_ID", "SLURM_RESTART_COUNT")
 PATIENCE_S = 240
@@ -59,11 +59,11 @@ def test_a_restarted_job_resumes(tmp_path: Path, environment: Callable[..., None
     stop = ("+callback.halt._target_=host.test_slurm.Halt", "+callback.halt.after=2")
     environment("7", "", "", "")
     with pytest.raises(RuntimeError, match="the node died"):
-        go(tmp_path, "rounds=4", *stop)
+        run_training(tmp_path, "rounds=4", *stop)
     environment("8", "", "", "")
-    other_run = go(tmp_path, "rounds=4")
+    other_run = run_training(tmp_path, "rounds=4")
     environment("7", "", "", "1")
-    again = go(tmp_path, "rounds=4")
+    again = run_training(tmp_path, "rounds=4")
     assert again.folder != other_run.folder
     assert status_of(again.folder)["slurm_job"] == "7"
     assert [report.step for report in again.reports] == [3, 4], "it did not begin again"
@@ -175,7 +175,7 @@ def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> No
     assert list(runs.iterdir()) == [folder]
     log = (folder / "run.log").read_text()
     assert re.search(r"resuming .* after round [1-9]", log)
-    full_run = go(tmp_path / "alone", "cohort=4", *words, "callback=default", small=False)
+    full_run = run_training(tmp_path / "alone", "cohort=4", *words, "callback=default", small=False)
     last = json.loads((folder / "journal.jsonl").read_text().splitlines()[-1])
     assert (last["step"], last["fingerprint"]) == (300, full_run.last.fingerprint)
 

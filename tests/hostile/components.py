@@ -212,8 +212,8 @@ def _run(words: Sequence[str], folder: Path) -> None:
     """Do what `train.py` does from the composed config on."""
     from fedcohort.host import messages  # noqa: PLC0415
     from fedcohort.startup.run import run  # noqa: PLC0415
-    from run_harness import compose_words  # noqa: PLC0415
+    from run_harness import compose_overrides  # noqa: PLC0415
 
     sys.path.insert(0, str(folder))
     messages.log_to_terminal()
-    run(compose_words(*words))
+    run(compose_overrides(*words))

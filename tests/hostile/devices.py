@@ -16,7 +16,7 @@ import pyarrow.parquet as pq
 
 from hostile.forked import fork
 from hostile.harness import Answer, Case
-from run_harness import compose_words, run_composition
+from run_harness import compose_overrides, run_composition
 
 LIMIT_S = 120
 RUN = (
@@ -33,7 +33,7 @@ NAN, INF = float("nan"), float("inf")
 def import_everything() -> None:
     """Make a run in this process: its imports and its composed config are there in each fork."""
     with tempfile.TemporaryDirectory() as logs:
-        run_composition(compose_words(*RUN, f"paths.logs={logs}"))
+        run_composition(compose_overrides(*RUN, f"paths.logs={logs}"))
 
 
 def train(folder: Path, *words: str) -> Answer:
@@ -41,7 +41,7 @@ def train(folder: Path, *words: str) -> Answer:
     import_everything()
 
     def action() -> None:
-        run_composition(compose_words(*RUN, *words, f"paths.logs={folder / 'logs'}"))
+        run_composition(compose_overrides(*RUN, *words, f"paths.logs={folder / 'logs'}"))
 
     answer = fork(action, LIMIT_S)
     logs = (folder / "logs").glob("runs/*/run.log")  # without Hydra's console, notices of a run are there

@@ -10,12 +10,12 @@ from PIL import Image
 
 from hostile.harness import Case
 from hostile.preparations import Build, case, link, pipe, raw_json
-from raw_toy import celeba, save, waterbirds
+from raw_dataset_files import save_image, write_celeba, write_waterbirds
 
 
 def images(raw: Path, *names: str) -> Path:
     for number, name in enumerate(names):
-        save(raw / name, number)
+        save_image(raw / name, number)
     return raw
 
 
@@ -153,7 +153,7 @@ def celebas() -> list[Case]:
     first = "000001.jpg  1 -1"
 
     def on(file: str, name: str, change: Callable[[str], str | bytes], *texts: str, accepted: bool = False) -> Case:
-        return case(f"{file}: {name}", "celeba", edited(celeba, file, change), *texts, accepted=accepted)
+        return case(f"{file}: {name}", "celeba", edited(write_celeba, file, change), *texts, accepted=accepted)
 
     return [
         on(attributes, "empty", lambda text: "", "names no image"),
@@ -190,16 +190,28 @@ def celebas() -> list[Case]:
         ),
         on(parts, "part 3", swap("000001.jpg 0", "000001.jpg 3"), "part must be 0, 1 or 2, got '3'"),
         on(parts, "an image twice", lambda text: text + "000001.jpg 1\n", "000001.jpg occurs in line"),
-        case("attributes a pipe", "celeba", replaced(celeba, attributes, os.mkfifo), "neither a file nor a folder"),
-        case("identities a folder", "celeba", replaced(celeba, people, Path.mkdir), "Is a directory"),
-        case("identities missing", "celeba", replaced(celeba, people, lambda file: None), "has no identity_CelebA.txt"),
+        case(
+            "attributes a pipe", "celeba", replaced(write_celeba, attributes, os.mkfifo), "neither a file nor a folder"
+        ),
+        case("identities a folder", "celeba", replaced(write_celeba, people, Path.mkdir), "Is a directory"),
+        case(
+            "identities missing",
+            "celeba",
+            replaced(write_celeba, people, lambda file: None),
+            "has no identity_CelebA.txt",
+        ),
         case(
             "an image a pipe",
             "celeba",
-            replaced(celeba, "img_align_celeba/000001.jpg", os.mkfifo),
+            replaced(write_celeba, "img_align_celeba/000001.jpg", os.mkfifo),
             "neither a file nor",
         ),
-        case("an image gone", "celeba", replaced(celeba, "img_align_celeba/000002.jpg", lambda f: None), "has no img_"),
+        case(
+            "an image gone",
+            "celeba",
+            replaced(write_celeba, "img_align_celeba/000002.jpg", lambda f: None),
+            "has no img_",
+        ),
         case("nothing", "celeba", lambda raw: None, "has no img_align_celeba"),
     ]
 
@@ -208,7 +220,7 @@ def all_birds() -> list[Case]:
     name, first = "metadata.csv", "0,000.Bird/bird_0.jpg,1,0,0,"
 
     def on(title: str, change: Callable[[str], str | bytes], *texts: str, accepted: bool = False) -> Case:
-        return case(title, "waterbirds", edited(waterbirds, name, change), *texts, accepted=accepted)
+        return case(title, "waterbirds", edited(write_waterbirds, name, change), *texts, accepted=accepted)
 
     return [
         on("empty", lambda text: "", "has no column"),
@@ -233,12 +245,14 @@ def all_birds() -> list[Case]:
         on("an open quote", swap("000.Bird/bird_0.jpg", '"000.Bird/bird_0.jpg'), "is no CSV"),
         on("not UTF-8", lambda text: text.encode() + b"\xe9", "is no UTF-8 text"),
         on("UTF-16", lambda text: text.encode("utf-16"), "is no UTF-8 text"),
-        case("metadata a pipe", "waterbirds", replaced(waterbirds, name, os.mkfifo), "neither a file nor a folder"),
-        case("metadata a folder", "waterbirds", replaced(waterbirds, name, Path.mkdir), "is a folder"),
+        case(
+            "metadata a pipe", "waterbirds", replaced(write_waterbirds, name, os.mkfifo), "neither a file nor a folder"
+        ),
+        case("metadata a folder", "waterbirds", replaced(write_waterbirds, name, Path.mkdir), "is a folder"),
         case(
             "metadata a link out",
             "waterbirds",
-            replaced(waterbirds, name, lambda f: link(f, "/etc/passwd")),
+            replaced(write_waterbirds, name, lambda f: link(f, "/etc/passwd")),
             "leads out",
         ),
         case("nothing", "waterbirds", lambda raw: None, "has no metadata.csv"),

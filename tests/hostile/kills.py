@@ -22,8 +22,8 @@ from fedcohort.record import claim, client_table, folder, journal, provenance
 from fedcohort.startup import fit
 from fedcohort.training.local import LocalTrainer
 from hostile.harness import Answer, Case
-from killing import in_a_child
-from run_harness import go
+from process_kills import run_in_child
+from run_harness import run_training
 
 WORDS = ("selector=flash", "agg=scaffold", "rounds=4", "callback=default")
 QUIET = ("callback.figures=null", "callback.progress=null")
@@ -90,10 +90,10 @@ def _uninterrupted() -> tuple[Path, dict[str, int]]:
                 return _original(*args, **kwargs)
 
             setattr(owner, name, counted)
-        go(home, *WORDS, *QUIET)
+        run_training(home, *WORDS, *QUIET)
         (home / "counts.json").write_text(json.dumps(counts))
 
-    if in_a_child(_quietly(count_all, home / "log")):
+    if run_in_child(_quietly(count_all, home / "log")):
         raise RuntimeError((home / "log").read_text()[-2000:])
     (path,) = (home / "runs").iterdir()
     return path, json.loads((home / "counts.json").read_text())
@@ -117,12 +117,12 @@ def _kill_run(number: int, point: str, call: int, before: bool, home: Path) -> A
 
     def broken() -> None:
         _counted(*POINTS[point], call, lambda: os.kill(os.getpid(), number), before=before)
-        go(home, *WORDS, *QUIET)
+        run_training(home, *WORDS, *QUIET)
 
-    status = in_a_child(_quietly(broken, log))
+    status = run_in_child(_quietly(broken, log))
     if status == 0 and number == signal.SIGKILL:
         return Answer(1, "the point was never reached")
-    status = in_a_child(_quietly(lambda: go(home, *WORDS, *QUIET, "resume=true"), log))
+    status = run_in_child(_quietly(lambda: run_training(home, *WORDS, *QUIET, "resume=true"), log))
     return Answer(os.waitstatus_to_exitcode(status), f"{log.read_text()[-3000:]}\nends whole")
 
 

@@ -31,9 +31,9 @@ from forked_follower import Subprocess
 from hostile import mlflow_servers
 from hostile.harness import Answer, Case
 from hostile.mlflow_servers import LIMIT_S, PATIENT, SHORT
-from record.made_up import info, play
-from run_harness import go
-from tracking.databases import template
+from record.example_run import make_run_info, replay_run
+from run_harness import run_training
+from tracking.databases import database_template
 
 WORDS = ("rounds=3", "logger=mlflow", "logger.every_s=0", "callback=default", "callback.figures=null")
 
@@ -46,7 +46,7 @@ def _track(home: Path, wait_s: int, uri: str | None) -> None:
     folder = logs / "runs" / "flash-a1b2c3d4-s0"
     folder.mkdir(parents=True)
     lock = try_to_lock(folder / "run.lock")
-    play([Journal(), tracked], info(folder))
+    replay_run([Journal(), tracked], make_run_info(folder))
     if lock is not None:
         lock.close()
 
@@ -64,7 +64,7 @@ def _run(home: Path, wait_s: int, uri: str | None = None, *, is_complete: bool =
         code = 70
         try:
             if is_complete:
-                go(home / "logs", *WORDS, f"logger.wait_s={wait_s}", f"logger.tracking_uri={uri or 'null'}")
+                run_training(home / "logs", *WORDS, f"logger.wait_s={wait_s}", f"logger.tracking_uri={uri or 'null'}")
             else:
                 _track(home, wait_s, uri)
             code = 0
@@ -135,7 +135,7 @@ def _on_port(server: Callable[[Path], AbstractContextManager[int]], scheme: str,
 
 def _locked(home: Path) -> Answer:
     (home / "logs").mkdir()
-    (home / "logs" / "mlflow.db").write_bytes(template())
+    (home / "logs" / "mlflow.db").write_bytes(database_template())
     with closing(sqlite3.connect(home / "logs" / "mlflow.db")) as holder:
         holder.execute("BEGIN EXCLUSIVE")
         return _run(home, SHORT)
@@ -149,13 +149,13 @@ def _of_another_program(database: Path) -> None:
 
 
 def _deleted(database: Path) -> None:
-    database.write_bytes(template())
+    database.write_bytes(database_template())
     client = MlflowClient(f"sqlite:///{database}")
     client.delete_experiment(client.create_experiment("fedcohort"))
 
 
 def _no_artifacts(database: Path) -> None:
-    database.write_bytes(template())
+    database.write_bytes(database_template())
     (database.parent / "mlartifacts").write_text("a file where the folder of artifacts should be")
 
 
@@ -165,7 +165,7 @@ def _small_disk(home: Path) -> Answer:
     disk.mkdir()
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(disk)], check=True)
     try:
-        (disk / "mlflow.db").write_bytes(template())
+        (disk / "mlflow.db").write_bytes(database_template())
         with suppress(OSError), (disk / "rest").open("wb", buffering=0) as remainder:
             while True:
                 remainder.write(b"\0" * 4096)
@@ -176,7 +176,7 @@ def _small_disk(home: Path) -> Answer:
 
 DATABASES: dict[str, Callable[[Path], object]] = {
     "is no database": lambda path: path.write_bytes(b"not SQLite at all\n" * 500),
-    "is cut off": lambda path: path.write_bytes(template()[: len(template()) // 2]),
+    "is cut off": lambda path: path.write_bytes(database_template()[: len(database_template()) // 2]),
     "is another program's": _of_another_program,
     "has a file for its artifacts": _no_artifacts,
 }

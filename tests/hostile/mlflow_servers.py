@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.tracking.server import MLFLOW_SETTINGS
-from tracking.databases import template
+from tracking.databases import database_template
 
 PATIENT, SHORT = 60, 8  # logger.wait_s: for answers that come, and for servers that stall
 LIMIT_S = 240.0  # seconds after which a run is ended by force
@@ -97,7 +97,7 @@ def secure(home: Path) -> Iterator[int]:
 @contextmanager
 def dying(home: Path) -> Iterator[int]:
     """Run MLflow's own server, which ends after some requests, and yield its port."""
-    (home / "served.db").write_bytes(template())
+    (home / "served.db").write_bytes(database_template())
     environment = {
         **MLFLOW_SETTINGS,
         "_MLFLOW_SERVER_FILE_STORE": f"sqlite:///{home / 'served.db'}",

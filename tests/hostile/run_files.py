@@ -8,6 +8,7 @@ from functools import cache, partial
 from itertools import product
 from pathlib import Path
 
+from config_options import CONFIGS
 from fedcohort.command import compare, figures, replay, sync
 from fedcohort.host import messages
 from fedcohort.record import history, journal
@@ -18,9 +19,8 @@ from fedcohort.types import RoundReport
 from hostile.damage import DAMAGES, Damage, flip_in_line, replace_by, swap, swap_lines, take_from
 from hostile.forked import fork
 from hostile.harness import Answer, Case
-from killing import die, in_a_child
-from run_harness import collecting_overrides, compose_words
-from yaml_words import CONFIGS
+from process_kills import kill_self, run_in_child
+from run_harness import collecting_overrides, compose_overrides
 
 WORDS: tuple[str, ...] = (
     "callback=default",
@@ -44,7 +44,7 @@ def templates() -> Path:
         ("killed", 0, KILLED_AT),
         ("killed_other", 1, KILLED_AT),
     ):
-        in_a_child(partial(_train, home / name, seed, step))
+        run_in_child(partial(_train, home / name, seed, step))
     return home
 
 
@@ -63,11 +63,11 @@ def _train(logs: Path, seed: int, killed_at: int) -> None:
 
     def commit(file: object, report: RoundReport, *arguments: object) -> str:
         if killed_at and report.step == killed_at + 1:
-            die()
+            kill_self()
         return original(file, report, *arguments)  # type: ignore[arg-type]
 
     journal.commit_step = commit  # type: ignore[assignment]
-    run.run(compose_words(*words_of(logs, seed)))
+    run.run(compose_overrides(*words_of(logs, seed)))
 
 
 def run_of(logs: Path) -> Path:
@@ -81,7 +81,7 @@ def _talk() -> None:
 
 @cache
 def composed_to_resume() -> Composed:
-    return compose_words(*words_of(at_work()), "resume=true")
+    return compose_overrides(*words_of(at_work()), "resume=true")
 
 
 def resume(logs: Path) -> Answer:

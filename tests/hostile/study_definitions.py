@@ -10,7 +10,7 @@ import yaml
 from hostile.damage import DAMAGES
 from hostile.harness import Case
 from hostile.study_files import CONFLICT, case, on, put
-from study.tiny import TINY, TUNE
+from study.small_study import SMALL_STUDY, TUNING
 
 CELL: dict[str, Any] = {"words": ["heterogeneity=iid"]}
 TEXTS: dict[str, Any] = {
@@ -142,23 +142,23 @@ OPTIONS: dict[str, dict[str, Any]] = {
 }
 SPACE = {"selector.discount": {"low": 0.0, "high": 1.0}}
 TUNES: dict[str, Any] = {
-    "a list": [TUNE],
-    "without trials": {name: TUNE[name] for name in TUNE if name != "trials"},
-    "no trials": {**TUNE, "trials": 0},
-    "an unknown option": {**TUNE, "trails": 4},
-    "the study's seeds": {**TUNE, "seeds": [0, 7]},
-    "seeds a number": {**TUNE, "seeds": 7},
-    "unknown cells": {**TUNE, "cells": ["other"]},
-    "no cells": {**TUNE, "cells": []},
-    "an unknown metric": {**TUNE, "metric": "test/acc"},
-    "space a list": {**TUNE, "space": ["ucb_cs"]},
-    "a row without options": {**TUNE, "space": {"ucb_cs": {}}},
-    "an option of one value": {**TUNE, "space": {"ucb_cs": {"selector.tie": ["id"]}}},
-    "an option of one value twice": {**TUNE, "space": {"ucb_cs": {"selector.tie": ["id", "id"]}}},
-    "low above high": {**TUNE, "space": {"ucb_cs": {"selector.discount": {"low": 2, "high": 1}}}},
-    "low a text": {**TUNE, "space": {"ucb_cs": {"selector.discount": {"low": "a", "high": 1}}}},
-    "a logarithm of zero": {**TUNE, "space": {"ucb_cs": {"selector.discount": {"low": 0, "high": 1, "log": True}}}},
-    "without high": {**TUNE, "space": {"ucb_cs": {"selector.discount": {"low": 0}}}},
+    "a list": [TUNING],
+    "without trials": {name: TUNING[name] for name in TUNING if name != "trials"},
+    "no trials": {**TUNING, "trials": 0},
+    "an unknown option": {**TUNING, "trails": 4},
+    "the study's seeds": {**TUNING, "seeds": [0, 7]},
+    "seeds a number": {**TUNING, "seeds": 7},
+    "unknown cells": {**TUNING, "cells": ["other"]},
+    "no cells": {**TUNING, "cells": []},
+    "an unknown metric": {**TUNING, "metric": "test/acc"},
+    "space a list": {**TUNING, "space": ["ucb_cs"]},
+    "a row without options": {**TUNING, "space": {"ucb_cs": {}}},
+    "an option of one value": {**TUNING, "space": {"ucb_cs": {"selector.tie": ["id"]}}},
+    "an option of one value twice": {**TUNING, "space": {"ucb_cs": {"selector.tie": ["id", "id"]}}},
+    "low above high": {**TUNING, "space": {"ucb_cs": {"selector.discount": {"low": 2, "high": 1}}}},
+    "low a text": {**TUNING, "space": {"ucb_cs": {"selector.discount": {"low": "a", "high": 1}}}},
+    "a logarithm of zero": {**TUNING, "space": {"ucb_cs": {"selector.discount": {"low": 0, "high": 1, "log": True}}}},
+    "without high": {**TUNING, "space": {"ucb_cs": {"selector.discount": {"low": 0}}}},
 }
 TUNED = {
     "a list": "- a\n",
@@ -172,7 +172,7 @@ TUNED = {
 
 
 def _write_yaml(changes: Mapping[str, Any], folder: Path) -> None:
-    text = yaml.safe_dump({**TINY, **changes}, sort_keys=False)
+    text = yaml.safe_dump({**SMALL_STUDY, **changes}, sort_keys=False)
     (folder / "study.yaml").write_text(text)
 
 
@@ -190,7 +190,7 @@ def _write_text(content: str | bytes | None, how: str, folder: Path) -> None:
 
 
 def _drop(name: str, folder: Path) -> None:
-    fields = {key: value for key, value in TINY.items() if key != name}
+    fields = {key: value for key, value in SMALL_STUDY.items() if key != name}
     (folder / "study.yaml").write_text(yaml.safe_dump(fields, sort_keys=False))
 
 

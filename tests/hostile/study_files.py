@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import compute, parquet
 
+from config_options import CONFIGS
 from fedcohort.command import study
 from fedcohort.host import messages
 from fedcohort.startup import command_line
@@ -20,9 +21,8 @@ from fedcohort.study.result_files import CURVES_FILE, RESULTS_FILE
 from hostile.damage import DAMAGES, Damage, swap
 from hostile.forked import fork
 from hostile.harness import Answer, Case
+from study.small_study import make_results, write_study
 from study.test_judge import LATE_MEANS, ROWS
-from study.tiny import make_results, write_study
-from yaml_words import CONFIGS
 
 Change = Callable[[Any], Any]
 CONFLICT = "<<<<<<< HEAD\ntitle: A\n=======\ntitle: B\n>>>>>>> other\n"

@@ -6,12 +6,12 @@ from typing import Any
 
 import pyarrow as pa
 
-from folder_toy import at
+from folder_tables import with_value
 from hostile.harness import Case
 from hostile.tables import LISTS, N, table
-from pictures_toy import encode, noise
+from image_tables import encode_image, random_images
 
-IMAGES = [encode(image) for image in noise(N, (1, 8, 8))]
+IMAGES = [encode_image(image) for image in random_images(N, (1, 8, 8))]
 
 
 def images(name: str, values: Any, *expected: str, words: str = "", **extra: Any) -> Case:
@@ -27,16 +27,19 @@ def bitmap(width: int, height: int) -> dict[str, bytes]:
 
 
 def image_tables() -> list[Case]:
-    other_image, wide = encode(noise(1, (1, 9, 8))[0]), [encode(image) for image in noise(N, (1, 9, 8))]
-    colour = encode(noise(1, (3, 8, 8))[0])
+    other_image, wide = (
+        encode_image(random_images(1, (1, 9, 8))[0]),
+        [encode_image(image) for image in random_images(N, (1, 9, 8))],
+    )
+    colour = encode_image(random_images(1, (3, 8, 8))[0])
 
     def broken(content: bytes | None) -> list[Any]:
-        return at(IMAGES, 5, {"bytes": content})
+        return with_value(IMAGES, 5, {"bytes": content})
 
     return [
-        images("an image of another size", at(IMAGES, 5, other_image), "row 5 is an image of (1, 9, 8)"),
-        images("a colour image among grey ones", at(IMAGES, 5, colour), "row 5 is an image of (3, 8, 8)"),
-        images("an image that is missing", at(IMAGES, 5, None), "row 5 is empty"),
+        images("an image of another size", with_value(IMAGES, 5, other_image), "row 5 is an image of (1, 9, 8)"),
+        images("a colour image among grey ones", with_value(IMAGES, 5, colour), "row 5 is an image of (3, 8, 8)"),
+        images("an image that is missing", with_value(IMAGES, 5, None), "row 5 is empty"),
         images("an image without bytes", broken(None), "row 5 is empty"),
         images("an image of no bytes", broken(b""), "row 5 is empty"),
         images("an image that is a text", broken(b"hello"), "row 5 can't be read as an image"),
@@ -65,7 +68,7 @@ def image_tables() -> list[Case]:
         ),
         images(
             "an image of 2 gigapixels",
-            at(
+            with_value(
                 IMAGES,
                 5,
                 {"bytes": bitmap(8, 8)["bytes"][:18] + struct.pack("<ii", 50_000, 50_000) + bitmap(8, 8)["bytes"][26:]},
@@ -75,27 +78,39 @@ def image_tables() -> list[Case]:
         images("images standardised", IMAGES, "pixels must be", words="dataset.pixels=uint8 dataset.standardise=train"),
         images("images with a shape of another size", IMAGES, "holds 9 values", words="dataset.shape=[1,3,3]"),
         images("images, and leave_out", IMAGES, "leave_out must be", words="dataset.leave_out=[x]"),
-        images("lists of two lengths", at(LISTS, 5, [1.0]), "row 5 has a list of another length"),
-        images("an empty list", at(LISTS, 0, []), "row 0"),
+        images("lists of two lengths", with_value(LISTS, 5, [1.0]), "row 5 has a list of another length"),
+        images("an empty list", with_value(LISTS, 0, []), "row 0"),
         images("all lists empty", [[]] * N, "row 0"),
-        images("a list that is missing", at(LISTS, 5, None), "row 5 is empty"),
-        images("a list with a missing number", at(LISTS, 5, [1.0, None]), "row 5 has a value that is missing"),
-        images("a list with NaN", at(LISTS, 5, [1.0, float("nan")]), "row 5 has a value that is missing, NaN or inf"),
+        images("a list that is missing", with_value(LISTS, 5, None), "row 5 is empty"),
+        images("a list with a missing number", with_value(LISTS, 5, [1.0, None]), "row 5 has a value that is missing"),
         images(
-            "a list with an infinite number", at(LISTS, 5, [1.0, float("inf")]), "row 5 has a value that is missing"
+            "a list with NaN",
+            with_value(LISTS, 5, [1.0, float("nan")]),
+            "row 5 has a value that is missing, NaN or inf",
         ),
-        images("a list beyond float32", at(LISTS, 5, [1.0, 1e300]), "row 5 has a value that is missing"),
         images(
-            "a list of integers with a missing one", at([[k, 1] for k in range(N)], 5, [1, None]), "row 5 has a value"
+            "a list with an infinite number",
+            with_value(LISTS, 5, [1.0, float("inf")]),
+            "row 5 has a value that is missing",
+        ),
+        images("a list beyond float32", with_value(LISTS, 5, [1.0, 1e300]), "row 5 has a value that is missing"),
+        images(
+            "a list of integers with a missing one",
+            with_value([[k, 1] for k in range(N)], 5, [1, None]),
+            "row 5 has a value",
         ),
         images("lists of texts", [["a", "b"]] * N, "must hold lists of numbers or images"),
         images("lists of structs", [[{"a": 1}]] * N, "must hold lists of numbers or images"),
         images("lists of truth values", [[k % 2 == 0, True] for k in range(N)], "2: image", accepted=True),
         images(
-            "ragged lists of lists", at([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0]]), "row 5 has a list of an"
+            "ragged lists of lists",
+            with_value([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0]]),
+            "row 5 has a list of an",
         ),
         images(
-            "ragged lists inside", at([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0], [1.0, 2.0]]), "row 5 has a"
+            "ragged lists inside",
+            with_value([[[1.0], [float(k)]] for k in range(N)], 5, [[1.0], [1.0, 2.0]]),
+            "row 5 has a",
         ),
         images(
             "test lists of another length", LISTS, "a sample has the shape [1]", test={"x": None, "image": [[1.0]] * N}
@@ -104,7 +119,7 @@ def image_tables() -> list[Case]:
         images("lists of int64 beyond float32's digits", [[2**60 + k, k] for k in range(N)], "2: image", accepted=True),
         images(
             "a list with a missing number, filled",
-            at(LISTS, 5, [1.0, None]),
+            with_value(LISTS, 5, [1.0, None]),
             "cells filled",
             accepted=True,
             words="dataset.missing=mean",

@@ -17,13 +17,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from config_options import CONFIGS
 from fedcohort.command.data import describe_split
 from fedcohort.startup.command_line import run_with_one_line_errors
-from folder_toy import at
+from folder_tables import with_value
 from hostile.forked import fork
 from hostile.harness import Answer, Case
-from run_harness import compose_words, go
-from yaml_words import CONFIGS
+from run_harness import compose_overrides, run_training
 
 N = 40
 LIMIT_S = 60
@@ -51,9 +51,9 @@ def load(
 
 def run(logs: Path, words: Sequence[str]) -> None:
     """Load and deal the data, print what the start-up table says of them, and train."""
-    federation, info = describe_split(compose_words(*words, f"paths.logs={logs}"), words)
+    federation, info = describe_split(compose_overrides(*words, f"paths.logs={logs}"), words)
     print(info.tags["inputs"], *federation.notices(), sep="\n", flush=True)
-    go(logs, *words)
+    run_training(logs, *words)
 
 
 @cache
@@ -103,14 +103,20 @@ def label_tables() -> list[Case]:
         table(
             "labels unsigned beyond int64", {"label": pa.array([2**64 - 1] * N, pa.uint64())}, "labels are texts, or"
         ),
-        table("a negative label", {"label": at(LABELS, 3, -1)}, "row 3 has label -1"),
-        table("a fractional label", {"label": at([float(k) for k in LABELS], 4, 0.5)}, "row 4 has label 0.5"),
-        table("an infinite label", {"label": at([float(k) for k in LABELS], 4, float("inf"))}, "row 4 has label inf"),
-        table("a NaN label", {"label": at([float(k) for k in LABELS], 4, float("nan"))}, "row 4 is empty"),
-        table("an empty label", {"label": at(LABELS, 5, None)}, "row 5 is empty"),
+        table("a negative label", {"label": with_value(LABELS, 3, -1)}, "row 3 has label -1"),
+        table("a fractional label", {"label": with_value([float(k) for k in LABELS], 4, 0.5)}, "row 4 has label 0.5"),
+        table(
+            "an infinite label",
+            {"label": with_value([float(k) for k in LABELS], 4, float("inf"))},
+            "row 4 has label inf",
+        ),
+        table("a NaN label", {"label": with_value([float(k) for k in LABELS], 4, float("nan"))}, "row 4 is empty"),
+        table("an empty label", {"label": with_value(LABELS, 5, None)}, "row 5 is empty"),
         table("all labels empty", {"label": [None] * N}, "row 0 is empty"),
-        table("a text of spaces as a label", {"label": at(words, 6, "  ")}, "row 6 is empty"),
-        table("a text among numbers", {"label": at([str(k) for k in LABELS], 2, "unknown")}, "among whole numbers"),
+        table("a text of spaces as a label", {"label": with_value(words, 6, "  ")}, "row 6 is empty"),
+        table(
+            "a text among numbers", {"label": with_value([str(k) for k in LABELS], 2, "unknown")}, "among whole numbers"
+        ),
         table("one class", {"label": [0] * N}, "the single label 0"),
         table("one text", {"label": ["cat"] * N}, "the single label cat"),
         table(
@@ -119,12 +125,14 @@ def label_tables() -> list[Case]:
             "labels that no training row has",
             test={"label": [f"id{k + 1}" for k in range(N)]},
         ),
-        table("test has a new class", {}, "labels that no training row has: 3", test={"label": at(LABELS, 0, 3)}),
+        table(
+            "test has a new class", {}, "labels that no training row has: 3", test={"label": with_value(LABELS, 0, 3)}
+        ),
         table(
             "test has a new text",
             {"label": words},
             "that no training row has: fox",
-            test={"label": at(words, 0, "fox")},
+            test={"label": with_value(words, 0, "fox")},
         ),
         table(
             "train lacks a class that test has", {"label": [k % 2 for k in range(N)]}, "no training row has: 2", test={}
@@ -166,18 +174,22 @@ def feature_tables() -> list[Case]:
             "maps alone", {"x": pa.array([[("a", 1.0)]] * N, pa.map_(pa.string(), pa.float64()))}, "no column of num"
         ),
         table("lists without features=", {"x": LISTS}, "has no column of numbers"),
-        table("a NaN cell", {"x": at(X, 3, float("nan"))}, "row 3 has a value that is NaN or infinite"),
-        table("an infinite cell", {"x": at(X, 3, float("-inf"))}, "row 3 has a value that is NaN or infinite"),
-        table("an empty cell", {"x": at(X, 3, None)}, "row 3 is empty", "dataset.missing=drop"),
-        table("a cell beyond float32", {"x": at(X, 3, 1e39)}, "row 3 holds 1e+39, which float32 can't hold"),
-        table("the first cell beyond float32", {"x": at(X, 0, -1e300)}, "row 0 holds -1e+300"),
+        table("a NaN cell", {"x": with_value(X, 3, float("nan"))}, "row 3 has a value that is NaN or infinite"),
+        table("an infinite cell", {"x": with_value(X, 3, float("-inf"))}, "row 3 has a value that is NaN or infinite"),
+        table("an empty cell", {"x": with_value(X, 3, None)}, "row 3 is empty", "dataset.missing=drop"),
+        table("a cell beyond float32", {"x": with_value(X, 3, 1e39)}, "row 3 holds 1e+39, which float32 can't hold"),
+        table("the first cell beyond float32", {"x": with_value(X, 0, -1e300)}, "row 0 holds -1e+300"),
         table("a constant feature", {"x": [1.0] * N}, "all 40 training samples are the same"),
-        table("a text among numbers", {"x": at([str(v) for v in X], 3, "?")}, "row 3 holds '?', which is not a number"),
+        table(
+            "a text among numbers",
+            {"x": with_value([str(v) for v in X], 3, "?")},
+            "row 3 holds '?', which is not a number",
+        ),
         table(
             "a NaN in the test part",
             {},
             "test.parquet: column 'x', row 1 has a value",
-            test={"x": at(X, 1, float("nan"))},
+            test={"x": with_value(X, 1, float("nan"))},
         ),
         table("test lacks the feature", {}, "test.parquet has no column 'x'", test={"x": None}),
         table("test lacks the label", {}, "test.parquet has no column 'label'", test={"label": None}),
@@ -219,14 +231,14 @@ def feature_tables() -> list[Case]:
         table("categories", {"label": pa.array(["a", "b"] * (N // 2)).dictionary_encode()}, "1: x", accepted=True),
         table(
             "numbers as texts with bad cells dropped",
-            {"x": at([str(v) for v in X], 3, "?")},
+            {"x": with_value([str(v) for v in X], 3, "?")},
             "1 of 40 rows of train.parquet dropped",
             words="dataset.missing=drop",
             accepted=True,
         ),
         table(
             "empty cells filled",
-            {"x": at(X, 3, None)},
+            {"x": with_value(X, 3, None)},
             "1 training and 1 test cells filled",
             words="dataset.missing=mean",
             accepted=True,
@@ -254,16 +266,16 @@ def client_tables() -> list[Case]:
     return [
         clients("no client column", None, "has no column 'who'"),
         clients("one client", ["a"] * N, "cohort"),
-        clients("an empty client", at(names, 7, None), "row 7 is empty"),
-        clients("a NaN client", at([float(k // 10) for k in range(N)], 7, float("nan")), "row 7"),
-        clients("a client of spaces", at(names, 7, " "), "row 7 is empty"),
+        clients("an empty client", with_value(names, 7, None), "row 7 is empty"),
+        clients("a NaN client", with_value([float(k // 10) for k in range(N)], 7, float("nan")), "row 7"),
+        clients("a client of spaces", with_value(names, 7, " "), "row 7 is empty"),
         clients("fractional clients", [k / 2 for k in range(N)], "row 1 has client 0.5"),
-        clients("infinite clients", at([float(k // 10) for k in range(N)], 7, float("inf")), "row 7"),
+        clients("infinite clients", with_value([float(k // 10) for k in range(N)], 7, float("inf")), "row 7"),
         clients("clients are lists", [[k // 10] for k in range(N)], "who"),
         clients("clients are dates", pa.array([k // 10 for k in range(N)], pa.timestamp("s")), "who"),
         clients("clients are bytes", [b"a", b"b"] * (N // 2), "who"),
         clients("clients of one row", [f"c{k}" for k in range(N)], "owners with more than 3 training samples"),
-        clients("one client of one row", at(names, 0, "z"), "fewer than"),
+        clients("one client of one row", with_value(names, 0, "z"), "fewer than"),
         clients("clients of two rows", [f"c{k // 2}" for k in range(N)], "owners with more than 3"),
         clients(
             "no client of train has test rows",
@@ -273,7 +285,7 @@ def client_tables() -> list[Case]:
         ),
         clients("test has no clients", names, "1: x", test={"who": None}, accepted=True),
         clients("test has texts, train numbers", [k // 10 for k in range(N)], "who", test={"who": names}),
-        clients("test has other clients, too", names, "1: x", test={"who": at(names, 0, "z")}, accepted=True),
+        clients("test has other clients, too", names, "1: x", test={"who": with_value(names, 0, "z")}, accepted=True),
         clients("clients= of owners", names, "clients", words="dataset.client=who clients=100"),
         clients(
             "client column with another partition",

@@ -10,12 +10,12 @@ from hydra.core.global_hydra import GlobalHydra
 from hydra.core.plugins import Plugins
 from hydra.types import HydraContext, RunMode
 
+from config_options import CONFIGS
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.jobs import grid, sweep
 from fedcohort.jobs.grid import Grid
 from fedcohort.jobs.sweep import Sweep, split_jobs
 from fedcohort.record.sweep_folder import Plan, read_plan
-from yaml_words import CONFIGS
 
 COMMON = ("clients=12", "model=logreg")
 

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.jobs.launch import Launch
 from fedcohort.record import sweep_folder
-from yaml_words import CONFIGS
 
 WORDS = (
     "clients=12",

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
+from config_options import ROOT
 from fedcohort.jobs import local
 from fedcohort.jobs.local import describe_exit, find_log_path, run_in_workers, run_local
 from fedcohort.record import sweep_folder
-from job_toy import toy
-from yaml_words import ROOT
+from sweep_jobs import make_toy_jobs
 
 KILLED = "its process was ended by SIGKILL (kill -9, or the kernel for lack of memory)"
 
@@ -25,7 +25,7 @@ from pathlib import Path
 
 from fedcohort.jobs import local
 from fedcohort.jobs.local import run_in_workers
-from job_toy import toy
+from sweep_jobs import toy
 
 local.PRELOADS = ("fedcohort.jobs.fork_server",)
 local.start_fork_server(1)
@@ -71,19 +71,19 @@ def pid_of(folder: Path, number: int) -> int:
 
 def test_a_worker_that_dies_costs_its_own_job_only(tmp_path: Path) -> None:
     jobs = {3: ("note",), 4: ("die",), 5: ("note",), 6: ("note",)}
-    assert list(run_in_workers(toy(tmp_path), jobs, 1)) == [(3, ""), (4, KILLED), (5, ""), (6, "")]
+    assert list(run_in_workers(make_toy_jobs(tmp_path), jobs, 1)) == [(3, ""), (4, KILLED), (5, ""), (6, "")]
     assert pid_of(tmp_path, 3) == pid_of(tmp_path, 4) != pid_of(tmp_path, 5) == pid_of(tmp_path, 6)
     assert [find_log_path(tmp_path, number).read_text() for number in jobs] == [f"job {number}\n" for number in jobs]
 
 
 def test_a_job_whose_process_dies_has_failed(tmp_path: Path) -> None:
-    assert sorted(run_local(toy(tmp_path), {0: ("die",), 1: ("note",)}, 2)) == [0, 1]
+    assert sorted(run_local(make_toy_jobs(tmp_path), {0: ("die",), 1: ("note",)}, 2)) == [0, 1]
     record = sweep_folder.read_records(tmp_path)[0]
     assert (record.words, record.how, record.reason) == (("die",), "failed", KILLED)
 
 
 def test_closing_ends_the_jobs_that_run(tmp_path: Path) -> None:
-    with closing(run_in_workers(toy(tmp_path), {0: ("note",), 1: ("wait",), 2: ("note",)}, 2)) as ended:
+    with closing(run_in_workers(make_toy_jobs(tmp_path), {0: ("note",), 1: ("wait",), 2: ("note",)}, 2)) as ended:
         pid = pid_of(tmp_path, 1) if next(ended) else 0
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

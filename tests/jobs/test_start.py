@@ -19,7 +19,7 @@ from fedcohort.jobs.start import start as called
 from fedcohort.lightning.module import MONITORED_METRICS
 from fedcohort.record import history, sweep_folder
 from fedcohort.startup import command_line, options, run
-from run_harness import SMALL, composed_by_hydra
+from run_harness import SMALL, compose_by_hydra
 from tracking.databases import captured_log  # noqa: F401
 
 SEARCHES = "hydra_plugins.hydra_optuna_sweeper.optuna_sweeper.OptunaSweeper"
@@ -38,7 +38,7 @@ def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) 
     """What Hydra's launchers do, after composing the job; sweeper: None for Hydra's own."""
     typed_names = {word.split("=")[0] for word in words}
     typed = [*(word for word in WORDS if word.split("=")[0] not in typed_names), *words, f"paths.logs={logs}"]
-    cfg = copy.deepcopy(composed_by_hydra(tuple(typed)))
+    cfg = copy.deepcopy(compose_by_hydra(tuple(typed)))
     with open_dict(cfg):
         cfg.hydra.mode, cfg.hydra.job.num = RunMode.MULTIRUN, number
         cfg.hydra.sweep.dir = str(logs / "sweeps" / "s")
@@ -54,8 +54,8 @@ def record(logs: Path, number: int = 0) -> sweep_folder.JobRecord:
 
 def test_a_component_error_is_printed_once(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`train.py` sets HYDRA_FULL_ERROR itself; only a user who has set it is shown the traceback."""
-    words = (*WORDS, "model=module", "model.path=own_networks.InPlace", f"paths.logs={logs}")
-    cfg = copy.deepcopy(composed_by_hydra(words))
+    words = (*WORDS, "model=module", "model.path=user_networks.InPlace", f"paths.logs={logs}")
+    cfg = copy.deepcopy(compose_by_hydra(words))
     with open_dict(cfg):
         HydraConfig.instance().set_config(cfg)
         del cfg["hydra"]
@@ -159,6 +159,6 @@ def test_a_signal_ends_the_sweep(
 
 
 def test_sweeps_that_start_in_the_same_second_have_folders_of_their_own() -> None:
-    result = OmegaConf.to_container(composed_by_hydra(()).hydra.sweep, resolve=False)
+    result = OmegaConf.to_container(compose_by_hydra(()).hydra.sweep, resolve=False)
     assert isinstance(result, dict)
     assert "%S_%f" in result["dir"]

@@ -10,12 +10,12 @@ from typing import Any
 import pytest
 
 from command_harness import FinishedCommand, run_command
+from config_options import ROOT
 from fedcohort.command.compare import parse_options
 from fedcohort.record.observer import Observer
 from fedcohort.startup.comparison import compare_tracked_runs
-from run_harness import go
-from tracking.databases import captured_log, template  # noqa: F401
-from yaml_words import ROOT
+from run_harness import run_training
+from tracking.databases import captured_log, database_template  # noqa: F401
 
 SMALL = ["clients=12", "rounds=2", "model=logreg", "client.epochs=1", "callback=none", "logger=none"]
 TRACKED = ("callback=default", "callback.figures=null", "logger=mlflow")
@@ -98,12 +98,14 @@ def test_parallel_jobs_have_one_thread_each_and_the_bits_of_a_single_run(
     for seed in (0, 1):
         (folder,) = (tmp_path / "runs").glob(f"*-s{seed}")
         assert (folder / "threads").read_text() == "1"
-        separate_run = go(tmp_path / "alone", *SMALL[:5], *words[:2], f"seed={seed}", "logger=none", small=False)
+        separate_run = run_training(
+            tmp_path / "alone", *SMALL[:5], *words[:2], f"seed={seed}", "logger=none", small=False
+        )
         assert json.loads((folder / "summary.json").read_text())["fingerprint"] == separate_run.last.fingerprint
 
 
 def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
-    (tmp_path / "mlflow.db").write_bytes(template())
+    (tmp_path / "mlflow.db").write_bytes(database_template())
     done = train(tmp_path, "-m", "selector=random,flash", "cohort=4", "rounds=1", *TRACKED)
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     counts, report, verdict = done.stderr.splitlines()[-3:]

@@ -12,7 +12,7 @@ import pytest
 from mlflow.entities import Metric, Param, RunTag
 from omegaconf import OmegaConf
 
-from compare_toy import ACC
+from comparison_harness import ACC
 from fedcohort.command.compare import compare_runs, parse_options
 from fedcohort.errors import OptionError
 from fedcohort.jobs import cluster
@@ -22,7 +22,7 @@ from fedcohort.jobs.sweep import Sweep
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.sweep_folder import Plan, SweepJob
 from fedcohort.tracking import identity, server, sweeps
-from record.made_up import info
+from record.example_run import make_run_info
 from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
 GROUPS = ("selector", "agg", "heterogeneity", "client")
@@ -49,7 +49,7 @@ def ran(folder: Path, *words: str, place: server.ServerPlace | None = None, trac
             node = node.setdefault(part, {})
         node[last] = float(value) if "." in value else int(value)
     folder.mkdir(parents=True)
-    metadata.save_info(info(folder, choices=choices, config=config, tags=tags))
+    metadata.save_info(make_run_info(folder, choices=choices, config=config, tags=tags))
     if tracked:
         identity.register_place(folder, place or server.locate(None, "fedcohort", Path("logs")))
     return folder

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 from mlflow.entities import Metric, Param, RunTag
 
-from compare_toy import ACC
+from comparison_harness import ACC
 from fedcohort.jobs import sweep
 from fedcohort.record import metadata
 from fedcohort.report.comparison import figures
 from fedcohort.tracking import identity, server, sweeps
-from known import known
-from record.made_up import info
+from optional_values import not_none
+from record.example_run import make_run_info
 from tracking.databases import Logs, captured_log, logs  # noqa: F401
 
 
@@ -33,7 +33,7 @@ def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[s
         for seed in range(3):
             folder = logs.path / "runs" / f"{word}-{seed}"
             folder.mkdir(parents=True)
-            metadata.save_info(info(folder, choices={"selector": word}, config={}, tags={"sweep_id": "s"}))
+            metadata.save_info(make_run_info(folder, choices={"selector": word}, config={}, tags={"sweep_id": "s"}))
             if tracked:
                 identity.register_place(folder, place)
             id = client.create_run(experiment).info.run_id
@@ -55,7 +55,9 @@ def test_a_sweep_ends_with_a_verdict_and_a_report(logs: Logs, captured_log: pyte
     assert captured_log.messages == [f"report: {page}", words]
     assert "flash is better than random by 11.0 points" in page.read_text()
     client = logs.client()
-    (run,) = client.search_runs([known(client.get_experiment_by_name("fedcohort")).experiment_id], "tags.report = 's'")
+    (run,) = client.search_runs(
+        [not_none(client.get_experiment_by_name("fedcohort")).experiment_id], "tags.report = 's'"
+    )
     assert run.data.tags["verdict"] == words
     artifact_names = {file.path for file in client.list_artifacts(run.info.run_id)}
     assert artifact_names == {file.name for file in page.parent.iterdir()} >= {"report.html", "table.md", "forest.png"}

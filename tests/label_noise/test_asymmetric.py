@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_component
 from fedcohort.errors import OptionError
 from fedcohort.label_noise.asymmetric import Asymmetric
 from fedcohort.label_noise.none import NoNoise
 from fedcohort.rng import Draws
-from run_harness import go
-from yaml_words import make
+from run_harness import run_training
 
 LABELS = np.arange(3000) % 5
 
 
 def flipped(rate: float, partners: Any = (), n_classes: int = 5) -> np.ndarray:
-    noise: Any = make("label_noise", "asymmetric", partners=list(partners))
+    noise: Any = make_component("label_noise", "asymmetric", partners=list(partners))
     labels: np.ndarray = noise.flip(LABELS, rate, n_classes, np.random.default_rng(3))
     return labels
 
@@ -48,13 +48,13 @@ def test_a_label_is_wrong_below_the_rate_and_not_at_it() -> None:
     """The rate 0 changes no label, not even one whose uniform number is exactly 0."""
     draws: Any = SimpleNamespace(random=lambda size: np.array([0.0, 0.25, 0.5, 0.75]))
     for rate, wrong in ((0.0, 0), (0.5, 2), (1.0, 4)):
-        labels = make("label_noise", "asymmetric").flip(np.array([0, 1, 2, 3]), rate, 5, draws)
+        labels = make_component("label_noise", "asymmetric").flip(np.array([0, 1, 2, 3]), rate, 5, draws)
         assert (labels != np.array([0, 1, 2, 3])).sum() == wrong
 
 
 @pytest.mark.parametrize("word", ["none", "beta", "bimodal"])
 def test_the_rates_come_from_another_label_noise_option(word: str) -> None:
-    base = make("label_noise", word)
+    base = make_component("label_noise", word)
     rates = Asymmetric(base, []).rates(Draws(4, 30))
     np.testing.assert_array_equal(rates, base.rates(Draws(4, 30)))
 
@@ -66,7 +66,7 @@ def test_partners_that_are_no_classes_are_rejected(partners: list[int]) -> None:
 
 
 def test_it_cannot_contain_another_asymmetric_noise() -> None:
-    bases: list[Any] = [make("label_noise", "asymmetric"), 3]
+    bases: list[Any] = [make_component("label_noise", "asymmetric"), 3]
     for base in bases:
         with pytest.raises(OptionError, match=r"^base must be a label noise other than asymmetric, as in .*, got"):
             Asymmetric(base, [])
@@ -75,8 +75,8 @@ def test_it_cannot_contain_another_asymmetric_noise() -> None:
 def test_a_run_with_asymmetric_noise_completes(tmp_path: Path) -> None:
     """Rates are those of the base noise, and a wrong list of partners is rejected at start-up."""
     words = ("label_noise=asymmetric", "label_noise@label_noise.base=bimodal", "label_noise.base.rate=0.4", "rounds=1")
-    ran = go(tmp_path, "heterogeneity=iid", *words)
+    ran = run_training(tmp_path, "heterogeneity=iid", *words)
     assert sorted(ran.info.noise_rate) == [0.0] * 7 + [0.4] * 5
     assert (ran.info.choices["label_noise"], ran.info.choices["label_noise.base"]) == ("asymmetric", "bimodal")
     with pytest.raises(OptionError, match=r"^label_noise.partners must be a list with one of the 10 classes"):
-        go(tmp_path / "b", *words, "label_noise.partners=[1,0]")
+        run_training(tmp_path / "b", *words, "label_noise.partners=[1,0]")

@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
+from config_options import make_component
 from fedcohort.label_noise.base import LabelNoise
-from yaml_words import make
 
 
 class FixedDraws:
@@ -23,7 +23,7 @@ class FixedDraws:
 
 
 def noise(option: str) -> LabelNoise:
-    built: LabelNoise = make("label_noise", option)
+    built: LabelNoise = make_component("label_noise", option)
     return built
 
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.label_noise.beta import Beta
 from fedcohort.rng import Draws
 

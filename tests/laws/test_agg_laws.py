@@ -1,4 +1,4 @@
-"""Laws over every yaml of agg."""
+"""Laws of every aggregator, with the defaults of its yaml file."""
 
 import copy
 from dataclasses import replace
@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
-import global_rng
+import global_rng_guard
 from agg_harness import collect_updates, make_arrived, make_population, make_update
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.component import PROXY_INPUTS, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.round.arrivals import Arrivals, reweight_updates
 from fedcohort.state import pack_state
-from remedies import remedy
-from saving import restore
-from yaml_words import list_options, make
+from state_saving import save_and_restore
 
 WORDS = list_options("agg")
 P = 5
@@ -36,7 +36,7 @@ def step(agg: Any, state: Any, updates: list[Any], apart: float = 0.0) -> tuple[
 
 
 def close(agg: Any, state: Any, collected: Arrivals, apart: float = 0.0) -> tuple[torch.Tensor, Any]:
-    """Every signal that it reads is 1, and `apart` more from one client id to the next."""
+    """Return the round's arrivals; each signal is 1 and increases by `apart` from one client id to the next."""
     signals = dict.fromkeys(agg.needs, 1.0 + apart * collected.clients)
     direction, after = agg.direction(state, make_arrived(collected, signals, agg.needs))
     return direction.displacement, after
@@ -44,7 +44,7 @@ def close(agg: Any, state: Any, collected: Arrivals, apart: float = 0.0) -> tupl
 
 @pytest.fixture(params=WORDS)
 def agg(request: pytest.FixtureRequest) -> Any:
-    return make("agg", request.param)
+    return make_component("agg", request.param)
 
 
 def fresh(agg: Any) -> Any:
@@ -52,9 +52,9 @@ def fresh(agg: Any) -> Any:
 
 
 def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None:
-    """It is `delta`, or a positive multiple where the method chooses the length.
+    """Assert that a direction is `delta`, or a positive multiple if the method chooses the length.
 
-    Who trains on the server does so with Adam, which makes steps of gradients that are rounding alone.
+    Methods that train on the server use Adam, which turns gradients of rounding errors into steps.
     """
     if getattr(agg, "own_length", False):
         assert float(direction @ delta) > 0
@@ -62,20 +62,20 @@ def assert_along(direction: torch.Tensor, delta: torch.Tensor, agg: Any) -> None
     torch.testing.assert_close(direction, delta, atol=1e-4 if PROXY_INPUTS in agg.requirements else 1e-12, rtol=0)
 
 
-@remedy("Where all updates are equal, return this update, or set `own_length = True`.")
+@failure_hint("Where all updates are equal, return this update, or set `own_length = True`.")
 def test_equal_updates_give_the_common_direction(agg: Any) -> None:
     delta = vector(0)
     direction, _ = step(agg, fresh(agg), [update(agg, k, delta, n=k + 1) for k in range(4)])
     assert_along(direction, delta, agg)
 
 
-@remedy("A round may have one arrival: divide by no variance or count of others, and return its update.")
+@failure_hint("A round may have one arrival: divide by no variance or count of others, and return its update.")
 def test_the_direction_of_a_single_client_is_its_update(agg: Any) -> None:
     direction, _ = step(agg, fresh(agg), [update(agg, 3, vector(1))])
     assert_along(direction, vector(1), agg)
 
 
-@remedy("Index per-client state by `arrived.outcome.clients`, never by position in the round.")
+@failure_hint("Index per-client state by `arrived.outcome.clients`, never by position in the round.")
 def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
     rows = [update(agg, k, vector(k), n=k + 1) for k in range(4)]
     forward, after = step(agg, fresh(agg), rows, apart=0.3)
@@ -84,7 +84,7 @@ def test_order_of_arrival_is_irrelevant(agg: Any) -> None:
     assert_same(pack_state(after), pack_state(backward_state), 1e-14)
 
 
-@remedy("Read clients from `arrived.outcome.clients`, which holds finite updates only, not from the selection.")
+@failure_hint("Read clients from `arrived.outcome.clients`, which holds finite updates only, not from the selection.")
 def test_dropping_a_client_equals_not_selecting_it(agg: Any) -> None:
     rows = [update(agg, k, vector(k)) for k in range(3)]
     broken = update(agg, 5, torch.full((P,), float("nan"), dtype=torch.float64))
@@ -94,7 +94,7 @@ def test_dropping_a_client_equals_not_selecting_it(agg: Any) -> None:
     assert_same(pack_state(after), pack_state(state_without), 0)
 
 
-@remedy("Leave out the rows where `arrived.weights` is 0: the selector has excluded these clients.")
+@failure_hint("Leave out the rows where `arrived.weights` is 0: the selector has excluded these clients.")
 def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
     """A client that the selector excludes has no effect, whatever update and reports it sent."""
     for kind in [agg, replace(agg, variant="second_order")] if hasattr(agg, "variant") else [agg]:
@@ -107,7 +107,7 @@ def test_clients_with_zero_weight_do_not_change_the_direction(agg: Any) -> None:
         assert_same(pack_state(after), pack_state(state_without), 1e-12)
 
 
-@remedy("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
+@failure_hint("Declare `requirements = {RELATIVE_ADVICE}`, or multiply the direction by the sum of `arrived.weights`.")
 def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
     all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)], stacked=True)
     plain, weighted = (
@@ -118,7 +118,7 @@ def test_absolute_weights_keep_their_sum_or_are_rejected(agg: Any) -> None:
     assert keeps_sum == (RELATIVE_ADVICE not in agg.requirements)
 
 
-@remedy("Weigh each update by `arrived.weights`, or declare `recommendations = {UNADVISED_WEIGHTS}`.")
+@failure_hint("Weigh each update by `arrived.weights`, or declare `recommendations = {UNADVISED_WEIGHTS}`.")
 def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) -> None:
     """Losses are equal, and the selector advises four times the weight for the second of two clients.
 
@@ -134,12 +134,12 @@ def test_relative_weights_are_used_or_a_notice_says_that_they_are_not(agg: Any) 
 
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), -float("inf")])
-@remedy("Ignore losses that are not finite; without a finite one return `arrived.mean` and the state as it was.")
+@failure_hint("Ignore losses that are not finite; without a finite one return `arrived.mean` and the state as it was.")
 def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: float) -> None:
     if not any(word.endswith("loss") for word in agg.needs):
         pytest.skip("it reads no loss")
     rows, state = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)]), fresh(agg)
-    for single in (False, True):  # and what one client says counts for itself alone
+    for single in (False, True):  # a client's report has an effect on its own weight only
         signals = dict.fromkeys(agg.needs, np.array([0.7 if single else value, value, value]))
         direction, after = agg.direction(state, make_arrived(rows, signals, agg.needs))
         assert torch.isfinite(direction.displacement).all()
@@ -148,7 +148,7 @@ def test_without_finite_losses_the_direction_is_the_plain_mean(agg: Any, value: 
             assert_same(pack_state(after), pack_state(state), 0)
 
 
-@remedy("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
+@failure_hint("Set `stacked = True` exactly where `direction` reads `arrived.matrix`.")
 def test_only_aggregators_with_stacked_read_the_update_matrix(agg: Any) -> None:
     """Only these aggregators keep the matrix, which holds the updates of a cohort in memory."""
     all_updates = collect_updates(agg, [update(agg, k, vector(k), n=k + 1) for k in range(3)])
@@ -161,10 +161,12 @@ def test_only_aggregators_with_stacked_read_the_update_matrix(agg: Any) -> None:
         close(agg, fresh(agg), streamed, apart=0.3)
 
 
-@remedy("Keep everything that changes between rounds in the State dataclass, as arrays, tensors, numbers or texts.")
+@failure_hint(
+    "Keep everything that changes between rounds in the State dataclass, as arrays, tensors, numbers or texts."
+)
 def test_a_restored_state_continues_identically(agg: Any) -> None:
     state = step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)], apart=0.3)[1]
-    loaded = restore(state)
+    loaded = save_and_restore(state)
     rows = [update(agg, k, vector(10 + k)) for k in (1, 4)]
     a, after = step(agg, copy.deepcopy(state), rows, apart=0.3)
     b, restored_state = step(agg, loaded, rows, apart=0.3)
@@ -172,7 +174,7 @@ def test_a_restored_state_continues_identically(agg: Any) -> None:
     assert_same(pack_state(after), pack_state(restored_state), 0)
 
 
-@remedy("Copy what you change: `direction` returns a new state and leaves its argument alone.")
+@failure_hint("Copy what you change: `direction` returns a new state and leaves its argument alone.")
 def test_the_input_state_is_not_modified(agg: Any) -> None:
     state = fresh(agg)
     before = copy.deepcopy(pack_state(state))
@@ -180,14 +182,14 @@ def test_the_input_state_is_not_modified(agg: Any) -> None:
     assert_same(pack_state(state), before, 0)
 
 
-@remedy("Draw from `arrived.bench.rng(purpose)`, never from torch's or NumPy's global generator.")
+@failure_hint("Draw from `arrived.bench.rng(purpose)`, never from torch's or NumPy's global generator.")
 def test_global_generators_are_untouched(agg: Any) -> None:
-    before = global_rng.state()
+    before = global_rng_guard.global_states()
     step(agg, fresh(agg), [update(agg, k, vector(k)) for k in range(3)])
-    assert global_rng.state() == before
+    assert global_rng_guard.global_states() == before
 
 
-@remedy("Return from `broadcast` one vector of n_params numbers for each name in the hooks' `downloads`.")
+@failure_hint("Return from `broadcast` one vector of n_params numbers for each name in the hooks' `downloads`.")
 def test_the_vectors_that_hooks_download_are_broadcast(agg: Any) -> None:
     downloads = {name for hook in agg.hooks for name in hook.downloads}
     assert set(agg.broadcast(fresh(agg))) == downloads
@@ -195,7 +197,7 @@ def test_the_vectors_that_hooks_download_are_broadcast(agg: Any) -> None:
 
 
 def assert_same(a: Any, b: Any, atol: float) -> None:
-    """Two packed states."""
+    """Assert that two packed states are equal within `atol`."""
     if isinstance(a, torch.Tensor):
         torch.testing.assert_close(a, b, atol=atol, rtol=0, equal_nan=True)
     elif isinstance(a, dict):

@@ -1,4 +1,4 @@
-"""Laws over every yaml of attack, with aggregators that keep sums or matrices, and with selectors in turns."""
+"""Laws of every attack, with aggregators that keep sums or matrices, and with alternating selectors."""
 
 import itertools
 from pathlib import Path
@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.attack.base import Attack
-from remedies import remedy
-from run_harness import FinishedRun, go, same_bits
-from yaml_words import list_options, make
+from run_harness import FinishedRun, run_training, same_bits
 
 ATTACKS = [choice for choice in list_options("attack") if choice != "none"]
 TINY = ("clients=8", "cohort=5", "rounds=2", "split.limit=240", "client.epochs=1")
@@ -25,33 +25,33 @@ def costs(ran: FinishedRun) -> list[dict[str, float]]:
 
 @pytest.fixture(scope="module")
 def honest(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("honest"), *TINY)
+    return run_training(tmp_path_factory.mktemp("honest"), *TINY)
 
 
 @pytest.mark.parametrize("choice", list_options("attack"))
-@remedy("Set falsifies_updates with send, falsifies_labels with relabel, and falsified_signals with falsify.")
+@failure_hint("Set falsifies_updates with send, falsifies_labels with relabel, and falsified_signals with falsify.")
 def test_an_attack_declares_what_it_falsifies(choice: str) -> None:
-    """A method of an attack that does not declare it is never called."""
-    attack = make("attack", choice)
+    """The engine never calls a method whose effect the attack does not declare."""
+    attack = make_component("attack", choice)
     overrides = [getattr(type(attack), name) is not getattr(Attack, name) for name in ("send", "relabel", "falsify")]
     assert overrides == [attack.falsifies_updates, attack.falsifies_labels, bool(attack.falsified_signals)]
 
 
 @pytest.mark.parametrize("choice", ATTACKS)
-@remedy("Draw nothing and change nothing where no client attacks.")
+@failure_hint("Draw nothing and change nothing where no client attacks.")
 def test_without_attackers_no_bit_changes(choice: str, honest: FinishedRun, tmp_path: Path) -> None:
-    ran = go(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0")
+    ran = run_training(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0")
     assert same_bits(ran, honest)
     assert [dict(report.metrics) for report in ran.reports] == [dict(report.metrics) for report in honest.reports]
     assert "attacker" not in ran.last.clients
 
 
 @pytest.mark.parametrize("choice", ATTACKS)
-@remedy("Change what is sent, never what is charged: an attack costs nothing, and metrics of the data are true.")
+@failure_hint("Change what is sent, never what is charged: an attack costs nothing, and metrics of the data are true.")
 def test_an_attack_costs_nothing_and_the_data_stay_true(choice: str, honest: FinishedRun, tmp_path: Path) -> None:
-    ran = go(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0.4")
+    ran = run_training(tmp_path, *TINY, f"attack={choice}", "attack.fraction=0.4")
     assert costs(ran) == costs(honest)
-    assert ran.choices == honest.choices
+    assert ran.cohorts == honest.cohorts
     np.testing.assert_array_equal(ran.reports[0].clients["loss"], honest.reports[0].clients["loss"])
     assert ran.reports[0].clients["attacker"].sum() == 4
     skew = [{k: v for k, v in r.reports[0].metrics.items() if k.startswith("skew/")} for r in (ran, honest)]
@@ -59,15 +59,15 @@ def test_an_attack_costs_nothing_and_the_data_stay_true(choice: str, honest: Fin
 
 
 @pytest.mark.parametrize("choice", ATTACKS)
-@remedy("Return finite updates and values from finite ones, of the same shapes.")
+@failure_hint("Return finite updates and values from finite ones, of the same shapes.")
 def test_every_attack_runs_with_aggregators_and_selectors(choice: str, tmp_path: Path) -> None:
-    """The attackers are the same in all runs, and their weight is at most that of all clients."""
+    """All runs have the same attackers, whose weight is at most that of all clients."""
     attackers = set()
     for agg, selector in zip(
         AGGREGATORS, itertools.islice(itertools.cycle(SELECTORS), ATTACKS.index(choice), None), strict=False
     ):
         words = (f"attack={choice}", "attack.fraction=0.4", f"agg={agg}", f"selector={selector}")
-        ran = go(tmp_path / agg, *TINY, *words, *LIGHT.get(selector, ()))
+        ran = run_training(tmp_path / agg, *TINY, *words, *LIGHT.get(selector, ()))
         assert np.isfinite(ran.last.metrics["test/loss"]), words
         attackers.add(tuple(np.flatnonzero(ran.reports[0].clients["attacker"]).tolist()))
         assert 0 <= ran.last.metrics["attack/weight"] <= 1 + 1e-9

@@ -1,4 +1,4 @@
-"""Every availability model: it depends on the client's id, time never goes back, and absence never shortens work."""
+"""Laws of every availability model: keyed by client id, monotone time, and absence never shortens work."""
 
 from functools import partial
 from pathlib import Path
@@ -9,15 +9,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from config_options import list_options, load_options, make_component
+from failure_hints import failure_hint
 from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 from fedcohort.rng import Draws
 from fedcohort.round.clock import Clock
-from global_rng import guard
-from remedies import remedy
-from run_harness import go, same_bits
-from yaml_words import list_options, make, node
+from global_rng_guard import forbid_global_rng
+from run_harness import run_training, same_bits
 
 K = 40
 DAY = 86400.0
@@ -27,11 +27,13 @@ MOMENTS = [0.0, 1.0, 1799.5, 30_000.25, DAY - 1, DAY, 7.3 * DAY, 1e8 + 0.1]
 @pytest.fixture(params=list_options("availability"))
 def availability(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     word = request.param
-    return make("availability", word, **(given_table(tmp_path) if "path" in node("availability", word) else {}))
+    return make_component(
+        "availability", word, **(given_table(tmp_path) if "path" in load_options("availability", word) else {})
+    )
 
 
 def given_table(folder: Path) -> dict[str, Any]:
-    """A user's table for availability models that read one: three intervals of a day for each of K clients."""
+    """Write the table of a user, with three intervals a day for each of K clients."""
     cuts = np.sort(np.random.default_rng(0).uniform(0, DAY, (K, 6)), axis=1)
     columns = {"client": np.repeat(np.arange(K), 3), "start_s": cuts[:, ::2].ravel(), "end_s": cuts[:, 1::2].ravel()}
     pq.write_table(pa.table(columns), folder / "ready.parquet")
@@ -47,11 +49,11 @@ def scheduled(availability: Any) -> ReadySchedule:
     return schedule or pytest.skip("no clock decides")
 
 
-@remedy("Draw from the Draws that the method receives.")
+@failure_hint("Draw from the Draws that the method receives.")
 def test_deterministic_without_global_generators(availability: Any) -> None:
     answers = []
     for _ in range(2):
-        with guard():
+        with forbid_global_rng():
             clock = clock_of(availability)
             answers.append([clock.find_ready(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
     for (who, wait), (again, as_long) in zip(*answers, strict=True):
@@ -59,7 +61,7 @@ def test_deterministic_without_global_generators(availability: Any) -> None:
         assert wait == as_long
 
 
-@remedy("Return a bool for each client, [n_clients].")
+@failure_hint("Return a bool for each client, [n_clients].")
 def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any) -> None:
     ready = availability.ready(Draws(0, K, 3))
     assert (ready.dtype, ready.shape) == (np.dtype(bool), (K,))
@@ -71,7 +73,7 @@ def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any
         assert 0 <= wait < np.inf
 
 
-@remedy("Keep no state between calls: compute from round and time.")
+@failure_hint("Keep no state between calls: compute from round and time.")
 def test_availability_does_not_depend_on_earlier_queries(availability: Any) -> None:
     used, fresh = clock_of(availability), [clock_of(availability).find_ready(Draws(0, K, t), now) for t, now in ROUNDS]
     for (t, now), (who, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
@@ -83,13 +85,13 @@ def test_availability_does_not_depend_on_earlier_queries(availability: Any) -> N
 ROUNDS = list(enumerate(MOMENTS))
 
 
-@remedy("Set `always` to whether all clients are ready in each round.")
+@failure_hint("Set `always` to whether all clients are ready in each round.")
 def test_always_is_true_exactly_if_all_clients_are_ready_in_all_rounds(availability: Any) -> None:
     clock = clock_of(availability)
     assert all(len(clock.find_ready(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
 
 
-@remedy("Let the schedule's next time be the first at which a client is ready.")
+@failure_hint("Let the schedule's next time be the first at which a client is ready.")
 def test_the_next_client_is_ready_at_the_given_time_and_none_before(availability: Any) -> None:
     schedule = scheduled(availability)
     for now in MOMENTS:
@@ -150,13 +152,13 @@ def test_a_faster_device_never_arrives_later_or_does_less(availability: Any, par
 
 @pytest.mark.parametrize("word", list_options("availability"))
 def test_a_resumed_run_equals_the_uninterrupted_one_and_its_clock_is_monotone(word: str, tmp_path: Path) -> None:
-    table = given_table(tmp_path) if "path" in node("availability", word) else {}
+    table = given_table(tmp_path) if "path" in load_options("availability", word) else {}
     typed = [f"availability={word}", *(f"availability.{name}={value}" for name, value in table.items())]
     typed += ["device.unit_s=20", "deadline=fixed", "deadline.window_s=20", "cohort=3"]
-    uninterrupted = go(tmp_path / "whole", *typed, "rounds=4")
+    uninterrupted = run_training(tmp_path / "whole", *typed, "rounds=4")
     clock = [report.metrics["time/virtual_s"] for report in uninterrupted.reports]
     assert (np.diff(clock) > 0).all()
-    go(tmp_path / "parts", *typed, "rounds=2")
-    parts = go(tmp_path / "parts", *typed, "rounds=4", "resume=true")
+    run_training(tmp_path / "parts", *typed, "rounds=2")
+    parts = run_training(tmp_path / "parts", *typed, "rounds=4", "resume=true")
     assert same_bits(uninterrupted, parts)
     assert [report.metrics["time/virtual_s"] for report in parts.reports] == clock[3:]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from config_options import list_options
+from failure_hints import failure_hint
 from fedcohort.errors import IncompatibleConfig
-from remedies import remedy
-from run_harness import FinishedRun, go
-from yaml_words import list_options
+from run_harness import FinishedRun, run_training
 
 TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=0", "split.limit=120"),
@@ -21,13 +21,13 @@ GROUPS = ("agg", "server", "deadline")
 def outcome(logs: Path, *words: str) -> FinishedRun | str:
     """Return the run, or why it was rejected."""
     try:
-        return go(logs, *TINY, *words)
+        return run_training(logs, *TINY, *words)
     except IncompatibleConfig as rejection:
         return str(rejection)
 
 
 @pytest.mark.parametrize("case", [f"{group}={option}" for group in GROUPS for option in list_options(group)])
-@remedy("No component may read the average: it may only be loaded while a model is evaluated.")
+@failure_hint("No component may read the average: it may only be loaded while a model is evaluated.")
 def test_an_average_changes_no_round(case: str, tmp_path: Path) -> None:
     words = (case, *LIGHT.get(case, ()))
     plain, averaged = outcome(tmp_path / "0", *words), outcome(tmp_path / "1", *words, "eval.average=ema")

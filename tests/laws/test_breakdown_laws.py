@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from agg_harness import aggregate_once, make_update
-from remedies import remedy
-from yaml_words import CONFIGS, make
+from config_options import CONFIGS, make_component
+from failure_hints import failure_hint
 
 OUTLIER = 1e6
 HONEST_RADIUS = 1.0
@@ -27,7 +27,7 @@ EVERY = pytest.mark.parametrize("choice", [c for c in TOLERATED if (CONFIGS / "a
 
 
 def false_updates(rng: np.random.Generator, number: int) -> Iterator[np.ndarray]:
-    """Yield false updates [number, 3]: all at one place, each elsewhere, or as many on either side."""
+    """Yield false updates [number, 3]: all equal, all different, or half on either side."""
     signs = rng.choice([-1.0, 1.0], (number, 3))
     yield np.broadcast_to(OUTLIER * rng.choice([-1.0, 1.0], 3), (number, 3))
     yield OUTLIER * signs
@@ -37,12 +37,12 @@ def false_updates(rng: np.random.Generator, number: int) -> Iterator[np.ndarray]
 def aggregate(choice: str, rows: np.ndarray, rng: np.random.Generator) -> np.ndarray:
     order = rng.permutation(len(rows))
     updates = [make_update(k, row.tolist(), n=1 + k) for k, row in enumerate(rows[order])]
-    return aggregate_once(make("agg", choice, **TOLERATED[choice][0]), updates, len(rows)).numpy()
+    return aggregate_once(make_component("agg", choice, **TOLERATED[choice][0]), updates, len(rows)).numpy()
 
 
 @EVERY
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 5, 6, 7, 10, 11])
-@remedy("Compare an update with the others before it enters a mean, and derive the number that may be false.")
+@failure_hint("Compare an update with the others before it enters a mean, and derive the number that may be false.")
 def test_tolerated_false_updates_leave_the_result_among_the_honest(choice: str, n: int) -> None:
     """The box of the honest updates, or for the geometric median and norm clipping a ball of a fixed radius.
 

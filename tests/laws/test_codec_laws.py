@@ -1,4 +1,4 @@
-"""Laws over every yaml of codec."""
+"""Laws of every codec, with the defaults of its yaml file."""
 
 import math
 from dataclasses import replace
@@ -9,19 +9,19 @@ import pytest
 import torch
 from torch import nn
 
-from cases import for_all
+from case_loop import for_all
 from codec_harness import BYTES_PER_S, begin_round, draw_normal, make_generator_factory, make_layout
-from engine_toy import SEED, federation_of, network_of, task_of
+from config_options import list_options, make_component
+from engine_harness import SEED, make_federation, make_network, make_task
+from failure_hints import failure_hint
 from fedcohort.flat import FlatModel, Layout
 from fedcohort.hook import find_weigher
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
 from fedcohort.types import ClientUpdate
-from global_rng import guard
-from remedies import remedy
-from run_harness import go
-from yaml_words import list_options, make
+from global_rng_guard import forbid_global_rng
+from run_harness import run_training
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     ("lowrank", {"k": 2, "min_size": 1, "dist": "uniform01"}),
@@ -52,14 +52,14 @@ def called(case: tuple[str, dict[str, Any]]) -> str:
 @pytest.fixture(params=CASES, ids=called)
 def codec(request: pytest.FixtureRequest) -> Any:
     word, changes = request.param
-    return make("codec", word, **changes)
+    return make_component("codec", word, **changes)
 
 
-@pytest.fixture(params=[case for case in CASES if make("codec", case[0], **case[1]).hooks], ids=called)
+@pytest.fixture(params=[case for case in CASES if make_component("codec", case[0], **case[1]).hooks], ids=called)
 def confining(request: pytest.FixtureRequest) -> Any:
-    """Those that have a part in training."""
+    """Yield each codec that restricts the gradient during training."""
     word, changes = request.param
-    return make("codec", word, **changes)
+    return make_component("codec", word, **changes)
 
 
 every_layout = for_all("layout", LAYOUTS.values(), LAYOUTS)
@@ -67,7 +67,7 @@ every_layout = for_all("layout", LAYOUTS.values(), LAYOUTS)
 
 @every_layout
 @for_all("dtype", [torch.float32, torch.float64])
-@remedy("Return a tensor of the update's shape and dtype, and leave the update as it was.")
+@failure_hint("Return a tensor of the update's shape and dtype, and leave the update as it was.")
 def test_shape_and_dtype_are_unchanged(codec: Any, layout: Layout, dtype: torch.dtype) -> None:
     delta = draw_normal(layout.n_params, dtype=dtype)
     before = delta.clone()
@@ -78,7 +78,7 @@ def test_shape_and_dtype_are_unchanged(codec: Any, layout: Layout, dtype: torch.
 
 
 @every_layout
-@remedy("Compute in one precision whatever the update's dtype is.")
+@failure_hint("Compute in one precision whatever the update's dtype is.")
 def test_both_precisions_arrive_equally(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)
     a, b = (
@@ -89,14 +89,14 @@ def test_both_precisions_arrive_equally(codec: Any, layout: Layout) -> None:
 
 
 @every_layout
-@remedy("Encode an update of zeros as zeros.")
+@failure_hint("Encode an update of zeros as zeros.")
 def test_a_zero_update_stays_zero(codec: Any, layout: Layout) -> None:
     assert not codec.transmit(torch.zeros(layout.n_params), layout, make_generator_factory()).any()
 
 
 @every_layout
 @for_all("value", [math.nan, -math.inf])
-@remedy("Keep NaN and infinity in the result: the server drops such an update.")
+@failure_hint("Keep NaN and infinity in the result: the server drops such an update.")
 def test_a_non_finite_update_raises_nothing_and_stays_non_finite(codec: Any, layout: Layout, value: float) -> None:
     update = draw_normal(layout.n_params)
     update[: layout.n_params // 2] = value
@@ -106,13 +106,13 @@ def test_a_non_finite_update_raises_nothing_and_stays_non_finite(codec: Any, lay
         assert not torch.isfinite(codec.transmit(all_of_it, layout, make_generator_factory())).all()
 
 
-@remedy("Derive all draws from the key of (seed, round, client).")
+@failure_hint("Derive all draws from the key of (seed, round, client).")
 def test_keyed_by_round_and_client(codec: Any) -> None:
     layout = LAYOUTS["mixed"]
     delta = draw_normal(layout.n_params)
-    with guard():
+    with forbid_global_rng():
         first = codec.transmit(delta, layout, make_generator_factory(3, 5))
-    with guard():
+    with forbid_global_rng():
         assert torch.equal(codec.transmit(delta, layout, make_generator_factory(3, 5)), first)
     lossless = torch.equal(first, delta)
     for other_key in (make_generator_factory(4, 5), make_generator_factory(3, 6)):
@@ -122,7 +122,7 @@ def test_keyed_by_round_and_client(codec: Any) -> None:
 def test_hooks_are_keyed_by_round_and_client(confining: Any) -> None:
     layout = LAYOUTS["mixed"]
     g = [draw_normal(layout.n_params) for _ in range(3)]
-    with guard():
+    with forbid_global_rng():
         for gradient, client in zip(g, (3, 3, 4), strict=True):
             begin_round(confining, torch.zeros(layout.n_params), layout, client).correct(gradient, gradient)
     assert torch.equal(g[0], g[1])
@@ -131,7 +131,7 @@ def test_hooks_are_keyed_by_round_and_client(confining: Any) -> None:
 
 @every_layout
 def test_a_corrected_gradient_is_sent_without_loss(confining: Any, layout: Layout) -> None:
-    # what a hook lets through can be sent: the same draws are made in `begin` and in `transmit`
+    # `begin` and `transmit` draw the same numbers, so that the gradient that passes the hook can be sent
     g = draw_normal(layout.n_params)
     begin_round(confining, torch.zeros(layout.n_params), layout, 2).correct(g, g)
     torch.testing.assert_close(confining.transmit(g, layout, make_generator_factory(2)), g, atol=1e-4, rtol=1e-4)
@@ -160,7 +160,7 @@ def test_the_memory_layout_is_irrelevant(codec: Any) -> None:
 
 
 @every_layout
-@remedy("Charge the bytes of what `encode` returns.")
+@failure_hint("Charge the bytes of what `encode` returns.")
 def test_the_transmitted_bytes_are_the_charged_bytes(codec: Any, layout: Layout) -> None:
     delta = draw_normal(layout.n_params)
     if not hasattr(codec, "encode"):
@@ -191,15 +191,15 @@ def test_a_gpu_gives_the_same_result_as_the_cpu(codec: Any, layout: Layout) -> N
 
 
 def trainer_of(codec: Any, *extra: nn.Module, other_hooks: tuple[Any, ...] = (), **client: Any) -> LocalTrainer:
-    server, worker = (FlatModel(network_of(torch.float64, *extra)) for _ in range(2))
-    parts = (make("objective", "ce"), make("client", "sgd", **client), codec)
+    server, worker = (FlatModel(make_network(torch.float64, *extra)) for _ in range(2))
+    parts = (make_component("objective", "ce"), make_component("client", "sgd", **client), codec)
     method = LocalMethod(*parts, (*other_hooks, *codec.hooks))
-    return LocalTrainer(server, worker, federation_of(dtype=torch.float64), method, SEED)
+    return LocalTrainer(server, worker, make_federation(dtype=torch.float64), method, SEED)
 
 
 def trained(codec: Any, kind: str) -> list[ClientUpdate]:
     engine, _ = choose_engine(kind, trainer_of(codec, momentum=0.5), 3)
-    return list(engine.train_clients([task_of(k) for k in range(3)], {}))
+    return list(engine.train_clients([make_task(k) for k in range(3)], {}))
 
 
 def test_engines_agree(confining: Any) -> None:
@@ -211,10 +211,10 @@ def test_engines_agree(confining: Any) -> None:
             assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-10)
 
 
-@remedy("Transmit parameters only: buffers are averaged whole.")
+@failure_hint("Transmit parameters only: buffers are averaged whole.")
 def test_buffers_are_not_encoded(codec: Any) -> None:
     trainer = trainer_of(codec, nn.BatchNorm1d(8))
-    update = trainer.train(task_of(0), {})
+    update = trainer.train(make_task(0), {})
     assert torch.equal(update.buffers, trainer.worker.buffers)
     assert torch.equal(update.counters, trainer.worker.counters)
     assert not torch.equal(update.buffers, trainer.server.buffers)
@@ -222,12 +222,14 @@ def test_buffers_are_not_encoded(codec: Any) -> None:
 
 def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
     # FedDiverse's first rounds leave out aggregator (here one that weighs samples) and regulariser; the codec stays
-    only_codec, task = trainer_of(confining), replace(task_of(0), plain=True)
-    weighers = [agg.hooks for agg in (make("agg", word) for word in list_options("agg")) if find_weigher(agg.hooks)]
+    only_codec, task = trainer_of(confining), replace(make_task(0), plain=True)
+    weighers = [
+        agg.hooks for agg in (make_component("agg", word) for word in list_options("agg")) if find_weigher(agg.hooks)
+    ]
     with_weigher = trainer_of(confining, other_hooks=weighers[0])
     assert with_weigher.weighs_samples
     torch.testing.assert_close(
-        with_weigher.train(task, {}).delta, only_codec.train(task_of(0), {}).delta, atol=1e-6, rtol=0
+        with_weigher.train(task, {}).delta, only_codec.train(make_task(0), {}).delta, atol=1e-6, rtol=0
     )
 
 
@@ -235,9 +237,9 @@ def test_a_plain_round_is_trained_for_its_upload(confining: Any) -> None:
 def test_a_run_charges_its_bytes_and_their_time(tmp_path: Path, word: str) -> None:
     options = ("codec.k=4", "codec.min_size=1") if word == "lowrank" else ()
     codec_options = {option.split(".")[1].split("=")[0]: int(option.split("=")[1]) for option in options}
-    update_bytes = make("codec", word, **codec_options).bytes_up(make_layout((10, 64), (10,)))
+    update_bytes = make_component("codec", word, **codec_options).bytes_up(make_layout((10, 64), (10,)))
     device = ("device=instant", "device._target_=codec_harness.Uplink")
-    ran = go(tmp_path, f"codec={word}", *options, *device, "rounds=2", "engine=sequential")
+    ran = run_training(tmp_path, f"codec={word}", *options, *device, "rounds=2", "engine=sequential")
     assert ran.last.metrics["comm/up_bytes"] == 2 * 4 * update_bytes
     assert ran.last.metrics["time/virtual_s"] == pytest.approx(2 * update_bytes / BYTES_PER_S)
     assert ran.last.metrics["comm/down_bytes"] == 2 * 4 * 4 * 650

@@ -1,4 +1,4 @@
-"""Every data set with known columns: tables that call them otherwise are the same data, and what is wrong is named."""
+"""Every dataset with known columns accepts other column names, and errors name the user's column."""
 
 from collections.abc import Mapping
 from dataclasses import fields
@@ -10,15 +10,15 @@ import pyarrow as pa
 import pytest
 from hydra.utils import get_class
 
+from config_options import list_options, load_options, make_component
+from dataset_tables import LAYOUTS, Tables, make_tables
+from failure_hints import failure_hint
+from fake_hub import serve_folder
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.source import check_columns, find_column, has_column
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
-from hub_toy import give
-from pictures_toy import write
-from remedies import remedy
-from tables_toy import LAYOUTS, Tables, tables_of
-from yaml_words import list_options, make, node
+from image_tables import write_image_table
 
 
 @pytest.fixture(params=LAYOUTS)
@@ -35,20 +35,20 @@ def otherwise(names: list[str]) -> dict[str, str]:
 
 
 def in_turn(names: list[str]) -> dict[str, str]:
-    """Each column has the name of the next one."""
+    """Return names in which each column has the name of the next."""
     return dict(zip(names, [*names[1:], names[0]], strict=True))
 
 
 def save(folder: Path, tables: Tables, columns: Mapping[str, str]) -> None:
-    """Write the tables with their columns called so."""
+    """Write the tables with these column names."""
     for part, part_columns in tables.items():
         renamed: dict[str, Any] = {columns.get(name, name): values for name, values in part_columns.items()}
-        write(folder, part, **renamed)
+        write_image_table(folder, part, **renamed)
 
 
 def load(layout: str, columns: Mapping[str, str] | None, **source: Any) -> Raw:
-    options = {**tables_of(layout)[1], **source, "columns": columns}
-    raw = make("dataset", layout.partition(" ")[0], **options).load(0)
+    options = {**make_tables(layout)[1], **source, "columns": columns}
+    raw = make_component("dataset", layout.partition(" ")[0], **options).load(0)
     assert isinstance(raw, Raw)
     return raw
 
@@ -62,8 +62,8 @@ def assert_equal_data(first: Raw, second: Raw) -> None:
 
 
 def test_every_dataset_that_reads_columns_by_name_has_the_columns_option() -> None:
-    """A user's own folder has options for its columns one by one."""
-    nodes = {word: node("dataset", word) for word in list_options("dataset")}
+    """dataset=folder is excluded, because it has one option for each column."""
+    nodes = {word: load_options("dataset", word) for word in list_options("dataset")}
     reading = {word for word, options in nodes.items() if "path" in options and "label" not in options}
     assert reading == {word for word, options in nodes.items() if "columns" in options}
     assert reading == {layout.partition(" ")[0] for layout in LAYOUTS}
@@ -71,30 +71,30 @@ def test_every_dataset_that_reads_columns_by_name_has_the_columns_option() -> No
 
 
 @pytest.mark.parametrize("renaming", [otherwise, in_turn])
-@remedy("Look each column up with `find_column`, so that `dataset.columns` can rename it.")
+@failure_hint("Look each column up with `find_column`, so that `dataset.columns` can rename it.")
 def test_renamed_columns_give_the_same_data(
     layout: str, renaming: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    tables, _ = tables_of(layout)
+    tables, _ = make_tables(layout)
     columns = renaming(names_of(tables))
     for name, called in (("ours", {}), ("theirs", columns)):
         (tmp_path / name).mkdir()
         save(tmp_path / name, tables, called)
     expected = load(layout, None, path=str(tmp_path / "ours"))
     assert_equal_data(load(layout, columns, path=str(tmp_path / "theirs")), expected)
-    if "hub" not in node("dataset", layout.partition(" ")[0]) or "given" in tables_of(layout)[1].values():
+    if "hub" not in load_options("dataset", layout.partition(" ")[0]) or "given" in make_tables(layout)[1].values():
         return
     loaded = []
     for name, called in (("ours", None), ("theirs", columns)):
-        give(monkeypatch, tmp_path / name)
+        serve_folder(monkeypatch, tmp_path / name)
         loaded.append(load(layout, called, path=None, hub="someone/data"))
     assert loaded[1].revision.startswith("someone/data@0")
     assert_equal_data(*loaded)
 
 
-@remedy("Look each column up with `find_column`, whose message lists the columns.")
+@failure_hint("Look each column up with `find_column`, whose message lists the columns.")
 def test_a_missing_column_is_reported_with_the_existing_ones(layout: str, tmp_path: Path) -> None:
-    tables, _ = tables_of(layout)
+    tables, _ = make_tables(layout)
     save(tmp_path, tables, {})
     for part, columns in tables.items():
         for name in set(columns) if part in ("train", "vocabulary") else ():
@@ -105,9 +105,11 @@ def test_a_missing_column_is_reported_with_the_existing_ones(layout: str, tmp_pa
                 load(layout, {name: "gone"}, path=str(tmp_path))
 
 
-@remedy("Raise errors with `frame.column_error` or `frame.cell_error`, which name the option, the column and the row.")
+@failure_hint(
+    "Raise errors with `frame.column_error` or `frame.cell_error`, which name the option, the column and the row."
+)
 def test_an_error_in_a_column_gives_the_users_column_name(layout: str, tmp_path: Path) -> None:
-    tables, _ = tables_of(layout)
+    tables, _ = make_tables(layout)
     columns = otherwise(names_of(tables))
     cells = [(part, name) for part in tables if part in ("train", "vocabulary") for name in tables[part]]
     for part, name in cells:
@@ -121,12 +123,12 @@ def test_an_error_in_a_column_gives_the_users_column_name(layout: str, tmp_path:
             load(layout, columns, path=str(tmp_path))
 
 
-@remedy("Call `check_columns` in `__post_init__` with the names that each column goes by.")
+@failure_hint("Call `check_columns` in `__post_init__` with the names that each column goes by.")
 def test_invalid_column_names_are_rejected(layout: str) -> None:
     word = layout.partition(" ")[0]
-    dataset_class = get_class(node("dataset", word)["_target_"])
-    options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
-    name, second_name, *_ = names_of(tables_of(layout)[0])
+    dataset_class = get_class(load_options("dataset", word)["_target_"])
+    options = {name: value for name, value in load_options("dataset", word).items() if name != "_target_"}
+    name, second_name, *_ = names_of(make_tables(layout)[0])
     cases: list[tuple[object, str]] = [
         ({"unknown": "a"}, rf"columns must be null, or a mapping of .*\b{name}\b.*, got \{{'unknown': 'a'\}}"),
         ({}, r"columns must be null, or .*, got \{\}"),
@@ -169,7 +171,7 @@ def test_the_first_matching_column_name_is_used() -> None:
 
 
 def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
-    tables, _ = tables_of(layout := "shakespeare as LEAF's")
+    tables, _ = make_tables(layout := "shakespeare as LEAF's")
     columns = {"x": "a", "y": "b"}
     save(tmp_path, tables, columns)
     expected = load(layout, columns, path=str(tmp_path))
@@ -189,7 +191,7 @@ def test_named_sequences_are_read_even_if_lines_exist(tmp_path: Path) -> None:
 def test_a_mismatch_between_columns_gives_the_users_column_name(
     layout: str, part: str, name: str, message: str, tmp_path: Path
 ) -> None:
-    tables, _ = tables_of(layout)
+    tables, _ = make_tables(layout)
     n = len(tables[part][name])
     wrong: dict[str, list[Any]] = {
         "subject": [1] * n,

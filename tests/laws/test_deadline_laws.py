@@ -1,4 +1,4 @@
-"""Every deadline is deterministic, monotone, free of units, and robust to a first round without arrivals."""
+"""Every deadline is deterministic, monotone, independent of the time unit, and valid without arrivals."""
 
 from dataclasses import fields
 from typing import Any
@@ -6,15 +6,15 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.deadline.base import PaceContext, compute_outcome
 from fedcohort.device.base import Timing
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import Population, RoundOutcome, Selection
-from global_rng import guard
-from remedies import remedy
+from global_rng_guard import forbid_global_rng
 from run_harness import startup_notices
-from saving import restore
-from yaml_words import list_options, make
+from state_saving import save_and_restore
 
 K, UNITS, COHORT = 20, 5, 6
 POPULATION = Population(K, 10, COHORT, {"n_train": np.arange(10, 10 + K)})
@@ -22,7 +22,7 @@ POPULATION = Population(K, 10, COHORT, {"n_train": np.arange(10, 10 + K)})
 
 @pytest.fixture(params=list_options("deadline"))
 def deadline(request: pytest.FixtureRequest) -> Any:
-    return make("deadline", request.param)
+    return make_component("deadline", request.param)
 
 
 def context(seed: int = 0, scale: float = 1.0, n_selected: int = COHORT) -> PaceContext:
@@ -37,15 +37,15 @@ def closing(deadline: Any, ctx: PaceContext, finish: np.ndarray) -> float:
     return float(deadline.close(state, finish, deadline.announce(state, ctx)))
 
 
-@remedy("Compute the deadline from its arguments: no global generator.")
+@failure_hint("Compute the deadline from its arguments: no global generator.")
 def test_deterministic_without_global_generators(deadline: Any) -> None:
-    with guard():
+    with forbid_global_rng():
         first = closing(deadline, context(), context().expected.finish_s(UNITS))
-    with guard():
+    with forbid_global_rng():
         assert closing(deadline, context(), context().expected.finish_s(UNITS)) == first
 
 
-@remedy("Announce and close after the start of the round: seconds above 0.")
+@failure_hint("Announce and close after the start of the round: seconds above 0.")
 def test_deadlines_are_announced_and_closed_after_the_start(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
@@ -54,13 +54,13 @@ def test_deadlines_are_announced_and_closed_after_the_start(deadline: Any) -> No
         assert 0 < close < np.inf
 
 
-@remedy("Set `announces` to whether `announce` returns a finite number.")
+@failure_hint("Set `announces` to whether `announce` returns a finite number.")
 def test_announces_is_true_exactly_if_clients_get_a_finite_deadline(deadline: Any) -> None:
     announced = deadline.announce(deadline.init(POPULATION), context())
     assert deadline.announces == bool(np.isfinite(announced))
 
 
-@remedy("Close at the announced deadline or when the last client has finished, whichever is first.")
+@failure_hint("Close at the announced deadline or when the last client has finished, whichever is first.")
 def test_the_round_never_lasts_longer_than_announced_or_than_the_slowest_client(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
@@ -70,9 +70,9 @@ def test_the_round_never_lasts_longer_than_announced_or_than_the_slowest_client(
         assert close <= (announced if np.isfinite(announced) else finish.max())
 
 
-@remedy("Set `bounded` to whether a client can be late.")
+@failure_hint("Set `bounded` to whether a client can be late.")
 def test_no_client_is_late_if_the_deadline_waits_for_all(deadline: Any) -> None:
-    """`bounded` says whether partial work can have an effect."""
+    """`bounded` states whether partial work can have an effect."""
     announced = {deadline.announce(deadline.init(POPULATION), context(seed)) for seed in range(20)}
     assert deadline.bounded or announced == {np.inf}
     ctx = context(n_selected=deadline.cohort_size(COHORT))
@@ -80,14 +80,14 @@ def test_no_client_is_late_if_the_deadline_waits_for_all(deadline: Any) -> None:
     assert (slow < 100 * ctx.expected.finish_s(UNITS).max()) == deadline.bounded
 
 
-@remedy("Use sorted times or quantiles, never positions in the cohort.")
+@failure_hint("Use sorted times or quantiles, never positions in the cohort.")
 def test_the_order_of_clients_does_not_matter(deadline: Any) -> None:
     ctx = context()
     finish = ctx.expected.finish_s(UNITS)
     assert closing(deadline, ctx, finish[::-1].copy()) == closing(deadline, ctx, finish)
 
 
-@remedy("Let the closing time grow with each client's finishing time.")
+@failure_hint("Let the closing time grow with each client's finishing time.")
 def test_a_slower_client_never_closes_the_round_earlier(deadline: Any) -> None:
     for seed in range(20):
         ctx = context(seed)
@@ -99,9 +99,9 @@ def test_a_slower_client_never_closes_the_round_earlier(deadline: Any) -> None:
             assert closing(deadline, ctx, slower) >= before
 
 
-@remedy("Use no constant in seconds: all times may be a thousand times longer.")
+@failure_hint("Use no constant in seconds: all times may be a thousand times longer.")
 def test_scaling_all_times_scales_the_deadline(deadline: Any) -> None:
-    """Everything a thousand times slower is announced and closed a thousand times later."""
+    """If all times are a thousand times longer, so are the announced and the closing time."""
     for seed in range(10):
         ctx, slow = context(seed), context(seed, scale=1000.0)
         state = deadline.init(POPULATION)
@@ -110,7 +110,7 @@ def test_scaling_all_times_scales_the_deadline(deadline: Any) -> None:
         assert closing(deadline, slow, 1000 * finish) == pytest.approx(1000 * closing(deadline, ctx, finish))
 
 
-@remedy("Leave the state as it is where no client has arrived.")
+@failure_hint("Leave the state as it is where no client has arrived.")
 def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     state, ctx = deadline.init(POPULATION), context()
     before = deadline.announce(state, ctx)
@@ -120,7 +120,7 @@ def test_a_first_round_without_arrivals_changes_nothing(deadline: Any) -> None:
     assert deadline.announce(deadline.observe(state, outcome), ctx) == before
 
 
-@remedy("Return from `ask` an int that is at least the cohort and grows with it.")
+@failure_hint("Return from `ask` an int that is at least the cohort and grows with it.")
 def test_the_selected_number_is_at_least_the_cohort_and_monotone_in_it(deadline: Any) -> None:
     n_selected = np.array([deadline.cohort_size(cohort) for cohort in range(1, 60)])
     assert all(isinstance(deadline.cohort_size(cohort), int) for cohort in (1, 10))
@@ -129,9 +129,9 @@ def test_the_selected_number_is_at_least_the_cohort_and_monotone_in_it(deadline:
 
 
 @pytest.mark.parametrize("away", [0.0, 2.5])
-@remedy("Count arrivals and units at the closing time; both must grow with it.")
+@failure_hint("Count arrivals and units at the closing time; both must grow with it.")
 def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, away: float) -> None:
-    """Work without interruptions, and with a pause of 2.5 s for all clients, which begins after 2 s."""
+    """Test uninterrupted work, and work with a pause of 2.5 s for all clients from second 2."""
     for seed in range(5):
         timing = context(seed).expected
         close = closing(deadline, context(seed), timing.finish_s(UNITS))
@@ -147,7 +147,7 @@ def test_a_later_close_never_has_fewer_arrivals_or_less_work(deadline: Any, away
 
 
 @pytest.mark.parametrize("units", [1, 5])
-@remedy("Name in the message an option that this deadline has, and that would help.")
+@failure_hint("Name in the message an option that this deadline has, and that would help.")
 def test_the_suggested_remedy_is_an_existing_option_that_helps(deadline: Any, units: int) -> None:
     """The suggestion to set `partial_work` is made only where it has an effect."""
     options = [field.name for field in fields(deadline) if field.init]
@@ -156,7 +156,7 @@ def test_the_suggested_remedy_is_an_existing_option_that_helps(deadline: Any, un
     )
 
 
-@remedy("Let the start-up message say that no client can be late here.")
+@failure_hint("Let the start-up message say that no client can be late here.")
 def test_a_notice_appears_if_no_client_can_be_late(deadline: Any) -> None:
     words = (f"deadline={deadline.__module__.split('.')[-1]}", "device=instant", "label_noise=none")
     try:
@@ -166,19 +166,19 @@ def test_a_notice_appears_if_no_client_can_be_late(deadline: Any) -> None:
     assert has_notice == deadline.bounded
 
 
-@remedy("Keep everything that changes between rounds in the State dataclass.")
+@failure_hint("Keep everything that changes between rounds in the State dataclass.")
 def test_a_restored_state_continues_identically(deadline: Any) -> None:
     ctx = context()
     signals = {word: np.linspace(1.0, 2.0, COHORT) for word in deadline.needs}
     no_clients = np.empty(0, dtype=np.int64)
     outcome = RoundOutcome(1, Selection(ctx.selected_ids), ctx.selected_ids, no_clients, signals, {}, 9.0)
     state = deadline.observe(deadline.init(POPULATION), outcome)
-    assert deadline.announce(restore(state), ctx) == deadline.announce(state, ctx)
+    assert deadline.announce(save_and_restore(state), ctx) == deadline.announce(state, ctx)
 
 
-@remedy("Let at most as many clients arrive as `most` says.")
+@failure_hint("Let at most as many clients arrive as `most` says.")
 def test_at_most_the_stated_number_of_clients_arrives(deadline: Any) -> None:
-    """Of those asked, who all take another time; as many do where it counts who has answered."""
+    """All clients have different durations; deadlines that count arrivals wait for exactly this number."""
     for seed in range(20):
         ctx = context(seed, n_selected=deadline.cohort_size(COHORT))
         finish = ctx.expected.finish_s(UNITS)

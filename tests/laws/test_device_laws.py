@@ -9,12 +9,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from config_options import list_options, load_options, make_component
+from failure_hints import failure_hint
 from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids
-from global_rng import guard
-from remedies import remedy
-from yaml_words import list_options, make, node
+from global_rng_guard import forbid_global_rng
 
 K = 40
 PHASES = ("down_s", "infer_s", "unit_s", "up_s")
@@ -23,12 +23,16 @@ PHASES = ("down_s", "infer_s", "unit_s", "up_s")
 @pytest.fixture(params=list_options("device"))
 def device(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     word = request.param
-    return make("device", word, **(given_table(word, tmp_path) if "path" in node("device", word) else {}))
+    return make_component(
+        "device", word, **(given_table(word, tmp_path) if "path" in load_options("device", word) else {})
+    )
 
 
 def given_table(word: str, folder: Path) -> dict[str, Any]:
-    """A user's table for device models that read one: every column, K rows, client names in the column `client`."""
-    columns = [option for option, name in node("device", word).items() if name == option or option.endswith("_cv")]
+    """Write the table of a user with every column, K rows and client names in the column `client`."""
+    columns = [
+        option for option, name in load_options("device", word).items() if name == option or option.endswith("_cv")
+    ]
     rng = np.random.default_rng(0)
     values = {name: rng.uniform(0.05, 0.5, K) for name in columns}
     pq.write_table(pa.table({**values, "client": np.arange(K)}), folder / "devices.parquet")
@@ -44,15 +48,15 @@ def equal_timings(a: Timing, b: Timing) -> bool:
     return all(np.array_equal(getattr(a, phase), getattr(b, phase)) for phase in PHASES)
 
 
-@remedy("Draw from the Draws that the method receives.")
+@failure_hint("Draw from the Draws that the method receives.")
 def test_deterministic_without_global_generators(device: Any) -> None:
     clients = np.arange(K)
-    with guard():
+    with forbid_global_rng():
         first = (
             device.sample(clients, work(clients), Draws(0, K, 3)),
             device.expect(clients, work(clients), Draws(0, K)),
         )
-    with guard():
+    with forbid_global_rng():
         again = (
             device.sample(clients, work(clients), Draws(0, K, 3)),
             device.expect(clients, work(clients), Draws(0, K)),
@@ -62,7 +66,7 @@ def test_deterministic_without_global_generators(device: Any) -> None:
 
 
 @pytest.mark.parametrize("ids", [[7], [3, 7, 20], [0, 7, 8, 39], list(range(K))])
-@remedy("Draw for each client from its own generator.")
+@failure_hint("Draw for each client from its own generator.")
 def test_a_latency_does_not_depend_on_the_other_clients(device: Any, ids: list[int]) -> None:
     all_clients, subset = np.arange(K), np.array(ids)
     for method in (device.sample, device.expect):
@@ -74,7 +78,7 @@ def test_a_latency_does_not_depend_on_the_other_clients(device: Any, ids: list[i
             np.testing.assert_array_equal(getattr(timing_of_all, phase)[subset], getattr(part, phase))
 
 
-@remedy("Return one non-negative number for each client asked.")
+@failure_hint("Return one non-negative number for each client asked.")
 def test_shapes_and_signs(device: Any) -> None:
     clients = np.array([2, 9, 11])
     for timing in (
@@ -89,7 +93,7 @@ def test_shapes_and_signs(device: Any) -> None:
             assert np.isfinite(seconds).all()
 
 
-@remedy("Let computing time be proportional to the samples.")
+@failure_hint("Let computing time be proportional to the samples.")
 def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
     clients = np.arange(K)
     once, twice = (device.sample(clients, work(clients, scale), Draws(0, K, 3)) for scale in (1.0, 2.0))
@@ -98,9 +102,9 @@ def test_twice_the_samples_take_twice_the_time(device: Any) -> None:
     np.testing.assert_allclose(twice.down_s, once.down_s)
 
 
-@remedy("Let a unit of work take the same time, however many are asked for.")
+@failure_hint("Let a unit of work take the same time, however many are asked for.")
 def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
-    """The seconds of a unit of work do not depend on the number of units that this or other clients do."""
+    """The seconds per unit of work do not depend on the number of units of any client."""
     clients = np.arange(K)
     workload = work(clients)
     for method in (device.sample, device.expect):
@@ -111,7 +115,7 @@ def test_twice_the_epochs_take_twice_the_time(device: Any) -> None:
 
 
 def test_all_sample_times_scale_equally_with_the_epochs(device: Any) -> None:
-    """E epochs in a sample-time scale the seconds of training by E, or by nothing where sample-times are no seconds."""
+    """E epochs in a sample time multiply the training time by E, or leave it if sample times are not seconds."""
     clients = np.arange(K)
     for method in (device.sample, device.expect):
         one_epoch, five_epochs = (
@@ -130,7 +134,7 @@ def sending(direction: str, size: float) -> Workload:
 
 
 @pytest.mark.parametrize("direction", ["down", "up"])
-@remedy("Let transfer time grow with bytes.")
+@failure_hint("Let transfer time grow with bytes.")
 def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
     clients = np.arange(K)
     sizes = [0.0, 1.0, 4e6, 8e6, 1e9]
@@ -144,7 +148,7 @@ def test_more_bytes_never_arrive_earlier(device: Any, direction: str) -> None:
             assert all(np.array_equal(getattr(timing, phase), getattr(timings[0], phase)) for timing in timings)
 
 
-@remedy("Set `timed` to whether any time is above 0.")
+@failure_hint("Set `timed` to whether any time is above 0.")
 def test_timed_is_true_exactly_if_something_takes_time(device: Any) -> None:
     clients = np.arange(K)
     finish = device.sample(clients, work(clients), Draws(0, K, 3)).finish_s(5)
@@ -153,7 +157,7 @@ def test_timed_is_true_exactly_if_something_takes_time(device: Any) -> None:
     assert device.timed == bool((finish != next_round).any())
 
 
-@remedy("Return from `expect` the mean of what `sample` draws.")
+@failure_hint("Return from `expect` the mean of what `sample` draws.")
 def test_expected_is_the_mean_over_rounds(device: Any) -> None:
     clients = np.arange(K)
     rounds = np.stack([device.sample(clients, work(clients), Draws(0, K, t)).finish_s(5) for t in range(600)])

@@ -1,4 +1,4 @@
-"""What must hold of the log of draws of every selector: it changes nothing, and its weights are those of the cohort."""
+"""The log of draws changes no selection of any selector, and its weights describe the cohort."""
 
 from dataclasses import replace
 from itertools import combinations
@@ -7,18 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
+from failure_hints import failure_hint
 from fedcohort.draw_log import DrawLog, LoggedGenerator
 from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids, Selection
-from remedies import remedy
 from selector_harness import Step
-from selector_worlds import WORLDS, cached_selector, every_choice, played_rounds
+from selector_worlds import WORLDS, cached_selector, every_selector, played_rounds
 
 PLAYED = ["all clients available", "half lost", "coming and going", "cohort of all clients", "one available"]
 N_REPEATS = 120
-MAX_Z = 5.0  # of an inclusion frequency; the keys are fixed, so that a law that holds always passes
+MAX_Z = 5.0  # largest z-score of an inclusion frequency; keys are fixed, so that a correct selector always passes
 
 
 def select_again(choice: str, step: Step, key: int, n_clients: int) -> tuple[Selection, DrawLog]:
@@ -33,9 +33,9 @@ def select_again(choice: str, step: Step, key: int, n_clients: int) -> tuple[Sel
     return selection, rng.finish()
 
 
-@every_choice
+@every_selector
 @for_all("world", PLAYED)
-@remedy("Draw with `top`, `draw` or `draw_successively`, and read numbers from `ctx.rng` only.")
+@failure_hint("Draw with `top`, `draw` or `draw_successively`, and read numbers from `ctx.rng` only.")
 def test_the_log_changes_no_choice_and_describes_each_draw(choice: str, world: str) -> None:
     """The logged weights allow the logged order: infinite ones come first, zeros last."""
     for step in played_rounds(choice, world):
@@ -56,14 +56,14 @@ def test_the_log_changes_no_choice_and_describes_each_draw(choice: str, world: s
             assert (draw.weights > 0).all() or best_missed <= 0
 
 
-@every_choice
+@every_selector
 @for_all("round", [1, 5])
-@remedy(
+@failure_hint(
     "The log says that the draws of `select` determine the probability of the cohort. Draw with `top`, `draw` or "
     "`draw_successively` only; the weights of a later draw must not depend on the clients of an earlier one."
 )
 def test_the_log_has_the_probability_of_the_cohort(choice: str, round: int) -> None:
-    """With other keys the clients are selected as often as the probabilities of all cohorts say."""
+    """With other keys, inclusion frequencies equal those from the probabilities of all cohorts."""
     step = played_rounds(choice, "all clients available")[round]
     selection, log = select_again(choice, step, 0, 12)
     law = CohortLaw.from_log(log, selection.clients)
@@ -91,7 +91,7 @@ def count(cohorts: list[Ids], weights: np.ndarray) -> np.ndarray:
 
 
 def test_many_selectors_have_a_known_probability() -> None:
-    """The law above would hold of a log without a single known probability."""
+    """Without this test, a log without known probabilities would pass the law above."""
     choices_with_probability = {
         choice
         for choice in ("random", "fedpns", "feel", "oort", "hcsfed", "low_ratio", "powd", "ucb_cs", "full")

@@ -1,7 +1,7 @@
-"""Every word of the groups that pace, code and lie with every word of the others: sums are right, and so is a resume.
+"""All pairs of options of the groups of time, codecs and attacks run with correct sums and resume bit for bit.
 
-Selectors, aggregators and objectives, whose pairs are another test's, take turns. A refusal at start-up names its
-reason; any other exception is a fault.
+Selectors, aggregators and objectives alternate, because test_every_pair.py covers their pairs. A rejection at start-up
+states its reason; any other exception is an error.
 """
 
 from pathlib import Path
@@ -9,12 +9,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from covering import covering
+from config_options import list_options
+from covering_array import covering_rows
+from failure_hints import failure_hint
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.types import RoundReport
-from remedies import remedy
-from run_harness import FinishedRun, collecting_overrides, compose_words, run_composition, same_bits
-from yaml_words import list_options
+from run_harness import FinishedRun, collecting_overrides, compose_overrides, run_composition, same_bits
 
 GROUPS = ("samples", "deadline", "availability", "device", "client", "regulariser", "codec", "attack")
 TURNS = ("selector", "agg", "objective")
@@ -29,17 +29,17 @@ LIGHT = {
     "selector=feddiverse": ("selector.epochs=1",),
     "samples=oort_balancer": ("client.steps=3",),
 }
-JOBS = 8  # test cases that the runs are dealt over
+JOBS = 8  # number of test cases that share the runs
 ROWS = [
     [f"{group}={list_options(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
     + [f"{group}={list_options(group)[n % len(list_options(group))]}" for group in TURNS]
-    for n, row in enumerate(covering([len(list_options(group)) for group in GROUPS]))
+    for n, row in enumerate(covering_rows([len(list_options(group)) for group in GROUPS]))
 ]
 
 
 @pytest.fixture(scope="module")
 def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A table of devices and a table of the intervals in which they are ready, for the choices that read one."""
+    """Write a table of devices and a table of their available intervals, for the options that read them."""
     folder = tmp_path_factory.mktemp("tables")
     rows = [f"{k},{1 + k / 10},{20 + k},{10 + k}" for k in range(6)]
     (folder / "device.csv").write_text("\n".join(["client,seconds,down,up", *rows]) + "\n")
@@ -54,11 +54,11 @@ def typed(row: list[str], tables: Path) -> list[str]:
 
 
 def run(logs: Path, *overrides: str) -> FinishedRun:
-    return run_composition(compose_words(*collecting_overrides(logs, *overrides)))
+    return run_composition(compose_overrides(*collecting_overrides(logs, *overrides)))
 
 
 def check_sums(ran: FinishedRun) -> None:
-    """No selected client is lost or arrives after the round's end, the clock is monotone, and means match the table."""
+    """Check that each selected client arrives or is late, that time is monotone, and that means match the table."""
     times = np.zeros(len(ran.info.n_train))
     for before, after in zip(ran.reports, ran.reports[1:], strict=False):
         check_round(before, after, 4 * ran.info.n_params)
@@ -95,7 +95,9 @@ def check_round(before: RoundReport, after: RoundReport, model_bytes: int) -> No
 
 
 @pytest.mark.parametrize("job", range(JOBS))
-@remedy("Keep everything that changes between rounds in the State, and reject impossible pairs in `requirements`.")
+@failure_hint(
+    "Keep everything that changes between rounds in the State, and reject impossible pairs in `requirements`."
+)
 def test_logged_costs_add_up_and_a_resumed_run_is_bit_identical(job: int, tables: Path, tmp_path: Path) -> None:
     for number, row in list(enumerate(ROWS))[job::JOBS]:
         words_of_row = typed(row, tables)

@@ -1,8 +1,8 @@
 """All pairs of choices of selector, agg, objective, server and codec: two rounds, or a rejection.
 
 The runs are a covering array: every pair of choices that are separate components occurs in one of them. An alias is
-another setting of a component, and meets three choices of each other group. A rejection at start-up names its
-reason; any other exception is a fault.
+a component with other options, and meets three options of each other group. A rejection at start-up states its
+reason; any other exception is an error.
 """
 
 import copy
@@ -14,25 +14,25 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from covering import covering
+from argument_guard import guard_arguments
+from config_options import CONFIGS, list_options
+from covering_array import covering_rows
+from failure_hints import failure_hint
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.startup.compose import Composed
-from remedies import remedy
-from run_harness import FinishedRun, collecting_overrides, compose_words, run_composition
-from unchanged import watch
-from yaml_words import CONFIGS, list_options
+from run_harness import FinishedRun, collecting_overrides, compose_overrides, run_composition
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
 TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "eval.clients_every=2", "split.limit=120"),
     *("heterogeneity=noise15", "proxy=noise", "proxy.n=20", "checkpoint.every_s=3600"),
 )
-LIGHT = {  # as much work as two rounds need
+LIGHT = {  # reduced work for two rounds
     "selector=feddiverse": ("selector.epochs=1", "selector.batch=100"),
     "agg=feddf": ("agg.steps=20",),
     "agg=rhfl": ("agg.batches=1",),
 }
-JOBS = 16  # test cases that the runs are dealt over
+JOBS = 16  # number of test cases that share the runs
 
 
 def aliases(group: str) -> list[str]:
@@ -41,11 +41,11 @@ def aliases(group: str) -> list[str]:
 
 @cache
 def chosen(logs: Path, word: str) -> Composed:
-    return compose_words(*collecting_overrides(logs, *TINY, word, *LIGHT.get(word, ())))
+    return compose_overrides(*collecting_overrides(logs, *TINY, word, *LIGHT.get(word, ())))
 
 
 def composed(logs: Path, row: list[str]) -> Composed:
-    """The options that Hydra composes for the row: an alias of `agg` sets the choices that the row does not name."""
+    """Return the config of a row; an alias of `agg` sets the options of groups that the row does not name."""
     parts = {word.split("=")[0]: chosen(logs, word) for word in row}
     config, choices = copy.deepcopy(dict(parts["agg"].config)), dict(parts["agg"].choices)
     for group, part in parts.items():
@@ -55,7 +55,7 @@ def composed(logs: Path, row: list[str]) -> Composed:
 
 
 def other_settings() -> Iterator[list[str]]:
-    """Three rows for each alias."""
+    """Yield three rows for each alias."""
     named = ((group, alias) for group in GROUPS for alias in aliases(group))
     for n, (group, alias) in enumerate(named):
         for i in range(3 * n, 3 * n + 3):
@@ -67,7 +67,7 @@ def other_settings() -> Iterator[list[str]]:
 
 PARTS = [
     [f"{group}={list_options(group)[i]}" for group, i in zip(GROUPS, row, strict=True)]
-    for row in covering([len(list_options(group)) for group in GROUPS])
+    for row in covering_rows([len(list_options(group)) for group in GROUPS])
 ]
 ROWS = [*PARTS, *other_settings()]
 
@@ -79,7 +79,7 @@ def test_every_pair_occurs() -> None:
 
 
 def outcome(logs: Path, row: list[str]) -> FinishedRun | str:
-    """The run, or why it was refused."""
+    """Return the run, or the reason of its rejection."""
     try:
         return run_composition(composed(logs, row))
     except IncompatibleConfig as refusal:
@@ -92,12 +92,12 @@ def logs(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize("job", range(JOBS))
-@remedy(
+@failure_hint(
     "Reject a combination that cannot work in `requirements`, with the reason; copy tensors before you change them."
 )
 def test_every_pair_runs_two_rounds_or_is_rejected(job: int, logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No part changes a tensor that it was handed."""
-    watch(monkeypatch)
+    """No component changes a tensor among its arguments."""
+    guard_arguments(monkeypatch)
     for row in ROWS[job::JOBS]:
         ran = outcome(logs, row)
         if isinstance(ran, str):

@@ -1,33 +1,33 @@
-"""Every feature noise draws levels once a run, and a client's noise does not depend on the other clients."""
+"""Every feature noise draws its levels once per run, and a client's noise does not depend on other clients."""
 
 from typing import Any
 
 import numpy as np
 import pytest
 
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.data.ragged import Ragged
 from fedcohort.data.row_hashes import row_hashes
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.rng import Draws
-from global_rng import guard
-from remedies import remedy
-from yaml_words import list_options, make
+from global_rng_guard import forbid_global_rng
 
 K = 12
 
 
 @pytest.fixture(params=list_options("feature_noise"))
 def noise(request: pytest.FixtureRequest) -> Any:
-    return make("feature_noise", request.param)
+    return make_component("feature_noise", request.param)
 
 
 def images(n: int = 20) -> np.ndarray:
     return np.random.default_rng(4).random((n, 2, 9, 7)).astype(np.float32)
 
 
-@remedy("Return one level for each client, from the Draws of the run.")
+@failure_hint("Return one level for each client, from the Draws of the run.")
 def test_levels_are_drawn_once_per_run(noise: Any) -> None:
-    with guard():
+    with forbid_global_rng():
         levels = noise.levels(Draws(0, K))
     assert (levels.shape, levels.dtype) == ((K,), np.float64)
     assert (levels >= 0).all()
@@ -35,11 +35,11 @@ def test_levels_are_drawn_once_per_run(noise: Any) -> None:
     assert not levels.any() or not np.array_equal(levels, noise.levels(Draws(1, K)))
 
 
-@remedy("Return new arrays of the inputs' shape and dtype.")
+@failure_hint("Return new arrays of the inputs' shape and dtype.")
 def test_noisy_inputs_keep_shape_and_type_and_the_originals_are_unchanged(noise: Any) -> None:
     x = images()
     x.flags.writeable = False
-    with guard():
+    with forbid_global_rng():
         first, again = (noise.disturb(x, 0.8, np.random.default_rng(1)) for _ in range(2))
     assert (first.shape, first.dtype) == (x.shape, x.dtype)
     np.testing.assert_array_equal(first, again)
@@ -47,9 +47,9 @@ def test_noisy_inputs_keep_shape_and_type_and_the_originals_are_unchanged(noise:
     assert not np.array_equal(first, x) or not noise.levels(Draws(0, K)).any()
 
 
-@remedy("Draw the noise of each client from its own generator.")
+@failure_hint("Draw the noise of each client from its own generator.")
 def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) -> None:
-    """Client 2 of six, whose neighbours have as many samples, or one each."""
+    """Client 2 of six gets the same noise whether its neighbours have equally many samples or one."""
     hashes_by_others = []
     for n_others in (5, 1):
         sizes = np.array([n_others, n_others, 6, n_others, n_others, n_others])

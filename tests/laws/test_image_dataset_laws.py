@@ -1,4 +1,4 @@
-"""Every data set of images: its columns, what is refused by name, and pixels that stand in memory as bytes."""
+"""Every image dataset reads its columns, rejects bad data by name, and stores pixels as bytes."""
 
 from pathlib import Path
 from typing import Any
@@ -8,34 +8,34 @@ import numpy as np
 import pytest
 from hydra.utils import get_class
 
+from config_options import load_options, make_component
+from dataset_tables import IMAGE_MODULES, N, image_columns, stored_shape
+from failure_hints import failure_hint
+from fake_hub import COMMIT, add_commit
 from fedcohort.dataset import hub
 from fedcohort.dataset.base import Raw, check_data
 from fedcohort.dataset.checksum import compute_checksum
 from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.errors import DataError, OptionError
-from hub_toy import COMMIT, at_commit
-from pictures_toy import encode, noise, write
-from remedies import remedy
-from tables_toy import MODULES, N, images, shape_of
-from yaml_words import make, node
+from image_tables import encode_image, random_images, write_image_table
 
 
 def load(folder: Path, word: str, options: dict[str, Any] | None = None, **changes: Any) -> Raw:
-    """The data set, both parts of which have the same rows, with changes in the test part."""
-    write(folder, "train", **images(word))
-    write(folder, "test", **images(word, **changes))
-    small = {"size": 16} if "size" in node("dataset", word) else {}
-    raw = make("dataset", word, path=str(folder), **{**small, **(options or {})}).load(0)
+    """Load the dataset from equal training and test rows, with changes in the test part."""
+    write_image_table(folder, "train", **image_columns(word))
+    write_image_table(folder, "test", **image_columns(word, **changes))
+    small = {"size": 16} if "size" in load_options("dataset", word) else {}
+    raw = make_component("dataset", word, path=str(folder), **{**small, **(options or {})}).load(0)
     assert isinstance(raw, Raw)
     return raw
 
 
-@pytest.fixture(params=sorted(MODULES))
+@pytest.fixture(params=sorted(IMAGE_MODULES))
 def word(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-@remedy("Convert pixels with the same `PixelScale` for pixels=uint8 and float32.")
+@failure_hint("Convert pixels with the same `PixelScale` for pixels=uint8 and float32.")
 def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) -> None:
     floats, bytes_inputs = (load(tmp_path, word, {"pixels": kind}) for kind in ("float32", "auto"))
     raw = load(tmp_path, word, {"pixels": "uint8"})
@@ -53,17 +53,17 @@ def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) 
 
 
 def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tmp_path: Path) -> None:
-    if MODULES[word].LAYOUT.original_sizes is None:
+    if IMAGE_MODULES[word].LAYOUT.original_sizes is None:
         return
-    n, test = MODULES[word].LAYOUT.original_sizes
+    n, test = IMAGE_MODULES[word].LAYOUT.original_sizes
     notices = load(tmp_path, word).inputs
     assert f"24 training images, {n - 24:,} fewer than the original's {n:,}" in notices
     assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in notices
 
 
-@remedy("Read labels with `read_classes`, which takes numbers and names.")
+@failure_hint("Read labels with `read_classes`, which takes numbers and names.")
 def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = MODULES[word].LAYOUT
+    pictures: ImageLayout = IMAGE_MODULES[word].LAYOUT
     named: dict[str, Any] = {pictures.label_columns[0]: [pictures.classes[i % 2] for i in range(N)]}
     before = load(tmp_path, word)
     np.testing.assert_array_equal(load(tmp_path, word, **named).test_y, before.test_y)
@@ -77,13 +77,13 @@ def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
         )
 
 
-@remedy("Raise errors with `frame.cell_error`, which names file, column and row.")
+@failure_hint("Raise errors with `frame.cell_error`, which names file, column and row.")
 def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = MODULES[word].LAYOUT
+    pictures: ImageLayout = IMAGE_MODULES[word].LAYOUT
     image, label = pictures.image_columns[0], pictures.label_columns[0]
-    good = images(word)
+    good = image_columns(word)
     cut = [*good[image][:5], {"bytes": good[image][5]["bytes"][:60], "path": None}, *good[image][6:]]
-    wide = [*good[image][:5], encode(noise(1, (3, 40, 50))[0]), *good[image][6:]]
+    wide = [*good[image][:5], encode_image(random_images(1, (3, 40, 50))[0]), *good[image][6:]]
     top = len(pictures.classes) - 1
     cases: list[tuple[dict[str, Any], str]] = [
         ({label: None}, rf"test.parquet has no column '{label}'.*; it has {image}"),
@@ -111,27 +111,27 @@ def test_a_truncated_file_is_named(word: str, tmp_path: Path) -> None:
     file = tmp_path / "train.parquet"
     file.write_bytes(file.read_bytes()[:-100])
     with pytest.raises(DataError, match=r"train.parquet can't be read, it is truncated"):
-        make("dataset", word, path=str(tmp_path)).load(0)
+        make_component("dataset", word, path=str(tmp_path)).load(0)
 
 
 def test_data_without_anything_to_learn_are_rejected(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = MODULES[word].LAYOUT
-    one_image = [encode(noise(1, shape_of(pictures))[0])] * N
+    pictures: ImageLayout = IMAGE_MODULES[word].LAYOUT
+    one_image = [encode_image(random_images(1, stored_shape(pictures))[0])] * N
     cases: list[tuple[dict[str, Any], str]] = [
         ({pictures.label_columns[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
         ({pictures.image_columns[0]: one_image}, r"all \d+ training samples are the same"),
     ]
     for changes, message in cases:
         for part in ("train", "test"):
-            write(tmp_path, part, **images(word, **changes))
+            write_image_table(tmp_path, part, **image_columns(word, **changes))
         with pytest.raises(DataError, match=rf"^dataset={word}: {message}.*: there is nothing to learn"):
-            check_data(make("dataset", word, path=str(tmp_path)).load(0))
+            check_data(make_component("dataset", word, path=str(tmp_path)).load(0))
 
 
 def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytest.MonkeyPatch) -> None:
     requested: list[str] = []
     parts = datasets.DatasetDict(
-        {part: at_commit(datasets.Dataset.from_dict(images(word))) for part in ("train", "valid", "test")}
+        {part: add_commit(datasets.Dataset.from_dict(image_columns(word))) for part in ("train", "valid", "test")}
     )
 
     def answer(name: str) -> datasets.DatasetDict:
@@ -140,17 +140,17 @@ def test_without_a_path_the_data_come_from_the_hub(word: str, monkeypatch: pytes
 
     monkeypatch.setattr(datasets, "load_dataset", answer)
     monkeypatch.setattr(hub, "check_network", lambda: "")
-    small = {"size": 16} if "size" in node("dataset", word) else {}
-    raw = make("dataset", word, **small).load(0)
-    assert requested == [node("dataset", word)["hub"]]
+    small = {"size": 16} if "size" in load_options("dataset", word) else {}
+    raw = make_component("dataset", word, **small).load(0)
+    assert requested == [load_options("dataset", word)["hub"]]
     assert raw.revision == f"{requested[0]}@{COMMIT}"
     assert len(raw.train_x) >= 18
 
 
-@remedy("Call `check_source` in `__post_init__`.")
+@failure_hint("Call `check_source` in `__post_init__`.")
 def test_options_are_checked(word: str) -> None:
-    options = {name: value for name, value in node("dataset", word).items() if name != "_target_"}
-    dataset_class = get_class(node("dataset", word)["_target_"])
+    options = {name: value for name, value in load_options("dataset", word).items() if name != "_target_"}
+    dataset_class = get_class(load_options("dataset", word)["_target_"])
     with pytest.raises(OptionError, match="path must be a text that is not empty or null"):
         dataset_class(**{**options, "path": ""})
     with pytest.raises(OptionError, match="hub must be a text that is not empty or null"):

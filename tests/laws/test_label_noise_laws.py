@@ -5,13 +5,13 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.data.ragged import Ragged
 from fedcohort.rng import Draws, new_generator
 from fedcohort.startup.assign import _flip_labels
-from global_rng import guard
-from known import known
-from remedies import remedy
-from yaml_words import list_options, make
+from global_rng_guard import forbid_global_rng
+from optional_values import not_none
 
 K, C = 40, 7
 LABELS = np.arange(5000) % C
@@ -19,12 +19,12 @@ LABELS = np.arange(5000) % C
 
 @pytest.fixture(params=list_options("label_noise"))
 def noise(request: pytest.FixtureRequest) -> Any:
-    return make("label_noise", request.param)
+    return make_component("label_noise", request.param)
 
 
-@remedy("Return one rate in [0, 1] for each client, from the Draws of the run.")
+@failure_hint("Return one rate in [0, 1] for each client, from the Draws of the run.")
 def test_rates_are_probabilities_drawn_once_per_run(noise: Any) -> None:
-    with guard():
+    with forbid_global_rng():
         rates = noise.rates(Draws(0, K))
     assert rates.shape == (K,)
     assert rates.dtype == np.float64
@@ -34,7 +34,7 @@ def test_rates_are_probabilities_drawn_once_per_run(noise: Any) -> None:
         assert not np.array_equal(rates, noise.rates(Draws(1, K)))
 
 
-@remedy("Flip each label with the client's rate, to another class.")
+@failure_hint("Flip each label with the client's rate, to another class.")
 def test_the_share_of_wrong_labels_is_the_rate(noise: Any) -> None:
     """All partners are other classes by default; 4.5 standard errors."""
     labels = LABELS.copy()
@@ -46,7 +46,7 @@ def test_the_share_of_wrong_labels_is_the_rate(noise: Any) -> None:
         assert abs((noisy != labels).mean() - rate) <= 4.5 * error
 
 
-@remedy("Compare one uniform draw for each sample with the rate, so that a higher rate adds flips only.")
+@failure_hint("Compare one uniform draw for each sample with the rate, so that a higher rate adds flips only.")
 def test_a_higher_rate_keeps_the_flips_of_a_lower_one(noise: Any) -> None:
     low_rate, high_rate = (noise.flip(LABELS, rate, C, np.random.default_rng(1)) for rate in (0.1, 0.5))
     wrong = low_rate != LABELS
@@ -54,17 +54,17 @@ def test_a_higher_rate_keeps_the_flips_of_a_lower_one(noise: Any) -> None:
     np.testing.assert_array_equal(high_rate[wrong], low_rate[wrong])
 
 
-@remedy("Flip nothing where there is one class only.")
+@failure_hint("Flip nothing where there is one class only.")
 def test_labels_of_a_single_class_are_not_flipped(noise: Any) -> None:
     labels = np.zeros(20, dtype=np.int64)
     assert not noise.flip(labels, 1.0, 1, np.random.default_rng(0)).any()
 
 
-@remedy("Draw the flips of each client from its own generator.")
+@failure_hint("Draw the flips of each client from its own generator.")
 def test_the_flips_of_a_client_do_not_depend_on_the_others(noise: Any) -> None:
     parts = Ragged.from_sizes(np.arange(600), np.full(3, 200))
     true_y, rates = np.arange(600) % C, np.array([0.0, 0.5, 0.0])
-    among = known(_flip_labels(noise, parts, true_y, np.array([0.9, 0.5, 0.1]), C, seed=2))[200:400]
-    np.testing.assert_array_equal(known(_flip_labels(noise, parts, true_y, rates, C, seed=2))[200:400], among)
+    among = not_none(_flip_labels(noise, parts, true_y, np.array([0.9, 0.5, 0.1]), C, seed=2))[200:400]
+    np.testing.assert_array_equal(not_none(_flip_labels(noise, parts, true_y, rates, C, seed=2))[200:400], among)
     expected = noise.flip(true_y[200:400], 0.5, C, new_generator(2, "label_flip", client=1))
     np.testing.assert_array_equal(among, expected)

@@ -1,4 +1,4 @@
-"""Every model in its thinnest form takes one step in each memory layout that it supports, and the steps are equal.
+"""Every model with minimal widths takes equal steps in each memory layout that it supports.
 
 torch writes out of bounds in some thin convolutions, which can end the process: the steps run in a separate one.
 """
@@ -10,21 +10,21 @@ import pytest
 import torch
 from torch import nn
 
+from config_options import list_options, load_options, make_component
+from failure_hints import failure_hint
 from fedcohort.errors import OptionError
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
 from fedcohort.training.memory_layout import check_channels_last, uses_channels_last
-from killing import in_a_child
 from laws.test_model_laws import inputs, shape_for
-from remedies import remedy
-from yaml_words import list_options, make, node
+from process_kills import run_in_child
 
 THINNEST = {"width": {"resnet8_gn": 1, "mobilenet_v2_gn": 0.01}}
 
 
 def thinnest(word: str) -> dict[str, Any]:
-    """Return the model's options with a single unit, channel and group wherever it has a number of them."""
-    options = {name: value for name, value in node("model", word).items() if name != "_target_"}
+    """Return the options of the smallest model: one unit, channel and group."""
+    options = {name: value for name, value in load_options("model", word).items() if name != "_target_"}
     for name, value in options.items():
         if isinstance(value, list):
             options[name] = [1] * len(value)
@@ -35,16 +35,18 @@ def thinnest(word: str) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def steps(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, float]]:
-    """Distance of each layout's step from the default layout's, over its length, by model and layout."""
+    """Return the relative distance of each layout's step from the default layout's, by model and layout."""
     path = tmp_path_factory.mktemp("steps") / "distances.json"
-    status = in_a_child(lambda: path.write_text(json.dumps({word: compare(word) for word in list_options("model")})))
+    status = run_in_child(lambda: path.write_text(json.dumps({word: compare(word) for word in list_options("model")})))
     assert status == 0, "the process of the steps has ended"
     distances: dict[str, dict[str, float]] = json.loads(path.read_text())
     return distances
 
 
 @pytest.mark.parametrize("word", list_options("model"))
-@remedy("Use shapes, not strides: call `flatten` or `reshape`, never `view`, on tensors that may be channels-last.")
+@failure_hint(
+    "Use shapes, not strides: call `flatten` or `reshape`, never `view`, on tensors that may be channels-last."
+)
 def test_a_step_is_the_same_in_every_layout(word: str, steps: dict[str, dict[str, float]]) -> None:
     assert steps[word], "each model has a layout to compare with the default one"
     assert all(distance < 1e-5 for distance in steps[word].values()), steps[word]
@@ -52,7 +54,7 @@ def test_a_step_is_the_same_in_every_layout(word: str, steps: dict[str, dict[str
 
 def compare(word: str) -> dict[str, float]:
     """Return the distances for one model; of `auto` where that is another layout than the default."""
-    model = make("model", word, **thinnest(word))
+    model = make_component("model", word, **thinnest(word))
     plain, network = take_step(model, False)
     distances = {}
     for layout in ("auto", "yes"):

@@ -1,4 +1,4 @@
-"""Every model: its weights are the seed's, its output a logit a class (and place), and it lives in one flat vector."""
+"""Every model has weights fixed by the seed, one logit per class (and position), and a flat parameter vector."""
 
 from typing import Any
 
@@ -6,25 +6,25 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
-from global_rng import guard
-from remedies import remedy
-from yaml_words import list_options, make
+from global_rng_guard import forbid_global_rng
 
 SHAPES = ((3, 32, 32), (9, 128), (20,))
 
 
 def shape_for(model: Any) -> tuple[int, ...]:
-    """The first shape that it takes."""
+    """Return the first input shape that the model accepts."""
     taken = [shape for shape in SHAPES if build_or_refuse(model, shape)[0] is not None]
     assert taken, f"{model} takes none of {SHAPES}: put its shape there"
     return taken[0]
 
 
 def build_or_refuse(model: Any, shape: tuple[int, ...]) -> tuple[nn.Module | None, str]:
-    """The network for two classes, or why there is none."""
+    """Return the network for two classes, or the reason of its rejection."""
     try:
         return model.build(shape, 2), ""
     except IncompatibleConfig as error:
@@ -33,7 +33,7 @@ def build_or_refuse(model: Any, shape: tuple[int, ...]) -> tuple[nn.Module | Non
 
 @pytest.fixture(scope="module", params=list_options("model"))
 def built(request: pytest.FixtureRequest) -> tuple[Any, tuple[int, ...], nn.Module]:
-    model = make("model", request.param)
+    model = make_component("model", request.param)
     shape = shape_for(model)
     return model, shape, build(model, shape, 0)
 
@@ -46,7 +46,7 @@ def build(model: Any, shape: tuple[int, ...], seed: int) -> nn.Module:
 
 
 def inputs(model: Any, n: int, shape: tuple[int, ...]) -> Tensor:
-    """Inputs for the model: real numbers, or tokens below the number of classes."""
+    """Return inputs for the model: real numbers, or tokens below the number of classes."""
     return torch.randint(0, 2, (n, *shape)) if model.reads_symbols else torch.rand(n, *shape)
 
 
@@ -54,16 +54,16 @@ def vector(network: nn.Module) -> Tensor:
     return nn.utils.parameters_to_vector(network.parameters()).detach()
 
 
-@remedy("Draw initial weights from torch's generator, which the run seeds.")
+@failure_hint("Draw initial weights from torch's generator, which the run seeds.")
 def test_initial_weights_depend_only_on_the_seed(built: Any) -> None:
     model, shape, network = built
-    with guard():
+    with forbid_global_rng():
         again = build(model, shape, 0)
     assert torch.equal(vector(again), vector(network))
     assert not torch.equal(vector(build(model, shape, 1)), vector(network))
 
 
-@remedy("Return logits [batch, n_classes].")
+@failure_hint("Return logits [batch, n_classes].")
 def test_the_output_has_a_logit_for_each_class(built: Any) -> None:
     model, shape, network = built
     logits = network(inputs(model, 3, shape))
@@ -71,9 +71,9 @@ def test_the_output_has_a_logit_for_each_class(built: Any) -> None:
     assert torch.isfinite(logits).all()
 
 
-@remedy("Use each parameter in `forward`, and register each as a parameter.")
+@failure_hint("Use each parameter in `forward`, and register each as a parameter.")
 def test_the_model_fits_a_flat_vector_and_every_parameter_learns(built: Any) -> None:
-    """What is written into the vector is what the network computes with; no parameter is left without a gradient."""
+    """The network computes with the values of the vector, and every parameter has a gradient."""
     model, shape, _ = built
     flat = FlatModel(build(model, shape, 0))
     x, y = inputs(model, 4, shape), torch.tensor([0, 1, 2, 3])
@@ -88,7 +88,7 @@ def test_the_model_fits_a_flat_vector_and_every_parameter_learns(built: Any) -> 
 
 
 @pytest.mark.parametrize("shape", [(4, 7, 5, 3), (3, 2, 2)])
-@remedy("Raise OptionError that names the model and the shapes that it takes.")
+@failure_hint("Raise OptionError that names the model and the shapes that it takes.")
 def test_unsuitable_inputs_are_rejected_by_name_or_accepted(built: Any, shape: tuple[int, ...]) -> None:
     model, *_ = built
     network, refusal = build_or_refuse(model, shape)

@@ -1,12 +1,12 @@
-"""What makes no difference in whole runs: options that do nothing, a choice among all, another unit of time."""
+"""Whole runs do not depend on options without effect, on the selector of all clients, or on the unit of time."""
 
 from pathlib import Path
 
 import pytest
 
-from remedies import remedy
-from run_harness import FinishedRun, go
-from yaml_words import list_options, make
+from config_options import list_options, make_component
+from failure_hints import failure_hint
+from run_harness import FinishedRun, run_training
 
 TINY = (
     *("clients=6", "cohort=3", "rounds=2", "client.epochs=1", "split.limit=240", "heterogeneity=noise15"),
@@ -26,7 +26,7 @@ NEUTRAL = (
     "agg=feddf agg.steps=0",
     "eval.clients_sample=6",
 )
-WITHOUT = {  # options without which a selector only chooses clients
+WITHOUT = {  # options that disable everything except the choice of clients
     "feddiverse": ("selector.pretrain=0", "selector.epochs=1"),
     "fedpns": ("selector.keep=1",),
     "pyramidfl": ("selector.overcommit=1", "selector.beta=0", "selector.low=0", "selector.high=0"),
@@ -38,37 +38,41 @@ def compared_metrics(ran: FinishedRun, *prefixes: str) -> list[dict[str, float]]
     return [{k: v for k, v in report.metrics.items() if k.startswith(prefixes)} for report in ran.reports]
 
 
-@remedy("Return the input unchanged at the neutral value of an option, and draw the same random numbers as without it.")
+@failure_hint(
+    "Return the input unchanged at the neutral value of an option, and draw the same random numbers as without it."
+)
 def test_options_that_do_nothing_change_no_bit(tmp_path: Path) -> None:
-    plain = go(tmp_path / "plain", *TINY, "selector=powd")
+    plain = run_training(tmp_path / "plain", *TINY, "selector=powd")
     for number, typed in enumerate(NEUTRAL):
-        neutral = go(tmp_path / f"{number}", *TINY, "selector=powd", *typed.split())
+        neutral = run_training(tmp_path / f"{number}", *TINY, "selector=powd", *typed.split())
         assert [report.fingerprint for report in plain.reports] == [report.fingerprint for report in neutral.reports], (
             typed
         )
         assert compared_metrics(plain, *COMPARED) == compared_metrics(neutral, *COMPARED), typed
 
 
-@remedy(
+@failure_hint(
     "A selector changes training by Selection and AggregationOverride only; list options that do more in `WITHOUT`."
 )
 def test_selectors_of_all_clients_train_equally(tmp_path: Path) -> None:
     all_clients = (*TINY, "cohort=6", "agg=scaffold", "server=momentum")
-    full = go(tmp_path / "full", *all_clients, "selector=full")
+    full = run_training(tmp_path / "full", *all_clients, "selector=full")
     for choice in list_options("selector"):
-        selector = make("selector", choice)
+        selector = make_component("selector", choice)
         if "group_counts" in selector.needs or selector.may_choose_fewer:
             continue
-        ran = go(tmp_path / choice, *all_clients, f"selector={choice}", *WITHOUT.get(choice, ()))
+        ran = run_training(tmp_path / choice, *all_clients, f"selector={choice}", *WITHOUT.get(choice, ()))
         assert ran.last.fingerprint == full.last.fingerprint, choice
         assert compared_metrics(ran, "test/", "clients/") == compared_metrics(full, "test/", "clients/"), choice
 
 
 @pytest.mark.parametrize("typed", ["selector=flash deadline=fixed", "selector=oort deadline=fedbalancer deadline.w=1"])
-@remedy("Compare seconds with seconds only: divide durations by a duration, never by a constant.")
+@failure_hint("Compare seconds with seconds only: divide durations by a duration, never by a constant.")
 def test_the_unit_of_time_changes_only_times(tmp_path: Path, typed: str) -> None:
-    """Of eight: a power of two, which no rounding tells from one."""
-    unit_1, unit_8 = (go(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8"))
+    """The unit is multiplied by eight, because a power of two adds no rounding error."""
+    unit_1, unit_8 = (
+        run_training(tmp_path / unit, *TINY, *typed.split(), f"device.unit_s={unit}") for unit in ("1", "8")
+    )
     assert [report.fingerprint for report in unit_1.reports] == [report.fingerprint for report in unit_8.reports]
     times = [
         (a.metrics["time/virtual_s"], b.metrics["time/virtual_s"])

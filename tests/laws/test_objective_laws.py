@@ -1,4 +1,4 @@
-"""Laws over every yaml of objective and of server."""
+"""Laws of every objective and server optimizer, with the defaults of their yaml files."""
 
 from typing import Any
 
@@ -6,13 +6,13 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from remedies import remedy
-from yaml_words import list_options, make
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 
 
 @pytest.fixture(params=list_options("objective"))
 def objective(request: pytest.FixtureRequest) -> Any:
-    return make("objective", request.param)
+    return make_component("objective", request.param)
 
 
 def batch(n: int = 6, c: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -21,14 +21,14 @@ def batch(n: int = 6, c: int = 4) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
     return logits, torch.randint(0, c, (n,), generator=g), F.softmax(torch.randn(n, c, generator=g).double(), 1)
 
 
-@remedy("Return the plain cross-entropy of each sample as the second result.")
+@failure_hint("Return the plain cross-entropy of each sample as the second result.")
 def test_cross_entropy_is_reported_in_addition(objective: Any) -> None:
     logits, y, z = batch()
     _, ce = objective.per_sample(logits, y, z)
     torch.testing.assert_close(ce, F.cross_entropy(logits, y, reduction="none"))
 
 
-@remedy("Compute each sample's loss from its own row only.")
+@failure_hint("Compute each sample's loss from its own row only.")
 def test_samples_are_independent(objective: Any) -> None:
     logits, y, z = batch()
     in_batch, _ = objective.per_sample(logits, y, z)
@@ -37,9 +37,9 @@ def test_samples_are_independent(objective: Any) -> None:
         torch.testing.assert_close(single[0], in_batch[i])
 
 
-@remedy("Declare that the objective reads w_t's predictions exactly where it does: they cost a forward pass.")
+@failure_hint("Declare that the objective reads w_t's predictions exactly where it does: they cost a forward pass.")
 def test_uses_reference_is_true_exactly_if_the_loss_depends_on_it(objective: Any) -> None:
-    """Predictions of w_t cost a forward pass."""
+    """The predictions of w_t cost a forward pass."""
     logits, y, z = batch()
     if objective.uses_reference:
         assert not torch.equal(objective.per_sample(logits, y, z)[0], objective.per_sample(logits, y, z.flip(0))[0])
@@ -47,13 +47,13 @@ def test_uses_reference_is_true_exactly_if_the_loss_depends_on_it(objective: Any
         assert torch.equal(objective.per_sample(logits, y, z)[0], objective.per_sample(logits, y, None)[0])
 
 
-@remedy("Compute the loss from log-softmax or softmax, not from raw logits.")
+@failure_hint("Compute the loss from log-softmax or softmax, not from raw logits.")
 def test_shifted_logits_are_the_same_prediction(objective: Any) -> None:
     logits, y, z = batch()
     torch.testing.assert_close(objective.per_sample(logits + 7, y, z)[0], objective.per_sample(logits, y, z)[0])
 
 
-@remedy("Clamp probabilities or use log-softmax: loss and gradient must be finite for logits of 200.")
+@failure_hint("Clamp probabilities or use log-softmax: loss and gradient must be finite for logits of 200.")
 def test_the_loss_of_extreme_logits_is_finite(objective: Any) -> None:
     logits = torch.tensor([[200.0, -200.0, 0.0]]).requires_grad_()
     loss, _ = objective.per_sample(logits, torch.tensor([1]), torch.full((1, 3), 1 / 3))
@@ -62,7 +62,7 @@ def test_the_loss_of_extreme_logits_is_finite(objective: Any) -> None:
     assert torch.isfinite(gradient).all()
 
 
-@remedy("Let `transform_mean` grow with the mean loss.")
+@failure_hint("Let `transform_mean` grow with the mean loss.")
 def test_the_outer_function_is_increasing(objective: Any) -> None:
     means = torch.linspace(0, 8, 33, dtype=torch.float64)
     outer = objective.transform_mean(means)
@@ -72,7 +72,7 @@ def test_the_outer_function_is_increasing(objective: Any) -> None:
 
 @pytest.mark.parametrize("word", list_options("server"))
 def test_a_server_moves_along_the_direction(word: str) -> None:
-    server, g = make("server", word), torch.tensor([1.0, -2.0], dtype=torch.float64)
+    server, g = make_component("server", word), torch.tensor([1.0, -2.0], dtype=torch.float64)
     moved, _ = server.step(server.init(2), g)
     assert float(moved @ g) > 0
     still, _ = server.step(server.init(2), torch.zeros(2, dtype=torch.float64))

@@ -1,4 +1,4 @@
-"""Every partition: disjoint, sorted, deterministic, blind to the rows' inputs, and clear where it can't be done."""
+"""Every partition is disjoint, sorted, deterministic and independent of inputs, and rejects impossible requests."""
 
 from dataclasses import replace
 from typing import Any
@@ -6,26 +6,34 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.errors import FedcohortError
 from fedcohort.partition.base import SamplePool
 from fedcohort.types import Ids
-from global_rng import guard
-from remedies import remedy
-from yaml_words import list_options, make
+from global_rng_guard import forbid_global_rng
 
 N, C, A, K = 1200, 10, 2, 12
 
 
 OVER = "quantity over "
-SIZED = [OVER + word for word in list_options("partition") if getattr(make("partition", word), "takes_sizes", False)]
+SIZED = [
+    OVER + word
+    for word in list_options("partition")
+    if getattr(make_component("partition", word), "takes_sizes", False)
+]
 
 
 @pytest.fixture(params=[*list_options("partition"), *SIZED])
 def partition(request: pytest.FixtureRequest) -> Any:
-    """Every partition, and sizes that are drawn over each that takes them."""
+    """Yield every partition, and partition=quantity over each base that accepts sizes."""
     if not request.param.startswith(OVER):
-        return make("partition", request.param)
-    return replace(make("partition", "quantity"), base=make("partition", request.param.removeprefix(OVER)), spread=0.1)
+        return make_component("partition", request.param)
+    return replace(
+        make_component("partition", "quantity"),
+        base=make_component("partition", request.param.removeprefix(OVER)),
+        spread=0.1,
+    )
 
 
 def labels(seed: int = 0) -> Ids:
@@ -33,7 +41,7 @@ def labels(seed: int = 0) -> Ids:
 
 
 def sample_pool(y: Ids) -> SamplePool:
-    """Samples with owners, and with attributes of which each class has as many."""
+    """Return samples with owners, and with attributes that are balanced within each class."""
     return SamplePool(y, C, np.random.default_rng(9).permutation(np.arange(N) % K), (y + np.arange(N) // C) % A, A)
 
 
@@ -41,7 +49,7 @@ def split(partition: Any, seed: int = 0, clients: int | None = K) -> list[Ids]:
     return partition.split(sample_pool(labels()), clients, np.random.default_rng(seed))  # type: ignore[no-any-return]
 
 
-@remedy("Give each sample to exactly one client, and sort each client's positions.")
+@failure_hint("Give each sample to exactly one client, and sort each client's positions.")
 def test_disjoint_exhaustive_sorted(partition: Any) -> None:
     for seed in range(5):
         parts = split(partition, seed)
@@ -52,17 +60,17 @@ def test_disjoint_exhaustive_sorted(partition: Any) -> None:
         assert len(dealt) == N or not partition.takes_all
 
 
-@remedy("Draw from the generator that `split` receives.")
+@failure_hint("Draw from the generator that `split` receives.")
 def test_deterministic_without_global_generators(partition: Any) -> None:
-    with guard():
+    with forbid_global_rng():
         first = split(partition)
-    with guard():
+    with forbid_global_rng():
         again = split(partition)
     for a, b in zip(first, again, strict=True):
         np.testing.assert_array_equal(a, b)
 
 
-@remedy("Copy labels, owners and attributes before you change them.")
+@failure_hint("Copy labels, owners and attributes before you change them.")
 def test_the_arguments_are_not_modified(partition: Any) -> None:
     arguments = sample_pool(labels())
     for array in (arguments.labels, arguments.owner, arguments.attribute):
@@ -71,14 +79,14 @@ def test_the_arguments_are_not_modified(partition: Any) -> None:
     partition.split(arguments, K, np.random.default_rng(0))
 
 
-@remedy("Do not divide by the size of a class: it may be empty.")
+@failure_hint("Do not divide by the size of a class: it may be empty.")
 def test_a_class_without_samples_is_accepted(partition: Any) -> None:
     y = labels() % 7  # classes 7, 8, 9 are empty, 0, 1, 2 have twice as many
     parts = partition.split(sample_pool(y), K, np.random.default_rng(0))
     assert sum(len(part) for part in parts) == N or not partition.takes_all
 
 
-@remedy("Raise OptionError that says how many clients are feasible.")
+@failure_hint("Raise OptionError that says how many clients are feasible.")
 def test_too_many_clients_are_rejected_with_a_feasible_number(partition: Any) -> None:
     with pytest.raises(FedcohortError, match=r"feasible: .*\d"):
         split(partition, clients=N + 1)

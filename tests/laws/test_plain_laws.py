@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from remedies import remedy
-from run_harness import FinishedRun, go
-from yaml_words import list_options
+from config_options import list_options
+from failure_hints import failure_hint
+from run_harness import FinishedRun, run_training
 
 SMALL = (
     *("selector=feddiverse", "selector.pretrain=9", "clients=8", "cohort=5", "rounds=2", "split.limit=240"),
@@ -27,13 +27,13 @@ def costs(ran: FinishedRun) -> list[list[float]]:
 
 @pytest.fixture(scope="module")
 def fedavg(tmp_path_factory: pytest.TempPathFactory) -> list[list[float]]:
-    return costs(go(tmp_path_factory.mktemp("fedavg"), *SMALL))
+    return costs(run_training(tmp_path_factory.mktemp("fedavg"), *SMALL))
 
 
 @pytest.mark.parametrize("case", CASES)
-@remedy("Charge what hooks, signals and broadcasts cost only in rounds that are not plain (`Selection.plain`).")
+@failure_hint("Charge what hooks, signals and broadcasts cost only in rounds that are not plain (`Selection.plain`).")
 def test_a_plain_round_costs_what_it_costs_with_fedavg(case: str, fedavg: list[list[float]], tmp_path: Path) -> None:
-    ran = go(tmp_path, *SMALL, case, *OPTIONS.get(case, ()))
+    ran = run_training(tmp_path, *SMALL, case, *OPTIONS.get(case, ()))
     assert costs(ran) == fedavg
     assert 0 < ran.last.metrics["round/arrived"] < 5
     assert not [name for name in ran.last.clients if name.startswith("signal_")]

@@ -21,20 +21,23 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from config_options import list_aliases, list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.signal.base import Measured, QueriedSignal, find_signal
-from remedies import remedy
-from run_harness import FinishedRun, go
-from yaml_words import aliases, list_options, make
+from run_harness import FinishedRun, run_training
 
 K, EPOCHS = 12, 2
-PARAMETERS, FORWARD = 64 * 10 + 10, 2 * 64 * 10  # of logistic regression on 8 x 8 digits
+PARAMETERS, FORWARD = 64 * 10 + 10, 2 * 64 * 10  # sizes of logistic regression on 8 x 8 digits
 MODEL = 4 * PARAMETERS
 WRITTEN = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
 SMALL = (
     *("split.limit=240", "eval.every=9", "eval.clients_every=0", "rounds=2"),
     *(f"clients={K}", f"client.epochs={EPOCHS}"),
 )
-OPTIONS = {"rpowd": {"loss_at": "start"}, "feel": {"importance": "grad"}}  # with which the selector makes a query
+OPTIONS = {
+    "rpowd": {"loss_at": "start"},
+    "feel": {"importance": "grad"},
+}  # options with which the selector makes a query
 CONCURRENT = {"low_ratio", "rpowd", "flash", "tifl"}
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comp/client_flops", "time/virtual_s")
 Passes = Callable[[np.ndarray, np.ndarray], np.ndarray]  # n_train and n_val of clients -> samples' forward passes
@@ -50,13 +53,13 @@ PASSES: dict[str, Passes] = {
 def queries(group: str, word: str) -> frozenset[str]:
     """Return the signals that a selector or an aggregator queries."""
     kind = QueriedSignal if group == "selector" else Measured
-    part = make(group, word, **(OPTIONS.get(word, {}) if group == "selector" else {}))
+    part = make_component(group, word, **(OPTIONS.get(word, {}) if group == "selector" else {}))
     return frozenset(name for name in part.needs if isinstance(find_signal(name), kind))
 
 
 def list_queriers(group: str) -> dict[str, frozenset[str]]:
     """Return the options of a group that make a query, with their signals."""
-    choices = [*list_options(group), *aliases(group)]
+    choices = [*list_options(group), *list_aliases(group)]
     return {word: signals for word in choices if (signals := queries(group, word))}
 
 
@@ -67,7 +70,7 @@ PAIRS = [(s, a) for s, a in itertools.product(SELECTORS, AGGS) if SELECTORS[s] &
 def play(logs: Path, selector: str, agg: str, *overrides: str) -> FinishedRun:
     options = [f"selector.{name}={value}" for name, value in OPTIONS.get(selector, {}).items()]
     parts = (f"selector={selector}", f"agg={agg}", *options, "device=shifted_exponential", "device.lam=0")
-    return go(logs, *SMALL, *WRITTEN, *parts, *overrides)
+    return run_training(logs, *SMALL, *WRITTEN, *parts, *overrides)
 
 
 @dataclass(frozen=True)
@@ -76,8 +79,8 @@ class Closed:
 
     Attributes:
         signals: signals that are queried in each round.
-        concurrent: whether the selector's query is.
-        by_selector: whether the selector makes a query, and not the aggregator alone.
+        concurrent: whether the selector's query runs while clients train.
+        by_selector: whether the selector makes a query; False if only the aggregator does.
     """
 
     ran: FinishedRun
@@ -86,7 +89,7 @@ class Closed:
     by_selector: bool = True
 
     def costs(self, step: int, rows: pd.DataFrame) -> list[float]:
-        """The costs of a round, in the order of COSTS. rows: the round's, of the clients table."""
+        """Return the costs of a round, in the order of COSTS, from its rows of the clients table."""
         n = self.ran.info.n_train
         n_val = self.ran.info.class_counts.sum(1) - n
         queried, selected = (rows.client[rows[flag]].to_numpy() for flag in ("queried", "selected"))
@@ -125,9 +128,11 @@ def test_the_pairs_have_blocking_and_concurrent_queries() -> None:
 
 
 @pytest.mark.parametrize(("selector", "agg"), PAIRS)
-@remedy("Name the signal in `needs` of both; the round charges it once, and `bytes_up` and `passes` state its cost.")
+@failure_hint(
+    "Name the signal in `needs` of both; the round charges it once, and `bytes_up` and `passes` state its cost."
+)
 def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: str, tmp_path: Path) -> None:
-    """A job contains no query that the selector has made already: its seconds are those of its training."""
+    """A job does not repeat the selector's query, so that it lasts as long as its training."""
     ran = play(tmp_path, selector, agg)
     table = check(Closed(ran, frozenset(SELECTORS[selector] & AGGS[agg]), selector in CONCURRENT))
     jobs = table[table.arrived]
@@ -135,7 +140,7 @@ def test_a_query_of_selector_and_aggregator_is_charged_once(selector: str, agg: 
 
 
 @pytest.mark.parametrize("selector", ["powd", "low_ratio", "rpowd", "fedcor", "feel", "flash", "tifl"])
-@remedy("Return each query from `plan` as a Probe to clients of `ctx.ready`; state its cost in the signal.")
+@failure_hint("Return each query from `plan` as a Probe to clients of `ctx.ready`; state its cost in the signal.")
 def test_the_selectors_queries_are_in_the_clients_table(selector: str, tmp_path: Path) -> None:
     signals = SELECTORS[selector] - {"shadow_loss"}  # which FedCor queries after its warm-up
     table = check(Closed(play(tmp_path, selector, "fedavg"), signals, selector in CONCURRENT))
@@ -143,9 +148,11 @@ def test_the_selectors_queries_are_in_the_clients_table(selector: str, tmp_path:
     assert not table.queried[table.step == 0].any()
 
 
-@remedy("Name the signal in the aggregator's `needs`: it is then a part of each job, and its seconds are charged.")
+@failure_hint(
+    "Name the signal in the aggregator's `needs`: it is then a part of each job, and its seconds are charged."
+)
 def test_the_aggregators_queries_are_in_the_clients_table(tmp_path: Path) -> None:
-    """It queries the clients that train, in their jobs, which last a pass longer."""
+    """The aggregator queries the clients that train, which makes their jobs one forward pass longer."""
     ran = play(tmp_path, "random", "qffl")
     table = check(Closed(ran, AGGS["qffl"], concurrent=False, by_selector=False))
     assert (table.queried == table.selected).all()
@@ -155,7 +162,7 @@ def test_the_aggregators_queries_are_in_the_clients_table(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("selector", ["powd", "low_ratio"])
-@remedy("Accept missing answers in `select`: a client that leaves is charged, but absent from the ProbeResult.")
+@failure_hint("Accept missing answers in `select`: a client that leaves is charged, but absent from the ProbeResult.")
 def test_a_client_that_leaves_before_it_answers_is_charged_and_recorded(selector: str, tmp_path: Path) -> None:
     """Clients with even ids leave a second after the start, before they can answer."""
     ready = [f"{k},0,{1 if k % 2 == 0 else 5000}" for k in range(K)]

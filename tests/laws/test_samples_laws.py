@@ -8,26 +8,26 @@ import numpy as np
 import pytest
 
 from agg_harness import make_update
-from cases import for_all
+from case_loop import for_all
+from config_options import list_options, make_component
+from failure_hints import failure_hint
 from fedcohort.component import LOSS_LISTS, Facts
 from fedcohort.rng import Draws
 from fedcohort.round.sampling import foresee_samples
 from fedcohort.samples.base import SampleRequest
 from fedcohort.signal.base import find_signal, list_signals
 from fedcohort.types import Population, RoundOutcome, Selection
-from global_rng import guard
-from remedies import remedy
+from global_rng_guard import forbid_global_rng
 from run_harness import make_components
-from saving import restore
 from signal_kinds import find_reported
-from yaml_words import list_options, make
+from state_saving import save_and_restore
 
 SIZES = (1, 2, 7, 30, 100)
 
 
 @pytest.fixture(params=list_options("samples"))
 def samples(request: pytest.FixtureRequest) -> Any:
-    return make("samples", request.param)
+    return make_component("samples", request.param)
 
 
 def population() -> Population:
@@ -51,7 +51,7 @@ def request(n: int, deadline_s: float, seed: int = 0) -> SampleRequest:
 
 @for_all("n", SIZES)
 @for_all("deadline_s", [0.001, 40.0, np.inf])
-@remedy("Return sorted, distinct int64 positions, at least one.")
+@failure_hint("Return sorted, distinct int64 positions, at least one.")
 def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s: float) -> None:
     chosen = samples.choose(samples.init(population()), request(n, deadline_s))
     assert chosen.dtype == np.int64
@@ -61,16 +61,16 @@ def test_sorted_distinct_positions_at_least_one(samples: Any, n: int, deadline_s
     assert chosen[-1] < n
 
 
-@remedy("Draw from the generator of the request.")
+@failure_hint("Draw from the generator of the request.")
 def test_deterministic_without_global_generators(samples: Any) -> None:
     state = samples.init(population())
-    with guard():
+    with forbid_global_rng():
         first = samples.choose(state, request(30, 40.0))
-    with guard():
+    with forbid_global_rng():
         np.testing.assert_array_equal(samples.choose(state, request(30, 40.0)), first)
 
 
-@remedy("Keep everything that changes between rounds in the State dataclass.")
+@failure_hint("Keep everything that changes between rounds in the State dataclass.")
 def test_a_restored_state_continues_identically(samples: Any) -> None:
     signals = {word: np.linspace(1.0, 2.0, 3) for word in samples.needs}
     clients, no_clients = np.arange(3), np.empty(0, dtype=np.int64)
@@ -78,13 +78,13 @@ def test_a_restored_state_continues_identically(samples: Any) -> None:
         samples.init(population()), RoundOutcome(1, Selection(clients), clients, no_clients, signals, {}, 9.0)
     )
     np.testing.assert_array_equal(
-        samples.choose(restore(state), request(30, 40.0)), samples.choose(state, request(30, 40.0))
+        samples.choose(save_and_restore(state), request(30, 40.0)), samples.choose(state, request(30, 40.0))
     )
 
 
-@remedy("Set `is_foreseeable = False` where state, deadline or losses change the choice.")
+@failure_hint("Set `is_foreseeable = False` where state, deadline or losses change the choice.")
 def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None:
-    """Neither the state nor the deadline nor the losses change it; with all samples there are no rows."""
+    """State, deadline and losses do not change the selection; samples=all returns no rows."""
     if not samples.is_foreseeable:
         return
     draws = Draws(seed=3, n_clients=len(SIZES), round=7)
@@ -95,9 +95,9 @@ def test_a_foreseen_selection_of_samples_equals_the_rounds(samples: Any) -> None
         assert (np.arange(n) if foreseen is None else foreseen).tolist() == chosen.tolist()
 
 
-@remedy("Read each signal that rests on the clients' lists of losses, or leave it out of `needs`.")
+@failure_hint("Read each signal that rests on the clients' lists of losses, or leave it out of `needs`.")
 def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) -> None:
-    """Every signal that rests on it: a reader gets a number, or the run is refused."""
+    """Each signal of a loss list is a finite number, or the run is rejected."""
     facts = Facts(replace(make_components(), samples=samples), {})
     resting = [word for word in list_signals() if find_signal(word).requirement is LOSS_LISTS]
     assert {"loss_low", "loss_high"} <= set(resting)
@@ -110,7 +110,7 @@ def test_reported_statistics_of_loss_lists_are_read_or_rejected(samples: Any) ->
             assert word not in report
 
 
-@remedy("Set `is_foreseeable` and `keeps_losses` to what `choose` depends on.")
+@failure_hint("Set `is_foreseeable` and `keeps_losses` to what `choose` depends on.")
 def test_the_flags_foreseen_and_keeps_losses_are_correct(samples: Any) -> None:
     """Reversed losses and another deadline show what a choice depends on, in a state with a positive threshold."""
     signals = {name: np.linspace(0.5, 1.0, 3) for name in samples.needs}

@@ -1,4 +1,4 @@
-"""What must hold of every selector where clients never arrive."""
+"""Laws of every selector in federations with clients that never arrive."""
 
 import itertools
 from collections.abc import Callable
@@ -6,13 +6,13 @@ from functools import cache
 
 import numpy as np
 
-from cases import for_all
+from case_loop import for_all
+from failure_hints import failure_hint
 from fedcohort.types import Ids
-from remedies import remedy
-from selector_harness import Step, World, play
-from selector_worlds import cached_selector, every_choice
+from selector_harness import Step, World, play_rounds
+from selector_worlds import cached_selector, every_selector
 
-ABSENT = np.array([3, 8, 17])  # of 20 clients: they answer every query, and never arrive
+ABSENT = np.array([3, 8, 17])  # clients, among 20, that answer every query and never arrive
 SMALL_IS_GOOD = {"expected_s", "expected_unit_s", "expected_up_s", "expected_down_s", "noise_rate"}
 
 
@@ -37,12 +37,12 @@ def play_with_absent(choice: str, cohort: int, factor: float) -> list[Step]:
     world = World(
         20, cohort, lost=lambda t, cohort_ids: np.intersect1d(cohort_ids, ABSENT), corrupt=change, facts=change
     )
-    return play(cached_selector(choice), world, 50)
+    return play_rounds(cached_selector(choice), world, 50)
 
 
-@every_choice
+@every_selector
 @for_all("cohort, factor", [(3, 10.0), (5, 1.0)])
-@remedy("Set `backs_off = True`, or lower the score of clients in `outcome.failed`.")
+@failure_hint("Set `backs_off = True`, or lower the score of clients in `outcome.failed`.")
 def test_clients_that_never_arrive_are_selected_less_often(choice: str, cohort: int, factor: float) -> None:
     """They have at most 1.2 times their share of places in the last 30 of 50 rounds, and the run does not stall."""
     later = play_with_absent(choice, cohort, factor)[20:]
@@ -54,8 +54,8 @@ def test_clients_that_never_arrive_are_selected_less_often(choice: str, cohort: 
     assert not any(before and after for before, after in itertools.pairwise(empty))
 
 
-@every_choice
-@remedy("Leave back-off to the run: set `backs_off`, and return from `shortlist` how many clients you need.")
+@every_selector
+@failure_hint("Leave back-off to the run: set `backs_off`, and return from `shortlist` how many clients you need.")
 def test_a_client_is_offered_again_when_its_back_off_ends(choice: str) -> None:
     """Selectors with `backs_off` are not offered it before; all others are offered every ready client."""
     selector, counts, back = (

@@ -1,4 +1,4 @@
-"""The laws of a cohort, of every form of every selector: each other choice, flag and null of an option."""
+"""Every selector selects valid cohorts with each alternative value of an option: choice, flag or null."""
 
 import re
 from collections.abc import Iterator
@@ -6,13 +6,13 @@ from typing import Any
 
 import pytest
 
-from remedies import remedy
-from selector_harness import World, changing_clients, check_choice, half_lost, play
-from yaml_words import CONFIGS, list_options, make, node
+from config_options import CONFIGS, list_options, load_options, make_component
+from failure_hints import failure_hint
+from selector_harness import World, changing_clients, check_selection, lose_half, play_rounds
 
 OPTION = re.compile(r"^ *(?P<name>\w+): *.*? +# (?P<range>[^;\n]+)", re.MULTILINE)
 WORLDS = (
-    World(available=changing_clients, lost=half_lost),
+    World(available=changing_clients, lost=lose_half),
     World(available=lambda t: [] if t % 3 != 1 else changing_clients(t)),
     World(available=lambda t: [] if t < 2 else [t % 12]),
     World(cohort=40, available=changing_clients),
@@ -23,7 +23,7 @@ ROUNDS = 8
 
 
 def alternatives(text: str) -> list[Any]:
-    """What a range comment lists, and null where it may be."""
+    """Return the values that a range comment lists, and None where null is allowed."""
     listed: list[Any] = []
     if text.startswith("one of "):
         listed = re.split(", | or ", text.removeprefix("one of ").strip())
@@ -34,8 +34,8 @@ def alternatives(text: str) -> list[Any]:
 
 
 def forms(word: str) -> Iterator[dict[str, Any]]:
-    """Changes of one option each to what the yaml has."""
-    default = node("selector", word)
+    """Return changes of one option each to the defaults of the yaml file."""
+    default = load_options("selector", word)
     for option in OPTION.finditer((CONFIGS / "selector" / f"{word}.yaml").read_text()):
         alternatives_of = [value for value in alternatives(option["range"]) if value != default[option["name"]]]
         yield from ({option["name"]: value} for value in alternatives_of)
@@ -51,9 +51,9 @@ def test_there_are_forms() -> None:
 
 
 @pytest.mark.parametrize(("word", "change"), FORMS, ids=str)
-@remedy("Choose with `top` or `draw` in every branch of the options, and fill the cohort from `ctx.available`.")
+@failure_hint("Choose with `top` or `draw` in every branch of the options, and fill the cohort from `ctx.available`.")
 def test_a_cohort_is_available_distinct_and_complete(word: str, change: dict[str, Any]) -> None:
-    selector = make("selector", word, **change)
+    selector = make_component("selector", word, **change)
     for world in WORLDS:
-        for step in play(selector, world, ROUNDS):
-            check_choice(selector, step.selection, step.ctx.available, world.cohort)
+        for step in play_rounds(selector, world, ROUNDS):
+            check_selection(selector, step.selection, step.ctx.available, world.cohort)

@@ -1,4 +1,4 @@
-"""What must hold of every selector with its yaml's defaults; a new method is tested before its author writes a test."""
+"""Laws of every selector with the defaults of its yaml file; they also test a method without tests of its own."""
 
 import random
 from dataclasses import replace
@@ -9,34 +9,52 @@ import numpy as np
 import pytest
 import torch
 
-from cases import for_all
+from case_loop import for_all
+from client_relabelling import check_relabelling
+from failure_hints import failure_hint
 from fedcohort.state import pack_state
-from known import known
-from relabelling import check_relabelling
-from remedies import remedy
-from saving import restore
-from selector_harness import World, changing_clients, check_choice, cohorts, half_lost, play, play_round, reorder
-from selector_toys import BREAKERS
-from selector_worlds import ROUNDS, WORLDS, bits, cached_selector, equal_states, every_choice, make, played_rounds
+from optional_values import not_none
+from selector_harness import (
+    World,
+    changing_clients,
+    check_selection,
+    list_cohorts,
+    lose_half,
+    play_round,
+    play_rounds,
+    reorder,
+)
+from selector_worlds import (
+    ROUNDS,
+    WORLDS,
+    bits,
+    cached_selector,
+    equal_states,
+    every_selector,
+    make_selector,
+    played_rounds,
+)
+from state_saving import save_and_restore
+from toy_selectors import LAW_BREAKERS
 
 
-@every_choice
+@every_selector
 @for_all("world", list(WORLDS))
-@remedy(
+@failure_hint(
     "Choose min(cohort, available) distinct clients of `ctx.available`, sorted: `top` and `draw` do it. Set "
     "`may_choose_fewer = True` if the size of a cohort is a result of the method."
 )
 def test_a_cohort_is_available_distinct_and_complete(choice: str, world: str) -> None:
     for step in played_rounds(choice, world):
-        check_choice(cached_selector(choice), step.selection, step.ctx.available, WORLDS[world].cohort)
+        check_selection(cached_selector(choice), step.selection, step.ctx.available, WORLDS[world].cohort)
 
 
-@every_choice
+@every_selector
 @for_all("value", [float("nan"), float("inf"), -float("inf"), 0.0, 1.0, 1e300, -1.0])
 @pytest.mark.filterwarnings("error::RuntimeWarning")
-@remedy("Signals may be NaN, infinite, 0, negative or huge: check them before you divide, sort or take roots.")
+@failure_hint("Signals may be NaN, infinite, 0, negative or huge: check them before you divide, sort or take roots.")
 def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
-    """All clients report the value, then every second one."""
+    """First all clients report the value, then every second client."""
     for stride in (1, 2):
 
         def corrupt(signal: str, values: np.ndarray, stride: int = stride) -> np.ndarray:
@@ -45,13 +63,13 @@ def test_no_signal_makes_it_raise_or_warn(choice: str, value: float) -> None:
             return out
 
         world = World(corrupt=corrupt, available=changing_clients)
-        for step in play(cached_selector(choice), world, ROUNDS):
-            check_choice(cached_selector(choice), step.selection, step.ctx.available, world.cohort)
+        for step in play_rounds(cached_selector(choice), world, ROUNDS):
+            check_selection(cached_selector(choice), step.selection, step.ctx.available, world.cohort)
 
 
-@every_choice
+@every_selector
 @pytest.mark.filterwarnings("ignore:overflow:RuntimeWarning")
-@remedy("A single nonsensical value must not spoil the others: check each client's value on its own.")
+@failure_hint("A single nonsensical value must not spoil the others: check each client's value on its own.")
 def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
     """A third of all answers are invalid, of different clients in each round."""
 
@@ -62,20 +80,23 @@ def test_no_mixture_of_signals_makes_it_raise(choice: str) -> None:
 
     for seed in range(5):
         world = World(seed=seed, corrupt=corrupt, available=changing_clients)
-        for step in play(cached_selector(choice), world, ROUNDS):
-            check_choice(cached_selector(choice), step.selection, step.ctx.available, world.cohort)
+        for step in play_rounds(cached_selector(choice), world, ROUNDS):
+            check_selection(cached_selector(choice), step.selection, step.ctx.available, world.cohort)
 
 
-@every_choice
-@remedy("Draw from `ctx.rng` only, and keep what changes in the State, not in the selector.")
+@every_selector
+@failure_hint("Draw from `ctx.rng` only, and keep what changes in the State, not in the selector.")
 def test_equal_runs_are_equal(choice: str) -> None:
-    first, second = played_rounds(choice, "half lost"), play(make(choice), World(lost=half_lost), ROUNDS)
-    assert cohorts(first) == cohorts(second)
+    first, second = (
+        played_rounds(choice, "half lost"),
+        play_rounds(make_selector(choice), World(lost=lose_half), ROUNDS),
+    )
+    assert list_cohorts(first) == list_cohorts(second)
     assert equal_states(first[-1].after, second[-1].after)
 
 
-@every_choice
-@remedy("Draw from `ctx.rng`, never from a global generator.")
+@every_selector
+@failure_hint("Draw from `ctx.rng`, never from a global generator.")
 def test_global_generators_are_neither_read_nor_moved(choice: str) -> None:
     runs = []
     for seed in (1, 2):
@@ -83,24 +104,24 @@ def test_global_generators_are_neither_read_nor_moved(choice: str) -> None:
         np.random.seed(seed)  # noqa: NPY002
         torch.manual_seed(seed)
         before = (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist())  # noqa: NPY002
-        runs.append(cohorts(play(cached_selector(choice), World(), ROUNDS)))
+        runs.append(list_cohorts(play_rounds(cached_selector(choice), World(), ROUNDS)))
         assert before == (random.getstate(), str(np.random.get_state()), torch.get_rng_state().tolist())  # noqa: NPY002
     assert runs[0] == runs[1]
 
 
-@every_choice
-@remedy("List in `needs` each signal that the selector reads, and no other.")
+@every_selector
+@failure_hint("List in `needs` each signal that the selector reads, and no other.")
 def test_selectors_read_exactly_the_signals_that_they_declare(choice: str) -> None:
     """Reading a signal that is not in `needs` raises; one that is declared and never read is charged for nothing."""
     world = World()
-    steps = play(cached_selector(choice), world, 1)
-    while world.read != cached_selector(choice).needs and len(steps) < 3 * ROUNDS:  # a warm-up may come first
-        steps += play(cached_selector(choice), world, 1, steps[-1].after, len(steps), steps[-1].failures)
+    steps = play_rounds(cached_selector(choice), world, 1)
+    while world.read != cached_selector(choice).needs and len(steps) < 3 * ROUNDS:  # a method may have a warm-up
+        steps += play_rounds(cached_selector(choice), world, 1, steps[-1].after, len(steps), steps[-1].failures)
     assert world.read == cached_selector(choice).needs
 
 
-@every_choice
-@remedy("Draw in `select`, from `ctx.rng`: `observe` must be a function of its arguments.")
+@every_selector
+@failure_hint("Draw in `select`, from `ctx.rng`: `observe` must be a function of its arguments.")
 def test_observe_draws_nothing(choice: str) -> None:
     for step in played_rounds(choice, "all clients available")[:3]:
         before = str(step.ctx.rng.bit_generator.state)
@@ -115,29 +136,31 @@ def advice(choice: str, world: str) -> list[Any]:
     return [cached_selector(choice).observe(step.chosen, step.outcome)[0] for step in played_rounds(choice, world)]
 
 
-@every_choice
-@remedy("Set `advises = True` where `observe` returns an AggregationOverride.")
+@every_selector
+@failure_hint("Set `advises = True` where `observe` returns an AggregationOverride.")
 def test_only_selectors_with_the_flag_return_advice(choice: str) -> None:
     assert cached_selector(choice).advises or advice(choice, "all clients available") == [None] * ROUNDS
 
 
-@every_choice
-@remedy("Return an AggregationOverride from `observe`, or set `advises = False`: the matrix of updates is kept for it.")
+@every_selector
+@failure_hint(
+    "Return an AggregationOverride from `observe`, or set `advises = False`: the matrix of updates is kept for it."
+)
 def test_selectors_with_the_flag_return_advice(choice: str) -> None:
     """The matrix of updates is kept for its advice, which costs memory."""
     items = (*advice(choice, "cohort of all clients"), *advice(choice, "all clients available"))
     assert any(item is not None for item in items) == cached_selector(choice).advises
 
 
-@every_choice
-@remedy("Set `weighs = True` exactly where the override has weights.")
+@every_selector
+@failure_hint("Set `weighs = True` exactly where the override has weights.")
 def test_a_selector_that_weighs_returns_weights(choice: str) -> None:
     items = (*advice(choice, "cohort of all clients"), *advice(choice, "all clients available"))
     assert any(item is not None and item.weights is not None for item in items) == cached_selector(choice).weighs
 
 
-@every_choice
-@remedy("Copy the arrays of the state before you write into them.")
+@every_selector
+@failure_hint("Copy the arrays of the state before you write into them.")
 def test_states_are_never_modified(choice: str) -> None:
     selector = cached_selector(choice)
     state = selector.init(World().population(selector.needs))
@@ -151,35 +174,35 @@ def test_states_are_never_modified(choice: str) -> None:
         state = step.after
 
 
-@every_choice
+@every_selector
 @for_all("stop", [1, 4])
-@remedy("Keep everything that changes between rounds in the State: a resumed run has nothing else.")
+@failure_hint("Keep everything that changes between rounds in the State: a resumed run has nothing else.")
 def test_a_resumed_selector_continues_identically(choice: str, stop: int) -> None:
     complete = played_rounds(choice, "coming and going")
-    state, failures = restore(complete[stop - 1].after), restore(complete[stop - 1].failures)
-    resumed = play(make(choice), WORLDS["coming and going"], ROUNDS - stop, state, stop, failures)
-    assert cohorts(resumed) == cohorts(complete)[stop:]
+    state, failures = save_and_restore(complete[stop - 1].after), save_and_restore(complete[stop - 1].failures)
+    resumed = play_rounds(make_selector(choice), WORLDS["coming and going"], ROUNDS - stop, state, stop, failures)
+    assert list_cohorts(resumed) == list_cohorts(complete)[stop:]
     assert equal_states(resumed[-1].after, complete[-1].after)
 
 
-@every_choice
-@remedy("Index the state by `outcome.clients`, never by position in the round.")
+@every_selector
+@failure_hint("Index the state by `outcome.clients`, never by position in the round.")
 def test_the_order_of_arrival_does_not_matter(choice: str) -> None:
-    selector, world = cached_selector(choice), World(lost=half_lost)
+    selector, world = cached_selector(choice), World(lost=lose_half)
     last = played_rounds(choice, "half lost")[3]
     back = np.arange(len(last.outcome.clients))[::-1]
     signals = {signal: reorder(signal, column, back) for signal, column in last.outcome.signals.items()}
     turned = replace(last.outcome, clients=last.outcome.clients[::-1].copy(), signals=signals)
-    a = play(selector, world, 2, last.after, 4, last.failures)
-    b = play(selector, world, 2, selector.observe(last.chosen, turned)[1], 4, last.failures)
-    assert cohorts(a) == cohorts(b)
+    a = play_rounds(selector, world, 2, last.after, 4, last.failures)
+    b = play_rounds(selector, world, 2, selector.observe(last.chosen, turned)[1], 4, last.failures)
+    assert list_cohorts(a) == list_cohorts(b)
     for first_step, second_step in zip(a, b, strict=True):
         if first_step.selection.scores is not None:
-            np.testing.assert_allclose(first_step.selection.scores, known(second_step.selection.scores), rtol=1e-7)
+            np.testing.assert_allclose(first_step.selection.scores, not_none(second_step.selection.scores), rtol=1e-7)
 
 
-@every_choice
-@remedy("Return scores for all clients, [n_clients], and parts `exploit` and `explore` that add up to them.")
+@every_selector
+@failure_hint("Return scores for all clients, [n_clients], and parts `exploit` and `explore` that add up to them.")
 def test_there_is_one_score_per_client_and_its_parts_add_up(choice: str) -> None:
     for step in played_rounds(choice, "all clients available"):
         scores, parts = step.selection.scores, step.selection.score_terms
@@ -192,8 +215,8 @@ def test_there_is_one_score_per_client_and_its_parts_add_up(choice: str) -> None
             np.testing.assert_allclose(parts["exploit"] + parts["explore"], scores, atol=1e-9)
 
 
-@every_choice
-@remedy("Return from `trace` pairs of a finite mean and a deviation of at least 0.")
+@every_selector
+@failure_hint("Return from `trace` pairs of a finite mean and a deviation of at least 0.")
 def test_traces_hold_means_and_standard_deviations(choice: str) -> None:
     steps = played_rounds(choice, "all clients available")
     for state in (steps[0].before, steps[-1].after):
@@ -203,13 +226,13 @@ def test_traces_hold_means_and_standard_deviations(choice: str) -> None:
             assert sd >= 0
 
 
-@every_choice
-@remedy("Break ties at random (`top`, `draw`), not by client id.")
+@every_selector
+@failure_hint("Break ties at random (`top`, `draw`), not by client id.")
 def test_relabelled_clients_have_relabelled_scores(choice: str) -> None:
     check_relabelling(cached_selector(choice))
 
 
-@pytest.mark.parametrize("breaker", BREAKERS)
+@pytest.mark.parametrize("breaker", LAW_BREAKERS)
 def test_a_preference_for_low_ids_is_detected(breaker: str) -> None:
     with pytest.raises(AssertionError):
-        check_relabelling(BREAKERS[breaker])
+        check_relabelling(LAW_BREAKERS[breaker])

@@ -1,4 +1,4 @@
-"""Laws over every yaml of server."""
+"""Laws of every server optimizer, with the defaults of its yaml file."""
 
 import copy
 from typing import Any
@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import torch
 
-from remedies import remedy
-from saving import restore
-from yaml_words import list_options, make
+from config_options import list_options, make_component
+from failure_hints import failure_hint
+from state_saving import save_and_restore
 
 P = 4
 
 
 @pytest.fixture(params=list_options("server"))
 def server(request: pytest.FixtureRequest) -> Any:
-    return make("server", request.param)
+    return make_component("server", request.param)
 
 
 def g(seed: int) -> torch.Tensor:
@@ -29,7 +29,7 @@ def after(server: Any, rounds: int) -> Any:
     return state
 
 
-@remedy("Return a displacement that has a positive product with the direction: the server adds it to the model.")
+@failure_hint("Return a displacement that has a positive product with the direction: the server adds it to the model.")
 def test_the_first_step_goes_along_the_direction(server: Any) -> None:
     moved, _ = server.step(server.init(P), g(0))
     assert moved.shape == (P,)
@@ -37,7 +37,7 @@ def test_the_first_step_goes_along_the_direction(server: Any) -> None:
     assert torch.equal(moved.sign(), g(0).sign())
 
 
-@remedy("Multiply the displacement by `lr`, and leave `lr` out of the state.")
+@failure_hint("Multiply the displacement by `lr`, and leave `lr` out of the state.")
 def test_the_step_is_proportional_to_the_learning_rate(server: Any) -> None:
     object.__setattr__(server, "lr", 0.25)
     quarter, _ = server.step(after(server, 3), g(9))
@@ -46,7 +46,7 @@ def test_the_step_is_proportional_to_the_learning_rate(server: Any) -> None:
     torch.testing.assert_close(quarter, full_step / 4, atol=1e-15, rtol=0)
 
 
-@remedy("Treat both signs in the same way.")
+@failure_hint("Treat both signs in the same way.")
 def test_opposite_directions_give_opposite_steps(server: Any) -> None:
     forward = backward = server.init(P)
     for t in range(4):
@@ -54,20 +54,20 @@ def test_opposite_directions_give_opposite_steps(server: Any) -> None:
         assert torch.equal(a, -b)
 
 
-@remedy("Return a displacement of 0 for a first direction of 0: add a constant to each divisor.")
+@failure_hint("Return a displacement of 0 for a first direction of 0: add a constant to each divisor.")
 def test_a_zero_direction_changes_nothing(server: Any) -> None:
     moved, _ = server.step(server.init(P), torch.zeros(P, dtype=torch.float64))
     assert moved.tolist() == [0.0] * P
 
 
-@remedy("Keep everything that changes between rounds in the State dataclass.")
+@failure_hint("Keep everything that changes between rounds in the State dataclass.")
 def test_a_restored_state_continues_identically(server: Any) -> None:
     state = after(server, 3)
-    loaded = restore(state)
+    loaded = save_and_restore(state)
     assert torch.equal(server.step(state, g(7))[0], server.step(loaded, g(7))[0])
 
 
-@remedy("Return a new state: no in-place operation on the argument.")
+@failure_hint("Return a new state: no in-place operation on the argument.")
 def test_the_input_state_is_not_modified(server: Any) -> None:
     state, direction = after(server, 2), g(5)
     before = copy.deepcopy(state)

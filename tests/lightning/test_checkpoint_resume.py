@@ -15,8 +15,8 @@ from fedcohort.lightning import checkpoint
 from fedcohort.record import folder
 from fedcohort.round import round as rounds
 from fedcohort.training.local import LocalTrainer
-from killing import die, in_a_child, stop_after
-from run_harness import FinishedRun, go, same_bits
+from process_kills import act_at_call, kill_self, run_in_child
+from run_harness import FinishedRun, run_training, same_bits
 
 STRATEGY = ("selector=flash", "agg=scaffold", "server=momentum", "client=adam", "objective=flash_robust")
 HARD = (*STRATEGY, "split.limit=240", "rounds=6")
@@ -24,12 +24,12 @@ HARD = (*STRATEGY, "split.limit=240", "rounds=6")
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("whole"), *HARD)
+    return run_training(tmp_path_factory.mktemp("whole"), *HARD)
 
 
 @pytest.fixture(scope="module")
 def two_rounds(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("two"), "rounds=2")
+    return run_training(tmp_path_factory.mktemp("two"), "rounds=2")
 
 
 @pytest.fixture
@@ -56,11 +56,11 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
     rounds_before: int,
     extra: tuple[str, ...],
 ) -> None:
-    stop_after(monkeypatch, rounds, "make_report", rounds_before + 2, die)  # step 0 is a report too
-    status = in_a_child(lambda: go(tmp_path, *HARD, *extra) and None)
+    act_at_call(monkeypatch, rounds, "make_report", rounds_before + 2, kill_self)  # step 0 is a report too
+    status = run_in_child(lambda: run_training(tmp_path, *HARD, *extra) and None)
     assert os.WIFSIGNALED(status)
     monkeypatch.undo()
-    resumed = go(tmp_path, *HARD, *extra, "resume=true")
+    resumed = run_training(tmp_path, *HARD, *extra, "resume=true")
     every = 2 if "checkpoint.every=2" in extra else 1
     saved = rounds_before // every * every
     assert resumed.reports[0].step == (saved + 1 if saved else 0)
@@ -71,10 +71,10 @@ def test_a_killed_run_ends_like_an_uninterrupted_one(
 def test_a_kill_in_the_middle_of_training(
     uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop_after(monkeypatch, LocalTrainer, "begin_hooks", 19, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
+    act_at_call(monkeypatch, LocalTrainer, "begin_hooks", 19, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *HARD) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, go(tmp_path, *HARD, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path, *HARD, "resume=true"))
 
 
 @pytest.mark.parametrize("moment", ["rename_checkpoint", "fsync"])
@@ -82,18 +82,18 @@ def test_a_kill_around_the_commit_of_a_checkpoint(
     uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: str
 ) -> None:
     owner = checkpoint if moment == "rename_checkpoint" else os
-    stop_after(monkeypatch, owner, moment, 3, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *HARD) and None))
+    act_at_call(monkeypatch, owner, moment, 3, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *HARD) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, go(tmp_path, *HARD, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path, *HARD, "resume=true"))
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_finishes_the_round_and_saves(
     uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
 ) -> None:
-    stop_after(monkeypatch, LocalTrainer, "begin_hooks", 19, lambda: os.kill(os.getpid(), number))
-    status = in_a_child(lambda: go(tmp_path, *HARD, "checkpoint.every=5") and None)
+    act_at_call(monkeypatch, LocalTrainer, "begin_hooks", 19, lambda: os.kill(os.getpid(), number))
+    status = run_in_child(lambda: run_training(tmp_path, *HARD, "checkpoint.every=5") and None)
     monkeypatch.undo()
     assert os.waitstatus_to_exitcode(status) == 128 + number
     (path,) = (tmp_path / "runs").iterdir()
@@ -102,30 +102,30 @@ def test_a_signal_finishes_the_round_and_saves(
         "interrupted",
         3,
     )  # 12 clients, then 4 a round: the 19th is in 3
-    resumed = go(tmp_path, *HARD, "checkpoint.every=5", "resume=true")
+    resumed = run_training(tmp_path, *HARD, "checkpoint.every=5", "resume=true")
     assert resumed.reports[0].step == 4
     assert same_bits(uninterrupted, resumed)
 
 
 def test_more_rounds_extend_a_finished_run(uninterrupted: FinishedRun, tmp_path: Path) -> None:
-    go(tmp_path, *STRATEGY, "split.limit=240", "rounds=2")
-    longer = go(tmp_path, *HARD, "resume=true")
+    run_training(tmp_path, *STRATEGY, "split.limit=240", "rounds=2")
+    longer = run_training(tmp_path, *HARD, "resume=true")
     assert longer.reports[0].step == 3
     assert same_bits(uninterrupted, longer)
 
 
 def test_a_finished_run_stays_unchanged(copied: Path, tmp_path: Path) -> None:
-    again = go(tmp_path, "rounds=2", "resume=true")
+    again = run_training(tmp_path, "rounds=2", "resume=true")
     assert again.folder == copied
     assert again.reports == []
 
 
 def test_a_repeat_never_overwrites(copied: Path, tmp_path: Path) -> None:
-    assert go(tmp_path, "rounds=2").folder == copied.with_name(copied.name + "-2")
+    assert run_training(tmp_path, "rounds=2").folder == copied.with_name(copied.name + "-2")
 
 
 def test_another_config_is_another_run(copied: Path, tmp_path: Path) -> None:
-    other_run = go(tmp_path, "rounds=1", "client.lr=0.2", "resume=true")
+    other_run = run_training(tmp_path, "rounds=1", "client.lr=0.2", "resume=true")
     assert other_run.folder != copied
     assert other_run.reports[0].step == 0
 
@@ -145,7 +145,7 @@ def test_a_checkpoint_of_another_config_is_refused(copied: Path, tmp_path: Path)
     next(s for s in saved["callbacks"].values() if "config_hash" in s)["config_hash"] = "0badf00d-s0"
     checkpoint.write_checkpoint(saved, path)
     with pytest.raises(CheckpointError, match="a run with other options"):
-        go(tmp_path, "rounds=4", "resume=true")
+        run_training(tmp_path, "rounds=4", "resume=true")
 
 
 def test_a_full_disk_keeps_the_checkpoint_before_it(copied: Path, tmp_path: Path) -> None:
@@ -155,37 +155,37 @@ def test_a_full_disk_keeps_the_checkpoint_before_it(copied: Path, tmp_path: Path
     def limited() -> None:
         resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) // 2, len(before) // 2))
         try:
-            go(tmp_path, "rounds=4", "resume=true")
+            run_training(tmp_path, "rounds=4", "resume=true")
         except CheckpointError as error:
             (tmp_path / "said").write_text(str(error))
             raise SystemExit(3) from error
 
-    assert os.waitstatus_to_exitcode(in_a_child(limited)) == 3
+    assert os.waitstatus_to_exitcode(run_in_child(limited)) == 3
     assert "the previous checkpoint is intact" in (tmp_path / "said").read_text()
     assert "resume=true" in (tmp_path / "said").read_text()
     assert path.read_bytes() == before
     assert not path.with_suffix(".partial").exists()
-    assert go(tmp_path, "rounds=4", "resume=true").reports[0].step == 3
+    assert run_training(tmp_path, "rounds=4", "resume=true").reports[0].step == 3
 
 
 def test_two_processes_never_share_a_run(copied: Path, tmp_path: Path) -> None:
     lock = folder.take_lock(copied)
     assert lock is not None
     with pytest.raises(CheckpointError, match="is being run by another process"):
-        go(tmp_path, "rounds=3", "resume=true")
+        run_training(tmp_path, "rounds=3", "resume=true")
     lock.close()
 
 
 def test_a_folder_that_cant_be_written_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(ValueError, match=r"paths.logs must be a folder that can be written, got '.*file'"):
-        go(tmp_path / "file")
+        run_training(tmp_path / "file")
 
 
 def test_a_start_that_was_broken_off_never_hides_progress(copied: Path, tmp_path: Path) -> None:
     debris = copied.with_name(copied.name + "-2")
     debris.mkdir()
     (debris / "config.yaml").write_text("")
-    resumed = go(tmp_path, "rounds=3", "resume=true")
+    resumed = run_training(tmp_path, "rounds=3", "resume=true")
     assert resumed.folder == copied
     assert resumed.reports[0].step == 3

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from config_options import ROOT
 from fedcohort.lightning import deferred_imports
 from fedcohort.lightning.deferred_imports import defer_slow_imports
-from yaml_words import ROOT
 
 WHOLE_RUN = """
 import sys

@@ -8,37 +8,37 @@ import pytest
 import torch
 from torch import nn
 
+from config_options import make_component
 from fedcohort.data.federation import Federation
 from fedcohort.startup import build
 from fedcohort.training.evaluate import mean_over_samples
-from run_harness import SMALL, FinishedRun, compose_words, go, load_facts, same_bits
-from yaml_words import make
+from run_harness import SMALL, FinishedRun, compose_overrides, load_facts, run_training, same_bits
 
 SELECTORS = ("random", "round_robin", "powd", "ucb_cs", "flash")
 
 
 @pytest.fixture(scope="module")
 def reference(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("reference"))
+    return run_training(tmp_path_factory.mktemp("reference"))
 
 
 def test_the_same_command_gives_the_same_bits(reference: FinishedRun, tmp_path: Path) -> None:
-    assert same_bits(reference, go(tmp_path))
+    assert same_bits(reference, run_training(tmp_path))
 
 
 def test_another_seed_gives_others(reference: FinishedRun, tmp_path: Path) -> None:
-    assert not same_bits(reference, go(tmp_path, "seed=1"))
+    assert not same_bits(reference, run_training(tmp_path, "seed=1"))
 
 
 @pytest.mark.parametrize("slices", [3, 7])
 def test_results_do_not_depend_on_the_number_of_slices(reference: FinishedRun, tmp_path: Path, slices: int) -> None:
-    assert same_bits(reference, go(tmp_path, f"engine.slices={slices}"))
+    assert same_bits(reference, run_training(tmp_path, f"engine.slices={slices}"))
 
 
 def test_the_global_generators_are_untouched(tmp_path: Path) -> None:
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
-    go(tmp_path)
+    run_training(tmp_path)
     after = (torch.rand(1), np.random.rand())  # noqa: NPY002
     torch.manual_seed(3)
     np.random.seed(3)  # noqa: NPY002
@@ -56,7 +56,7 @@ def test_cohorts_of_any_size_train_all_of_their_clients(tmp_path: Path, slices: 
         "split.limit=240",
         f"engine.slices={slices}",
     ]
-    ran = go(tmp_path, *words)
+    ran = run_training(tmp_path, *words)
     sizes = [len(report.cohort) for report in ran.reports[1:]]
     assert len(set(sizes)) > 2
     assert [len(report.arrived) for report in ran.reports[1:]] == sizes
@@ -66,13 +66,13 @@ def test_cohorts_of_any_size_train_all_of_their_clients(tmp_path: Path, slices: 
 
 
 def test_flash_trains_all_clients_first(tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=flash", "engine.slices=3")
-    assert [len(cohort) for cohort in ran.choices] == [12, 4, 4]
+    ran = run_training(tmp_path, "selector=flash", "engine.slices=3")
+    assert [len(cohort) for cohort in ran.cohorts] == [12, 4, 4]
 
 
 def test_an_empty_round_changes_nothing_but_the_clock(tmp_path: Path) -> None:
     words = ["availability=bernoulli", "availability.p=1e-9", "agg=scaffold", "server=momentum"]
-    ran = go(tmp_path, *words)
+    ran = run_training(tmp_path, *words)
     hashes = {report.fingerprint.split(":")[1] for report in ran.reports}
     assert len(hashes) == 1
     assert [report.step for report in ran.reports] == [0, 1, 2, 3]
@@ -91,7 +91,7 @@ def test_the_report_scores_the_new_model(reference: FinishedRun) -> None:
 
 
 def test_step_zero_is_w_0(tmp_path: Path) -> None:
-    fast, slow = go(tmp_path / "a", "client.lr=0.1"), go(tmp_path / "b", "client.lr=0.0001")
+    fast, slow = run_training(tmp_path / "a", "client.lr=0.1"), run_training(tmp_path / "b", "client.lr=0.0001")
     assert fast.reports[0].metrics == slow.reports[0].metrics
     assert fast.reports[0].step == 0
 
@@ -114,7 +114,10 @@ def test_client_metrics_are_those_of_single_clients(reference: FinishedRun) -> N
 
 def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
     # partition, noise, w_0 and, for the same (round, client), latency are common: the difference is the selector
-    runs = [go(tmp_path / word, f"selector={word}", "cohort=8", "split.limit=240", "rounds=2") for word in SELECTORS]
+    runs = [
+        run_training(tmp_path / word, f"selector={word}", "cohort=8", "split.limit=240", "rounds=2")
+        for word in SELECTORS
+    ]
     first = runs[0]
     for other_run in runs[1:]:
         assert np.array_equal(first.info.class_counts, other_run.info.class_counts)
@@ -132,15 +135,15 @@ def test_selectors_differ_in_nothing_else(tmp_path: Path) -> None:
 
 
 def test_data_seed_holds_the_data_apart(tmp_path: Path) -> None:
-    a, b = go(tmp_path / "a", "data_seed=5"), go(tmp_path / "b", "data_seed=5", "seed=1")
+    a, b = run_training(tmp_path / "a", "data_seed=5"), run_training(tmp_path / "b", "data_seed=5", "seed=1")
     assert np.array_equal(a.info.class_counts, b.info.class_counts)
-    assert a.choices != b.choices
+    assert a.cohorts != b.cohorts
 
 
 def test_late_clients_are_dropped_and_partial_work_keeps_them(tmp_path: Path) -> None:
     words = ["deadline=fixed", "deadline.k=0.6", "client.epochs=5", "agg=scaffold", "split.limit=240"]
-    dropped = go(tmp_path / "a", *words, "deadline.partial_work=false")
-    partial = go(tmp_path / "b", *words, "deadline.partial_work=true")
+    dropped = run_training(tmp_path / "a", *words, "deadline.partial_work=false")
+    partial = run_training(tmp_path / "b", *words, "deadline.partial_work=true")
     assert sum(len(r.arrived) for r in dropped.reports) < sum(len(r.cohort) for r in dropped.reports)
     assert sum(len(r.arrived) for r in partial.reports) > sum(len(r.arrived) for r in dropped.reports)
     units = np.concatenate([r.clients["units"] for r in partial.reports[1:]])
@@ -155,7 +158,7 @@ def test_a_round_lasts_until_its_slowest_client(reference: FinishedRun) -> None:
 
 
 def test_evaluation_can_be_rare(tmp_path: Path) -> None:
-    ran = go(tmp_path, "rounds=5", "eval.every=2", "eval.clients_every=3")
+    ran = run_training(tmp_path, "rounds=5", "eval.every=2", "eval.clients_every=3")
     assert [r.step for r in ran.reports if "test/acc" in r.metrics] == [0, 2, 4]
     assert [r.step for r in ran.reports if "clients/acc_mean" in r.metrics] == [0, 3]
 
@@ -168,14 +171,16 @@ def clients_columns(ran: FinishedRun) -> list[tuple[dict[str, float], np.ndarray
 
 def test_a_sample_of_all_clients_has_all_clients(reference: FinishedRun, tmp_path: Path) -> None:
     for count in (12, 500):
-        ran = go(tmp_path / str(count), f"eval.clients_sample={count}")
+        ran = run_training(tmp_path / str(count), f"eval.clients_sample={count}")
         np.testing.assert_equal(clients_columns(ran), clients_columns(reference))
 
 
 def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector(
     reference: FinishedRun, tmp_path: Path
 ) -> None:
-    ran, other_run = (go(tmp_path / word, f"selector={word}", "eval.clients_sample=5") for word in ("random", "powd"))
+    ran, other_run = (
+        run_training(tmp_path / word, f"selector={word}", "eval.clients_sample=5") for word in ("random", "powd")
+    )
     scored = np.flatnonzero(~np.isnan(ran.reports[0].clients["loss"]))
     assert len(scored) == 5
     for report in (*ran.reports, *other_run.reports):
@@ -184,14 +189,14 @@ def test_a_sample_of_clients_is_the_same_in_every_round_and_under_every_selector
         for column in ("loss", "test_acc"):
             np.testing.assert_equal(result.clients[column][scored], full_report.clients[column][scored])
         assert result.metrics["clients/loss_mean"] == pytest.approx(full_report.clients["loss"][scored].mean())
-    elsewhere = go(tmp_path / "seed", "seed=1", "eval.clients_sample=5")
+    elsewhere = run_training(tmp_path / "seed", "seed=1", "eval.clients_sample=5")
     assert np.flatnonzero(~np.isnan(elsewhere.reports[0].clients["loss"])).tolist() != scored.tolist()
 
 
 def test_a_resumed_run_evaluates_the_same_sample(tmp_path: Path) -> None:
-    full_report = go(tmp_path / "whole", "eval.clients_sample=5", "rounds=4")
-    go(tmp_path / "parts", "eval.clients_sample=5", "rounds=2")
-    resumed = go(tmp_path / "parts", "eval.clients_sample=5", "rounds=4", "resume=true")
+    full_report = run_training(tmp_path / "whole", "eval.clients_sample=5", "rounds=4")
+    run_training(tmp_path / "parts", "eval.clients_sample=5", "rounds=2")
+    resumed = run_training(tmp_path / "parts", "eval.clients_sample=5", "rounds=4", "resume=true")
     np.testing.assert_equal(clients_columns(resumed), clients_columns(full_report)[-2:])
     assert same_bits(full_report, resumed)
 
@@ -199,7 +204,7 @@ def test_a_resumed_run_evaluates_the_same_sample(tmp_path: Path) -> None:
 def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     logging.getLogger("fedcohort").propagate = True
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        ran = go(tmp_path, "client.lr=1e30", "model=mlp", "rounds=1")
+        ran = run_training(tmp_path, "client.lr=1e30", "model=mlp", "rounds=1")
     assert np.isfinite(ran.weights()).all()
     assert ran.last.metrics["round/dropped_nonfinite"] > 0
     assert "are not finite, or longer than update_limit allows, and were excluded" in caplog.text
@@ -207,8 +212,8 @@ def test_diverging_clients_never_reach_the_model(tmp_path: Path, caplog: pytest.
 
 def test_an_update_that_is_too_long_never_reaches_the_model(tmp_path: Path) -> None:
     """At lr 1e7 updates are finite, and about 1e7 gradients long: over 1e3 times any model."""
-    ran = go(tmp_path, "client.lr=1e7", "client.epochs=1", "model=mlp", "rounds=1", "update_limit=1000")
-    start = go(tmp_path, "client.lr=1e-30", "model=mlp", "rounds=1")
+    ran = run_training(tmp_path, "client.lr=1e7", "client.epochs=1", "model=mlp", "rounds=1", "update_limit=1000")
+    start = run_training(tmp_path, "client.lr=1e-30", "model=mlp", "rounds=1")
     assert ran.last.metrics["round/dropped_nonfinite"] == 4
     assert torch.equal(ran.weights(), start.weights())
 
@@ -219,7 +224,7 @@ def test_the_model_counts_the_batches_of_the_client_with_the_most(
     """An integer buffer becomes the maximum over a round's clients, who go on from the server's."""
     layers = [nn.Flatten(), nn.Linear(64, 10), nn.BatchNorm1d(10)]
     monkeypatch.setattr(build, "build_network", lambda *parts: nn.Sequential(*layers))
-    ran = go(tmp_path, "agg=fednova")
+    ran = run_training(tmp_path, "agg=fednova")
     most_steps = [int(np.nanmax(report.clients["signal_steps"])) for report in ran.reports[1:]]
     state = torch.load(ran.folder / "weights.pt", weights_only=True)
     assert min(most_steps) > 0
@@ -227,12 +232,14 @@ def test_the_model_counts_the_batches_of_the_client_with_the_most(
 
 
 def _federation() -> Federation:
-    composed = compose_words(*SMALL)
+    composed = compose_overrides(*SMALL)
     federation: Federation = load_facts(composed).federation
     return federation
 
 
 def _network(federation: Federation, ran: FinishedRun) -> nn.Module:
-    network: nn.Module = make("model", "logreg").build(tuple(federation.server_test.x.shape[1:]), federation.n_classes)
+    network: nn.Module = make_component("model", "logreg").build(
+        tuple(federation.server_test.x.shape[1:]), federation.n_classes
+    )
     network.load_state_dict(torch.load(ran.folder / "weights.pt", weights_only=True))
     return network

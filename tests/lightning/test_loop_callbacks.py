@@ -11,8 +11,8 @@ import torch
 import run_harness
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.record.status import RunStatus
-from killing import die, in_a_child, stop_after
-from run_harness import go
+from process_kills import act_at_call, kill_self, run_in_child
+from run_harness import run_training
 
 BEST = ("+callback.best._target_=lightning.pytorch.callbacks.ModelCheckpoint", "+callback.best.monitor=server_val/loss")
 STOP = ("+callback.halt._target_=lightning.pytorch.callbacks.EarlyStopping", "+callback.halt.monitor=server_val/acc")
@@ -21,7 +21,7 @@ STOP = ("+callback.halt._target_=lightning.pytorch.callbacks.EarlyStopping", "+c
 def test_a_monitored_model_checkpoint_saves(tmp_path: Path) -> None:
     # under manual optimization global_step stays 0, and ModelCheckpoint then saves nothing
     words = (*BEST, f"+callback.best.dirpath={tmp_path / 'best'}", "+callback.best.save_top_k=2", "rounds=4")
-    ran = go(tmp_path, *words)
+    ran = run_training(tmp_path, *words)
     saved = sorted((tmp_path / "best").glob("*.ckpt"))
     assert len(saved) == 2
     steps = {torch.load(path, weights_only=True)["global_step"] for path in saved}
@@ -33,50 +33,50 @@ def test_a_monitored_model_checkpoint_saves(tmp_path: Path) -> None:
 def test_early_stopping_finishes_the_run(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     words = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9", "rounds=9")
     with caplog.at_level("INFO", "fedcohort"):
-        ran = go(tmp_path, *words)
+        ran = run_training(tmp_path, *words)
     assert 2 <= ran.last.step < 9
     assert (
         f"ended after round {ran.last.step} of 9. EarlyStopping: Monitored metric server_val/acc did not" in caplog.text
     )
     status = json.loads((ran.folder / "status.json").read_text())
     assert (status["status"], status["early"]) == ("finished", True)
-    assert go(tmp_path, *words, "resume=true").reports == [], "it is finished"
+    assert run_training(tmp_path, *words, "resume=true").reports == [], "it is finished"
 
 
 def test_an_early_end_is_for_those_who_asked_for_it(tmp_path: Path) -> None:
     slow = ("client.lr=1e-9", "rounds=9", "+callback.halt.mode=max")
-    early_run = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1")
-    other_run = go(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
+    early_run = run_training(tmp_path, *STOP, *slow, "+callback.halt.patience=1")
+    other_run = run_training(tmp_path, *STOP, *slow, "+callback.halt.patience=2", "resume=true")
     assert (other_run.folder == early_run.folder, other_run.reports[0].step) == (False, 0), (
         "with the other's first rounds"
     )
-    plain = go(tmp_path, *slow[:2], "resume=true")
+    plain = run_training(tmp_path, *slow[:2], "resume=true")
     assert (plain.folder in (early_run.folder, other_run.folder), plain.reports[0].step) == (False, 0)
-    again = go(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "rounds=20", "resume=true")
+    again = run_training(tmp_path, *STOP, *slow, "+callback.halt.patience=1", "rounds=20", "resume=true")
     assert (again.folder, again.reports) == (early_run.folder, []), "with more rounds it would have ended there, too"
 
 
 def test_a_kill_after_an_early_end_trains_no_round_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The last checkpoint is there, and the status isn't; nor where a budget ended the run in the same round."""
     words = (*STOP, "+callback.halt.mode=max", "+callback.halt.patience=1", "client.lr=1e-9")
-    uninterrupted = go(tmp_path / "whole", *words, "rounds=9")
-    stop_after(monkeypatch, RunStatus, "finish", 1, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *words, "rounds=9") and None))
+    uninterrupted = run_training(tmp_path / "whole", *words, "rounds=9")
+    act_at_call(monkeypatch, RunStatus, "finish", 1, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *words, "rounds=9") and None))
     monkeypatch.undo()
-    resumed = go(tmp_path, *words, "rounds=9", "resume=true")
+    resumed = run_training(tmp_path, *words, "rounds=9", "resume=true")
     status = json.loads((resumed.folder / "status.json").read_text())
     assert (status["status"], status["early"], status["rounds_done"]) == ("finished", True, uninterrupted.last.step)
     assert resumed.reports == []
     assert (resumed.weights() == uninterrupted.weights()).all()
-    exact = go(tmp_path / "exact", *words, f"rounds={uninterrupted.last.step}")
-    assert go(tmp_path / "exact", *words, "rounds=9", "resume=true").reports == []
+    exact = run_training(tmp_path / "exact", *words, f"rounds={uninterrupted.last.step}")
+    assert run_training(tmp_path / "exact", *words, "rounds=9", "resume=true").reports == []
     assert json.loads((exact.folder / "status.json").read_text())["rounds_done"] == uninterrupted.last.step
 
 
 def test_nothing_is_written_outside_of_the_runs_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "here").mkdir()
     monkeypatch.chdir(tmp_path / "here")
-    ran = go(tmp_path / "logs", *BEST)
+    ran = run_training(tmp_path / "logs", *BEST)
     assert len(list((ran.folder / "checkpoints").iterdir())) == 1
     assert not list((tmp_path / "here").iterdir())
 
@@ -90,7 +90,7 @@ def test_what_lightning_refuses_is_one_line_and_leaves_nothing(
     tmp_path: Path, words: tuple[str, ...], message: str
 ) -> None:
     with pytest.raises(IncompatibleConfig, match=message) as caught:
-        go(tmp_path, *words)
+        run_training(tmp_path, *words)
     assert "\n" not in str(caught.value)
     assert not list((tmp_path / "runs").iterdir())
 
@@ -103,10 +103,10 @@ def test_a_metric_that_is_never_logged_gives_one_line(tmp_path: Path, monkeypatc
     monkeypatch.setattr(run_harness, "Mine", UserCallback, raising=False)
     user_callback = ("+callback.mine._target_=run_harness.Mine", STOP[0], "+callback.halt.monitor=mine/loss")
     with pytest.raises(IncompatibleConfig, match=r"`mine/loss` which is not available.*`server_val/loss`"):
-        go(tmp_path, *user_callback)
+        run_training(tmp_path, *user_callback)
 
 
 def test_nothing_may_monitor_the_test_set(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"callback.halt.monitor must be one of server_val/acc, server_val/loss, got"):
-        go(tmp_path, *STOP[:1], "+callback.halt.monitor=test/acc")
+        run_training(tmp_path, *STOP[:1], "+callback.halt.monitor=test/acc")
     assert not list(tmp_path.iterdir()), "it is refused before anything is written"

@@ -19,7 +19,7 @@ from fedcohort.ranks import rank_of_process
 from fedcohort.record import claim, manifest
 from fedcohort.selector.base import describe_full_first_round
 from fedcohort.training.local import LocalTrainer
-from run_harness import Collect, FinishedRun, go, same_bits
+from run_harness import CollectReports, FinishedRun, run_training, same_bits
 
 BEGINS = f"{describe_full_first_round('flash')}\n"  # said at the start
 WORDS = ("selector=flash", "agg=scaffold", "split.limit=240", "rounds=4")
@@ -28,7 +28,7 @@ INT, TERM = signal.SIGINT, signal.SIGTERM
 
 @pytest.fixture(scope="module", autouse=True)  # so that forked children have their imports done
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("whole"), *WORDS)
+    return run_training(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
 @pytest.fixture
@@ -48,7 +48,7 @@ def child(tmp_path: Path, *words: str) -> tuple[int, str]:
         handler = logging.FileHandler(tmp_path / "said")
         logging.getLogger("fedcohort").addHandler(handler)
         try:
-            go(tmp_path / "logs", *words)
+            run_training(tmp_path / "logs", *words)
         except SystemExit as error:
             os._exit(int(error.code or 0))
         except KeyboardInterrupt as error:
@@ -90,8 +90,8 @@ def only(logs: Path) -> tuple[Path, dict[str, Any]]:
 MOMENTS = [
     (claim, "_make_folder", INT),  # the folder is there before anybody knows of it
     (trainer.TrainingRun, "make_trainer", TERM),
-    (Collect, "start", INT),
-    (Collect, "observe", TERM),  # step 0
+    (CollectReports, "start", INT),
+    (CollectReports, "observe", TERM),  # step 0
 ]
 
 
@@ -117,23 +117,23 @@ def test_nor_where_the_first_round_is_dropped(tmp_path: Path, monkeypatch: pytes
 def test_a_folder_that_was_there_before_stays(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun
 ) -> None:
-    signals(monkeypatch, Collect, "observe", signal.SIGKILL)
+    signals(monkeypatch, CollectReports, "observe", signal.SIGKILL)
     assert child(tmp_path, *WORDS)[0] == -signal.SIGKILL
     monkeypatch.undo()
-    signals(monkeypatch, Collect, "observe", TERM)
+    signals(monkeypatch, CollectReports, "observe", TERM)
     code, output = child(tmp_path, *WORDS, "resume=true")
     path, status = only(tmp_path / "logs")
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 0)
     assert f"resuming {path} from the start: no round was saved" in output
     monkeypatch.undo()
-    assert same_bits(uninterrupted, go(tmp_path / "logs", *WORDS, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "logs", *WORDS, "resume=true"))
     only(tmp_path / "logs")
 
 
 def test_in_a_round_it_says_how_to_go_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun
 ) -> None:
-    signals(monkeypatch, Collect, "observe", TERM, call=3)
+    signals(monkeypatch, CollectReports, "observe", TERM, call=3)
     code, output = child(tmp_path, *WORDS)
     status = only(tmp_path / "logs")[1]
     assert (code, status["status"], status["rounds_done"]) == (143, "interrupted", 2)
@@ -141,18 +141,18 @@ def test_in_a_round_it_says_how_to_go_on(
     assert re.search(r"stopped after round 2; resume with: \S*python train.py .*selector=flash ", output)
     assert output.endswith(" resume=true\n")
     monkeypatch.undo()
-    assert same_bits(uninterrupted, go(tmp_path / "logs", *WORDS, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "logs", *WORDS, "resume=true"))
 
 
 def test_the_status_says_how_far_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    signals(monkeypatch, Collect, "observe", signal.SIGKILL, call=4)
+    signals(monkeypatch, CollectReports, "observe", signal.SIGKILL, call=4)
     child(tmp_path, *WORDS)
     assert only(tmp_path / "logs")[1]["rounds_done"] == 2
     assert only(tmp_path / "logs")[1]["status"] == "running"
 
 
 def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    signals(monkeypatch, Collect, "finish", INT)
+    signals(monkeypatch, CollectReports, "finish", INT)
     code, output = child(tmp_path, *WORDS)
     assert (code, only(tmp_path / "logs")[1]["status"]) == (130, "finished")
     assert output.removeprefix(BEGINS) == "SIGINT: finishing figures and tracking; a further signal leaves them out\n"
@@ -162,7 +162,7 @@ def test_files_are_finished_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, uninterrupted: FinishedRun, number: int
 ) -> None:
-    signals(monkeypatch, Collect, "finish", INT, number)
+    signals(monkeypatch, CollectReports, "finish", INT, number)
     code, _ = child(tmp_path, *WORDS)
     path, status = only(tmp_path / "logs")
     expected = (130, "interrupted") if number == TERM else (-signal.SIGKILL, "running")
@@ -171,8 +171,8 @@ def test_a_run_that_is_resumed_at_its_end_writes_what_is_missing(
     monkeypatch.undo()
     manifest.remove_manifest(path)
     (path / "weights.pt").unlink()
-    resumed = go(tmp_path / "logs", *WORDS, "resume=true")
-    assert (resumed.reports, resumed.info.start, Collect.latest[-1].status) == ([], 4, "finished")
+    resumed = run_training(tmp_path / "logs", *WORDS, "resume=true")
+    assert (resumed.reports, resumed.info.start, CollectReports.latest[-1].status) == ([], 4, "finished")
     assert (resumed.weights() == uninterrupted.weights()).all()
     status = only(tmp_path / "logs")[1]
     assert (status["status"], status["rounds_done"], status["early"]) == ("finished", 4, False)
@@ -203,50 +203,50 @@ def test_two_processes_hear_of_what_came_to_their_parent(
 
 
 def test_messages_of_a_resumed_run(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
-    first = go(tmp_path, "rounds=2", "resume=true").folder
+    first = run_training(tmp_path, "rounds=2", "resume=true").folder
     assert captured_log.messages == ["nothing to resume for this config and seed; starting a new run"]
-    go(tmp_path, "rounds=3", "resume=true")
+    run_training(tmp_path, "rounds=3", "resume=true")
     assert captured_log.messages[1:] == [f"resuming {first} after round 2"]
-    go(tmp_path, "rounds=3", "resume=true")
+    run_training(tmp_path, "rounds=3", "resume=true")
     assert captured_log.messages[2:] == [f"already finished: {first} (raise rounds= to extend it)"]
-    go(tmp_path, "rounds=1")
+    run_training(tmp_path, "rounds=1")
     assert len(captured_log.messages) == 3
 
 
 def test_fewer_rounds_than_it_has_are_another_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    signals(monkeypatch, Collect, "observe", TERM, call=4)
+    signals(monkeypatch, CollectReports, "observe", TERM, call=4)
     assert child(tmp_path, *WORDS)[0] == 143
     monkeypatch.undo()
     fewer = (*WORDS[:-1], "rounds=2", "resume=true")
-    shorter = go(tmp_path / "logs", *fewer)
+    shorter = run_training(tmp_path / "logs", *fewer)
     assert [report.step for report in shorter.reports] == [0, 1, 2]
     first = shorter.folder.with_name(shorter.folder.name.removesuffix("-2"))
     manifest.remove_manifest(first)
     (first / "status.json").write_text("")
     shutil.rmtree(shorter.folder)
     with pytest.raises(OptionError, match=r"rounds must be at least 3, as many as .* has already, got 2"):
-        go(tmp_path / "logs", *fewer)
+        run_training(tmp_path / "logs", *fewer)
 
 
 def test_a_journal_that_lacks_rounds_is_refused(tmp_path: Path) -> None:
     words = ("callback=default", "callback.figures=null", "callback.summary=null")
-    path = go(tmp_path, *words).folder / "journal.jsonl"
+    path = run_training(tmp_path, *words).folder / "journal.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     path.write_text("".join(lines[:2]))
     manifest.remove_manifest(path.parent)
     with pytest.raises(CheckpointError, match=r"is at round 3 but its journal.jsonl lacks round 2"):
-        go(tmp_path, *words, "rounds=5", "resume=true")
+        run_training(tmp_path, *words, "rounds=5", "resume=true")
     path.write_text("".join(lines))
-    assert go(tmp_path, *words, "rounds=5", "resume=true").reports[0].step == 4
+    assert run_training(tmp_path, *words, "rounds=5", "resume=true").reports[0].step == 4
 
 
 def test_a_users_mistake_in_another_process_is_one_line_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse(self: Collect, info: Any) -> None:
+    def refuse(self: CollectReports, info: Any) -> None:
         raise TrackingError("the experiment is gone")
 
-    monkeypatch.setattr(Collect, "start", refuse)
+    monkeypatch.setattr(CollectReports, "start", refuse)
     with pytest.raises(FedcohortError, match=r"^the experiment is gone$"):
-        go(tmp_path, "trainer.devices=2")
+        run_training(tmp_path, "trainer.devices=2")
     assert not list((tmp_path / "runs").iterdir())
 
 
@@ -254,11 +254,11 @@ def test_a_users_mistake_in_another_process_is_one_line_too(tmp_path: Path, monk
 def test_a_crash_keeps_the_folder_where_there_is_something_to_look_at(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, stays: bool
 ) -> None:
-    def crash(self: Collect, arguments: Any) -> None:
+    def crash(self: CollectReports, arguments: Any) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(Collect, name, crash)
+    monkeypatch.setattr(CollectReports, name, crash)
     with pytest.raises(ZeroDivisionError):
-        go(tmp_path)
+        run_training(tmp_path)
     assert len(list((tmp_path / "runs").iterdir())) == stays
     assert not stays or only(tmp_path)[1]["status"] == "failed"

@@ -23,7 +23,7 @@ from fedcohort.objective import gce
 from fedcohort.ranks import order_for_training, positions_of_rank
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
-from run_harness import go
+from run_harness import run_training
 
 
 @pytest.mark.parametrize("ranks", [1, 2, 3, 7])
@@ -66,7 +66,7 @@ def test_ranks_talk_on_the_loopback_and_leave_nothing_behind(tmp_path: Path, mon
     monkeypatch.setattr(distributed, "_suggested_max_num_threads", lambda processes: 7)
     monkeypatch.delenv("OMP_NUM_THREADS", raising=False)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    ran = go(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "client.lr=1e30")
+    ran = run_training(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "client.lr=1e30")
     assert (ran.folder / "run.log").read_text().count("were excluded") == 1
     assert multiprocessing.active_children() == []
     assert not list(tmp_path.glob("fedcohort-*"))
@@ -100,7 +100,7 @@ def test_a_killed_run_leaves_no_rank_training_and_no_shared_memory() -> None:
 
 
 def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    uninterrupted = go(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
+    uninterrupted = run_training(tmp_path / "whole", "agg=scaffold", "rounds=4").weights()
     begin = LocalTrainer.begin_hooks
 
     def mortal(self: LocalTrainer, task: ClientTask, broadcast: Any) -> Any:
@@ -110,9 +110,9 @@ def test_a_rank_that_dies_ends_the_run_and_it_resumes(tmp_path: Path, monkeypatc
 
     monkeypatch.setattr(LocalTrainer, "begin_hooks", mortal)
     with pytest.raises(FedcohortError, match=r"training process \d ended .*resume=true"):
-        go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4")
+        run_training(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4")
     monkeypatch.undo()
-    resumed = go(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4", "resume=true")
+    resumed = run_training(tmp_path / "killed", "trainer.devices=2", "agg=scaffold", "rounds=4", "resume=true")
     assert len(list((tmp_path / "killed" / "runs").iterdir())) == 1
     torch.testing.assert_close(resumed.weights(), uninterrupted, atol=1e-6, rtol=0)
 
@@ -127,7 +127,7 @@ def test_a_rank_names_the_component_whose_code_fails(tmp_path: Path, monkeypatch
 
     monkeypatch.setattr(gce, "generalised_ce", raise_in_ranks)
     with pytest.raises(FedcohortError, match=r"objective=gce .*ZeroDivisionError"):
-        go(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "objective=gce", "engine.kind=sequential")
+        run_training(tmp_path, "trainer.devices=2", "rounds=1", "model=mlp", "objective=gce", "engine.kind=sequential")
 
 
 def test_auto_is_a_process_per_core() -> None:

@@ -18,7 +18,7 @@ from fedcohort.host.interrupt import interrupts
 from fedcohort.host.processes import check_processes
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import Observer
-from run_harness import go
+from run_harness import run_training
 from test_ranks_runs import CASES, LEFT_BEHIND, assert_same_journal, assert_same_rest, federation, ran  # noqa: F401
 
 FORKED = multiprocessing.get_context("fork")
@@ -50,7 +50,7 @@ def begin(number: int, logs: Path, words: tuple[str, ...], **options: str) -> Ba
     def work() -> None:
         interrupts._shared_flags = mmap.mmap(-1, 2)  # machines share none
         os.environ.update({**SLURM, "SLURM_PROCID": str(number), "SLURM_NODEID": str(number), **options})
-        go(logs, *words, *LEFT_BEHIND, "trainer.num_nodes=2")
+        run_training(logs, *words, *LEFT_BEHIND, "trainer.num_nodes=2")
 
     process = FORKED.Process(target=work)
     process.start()

@@ -25,7 +25,7 @@ Documented = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True)
 class Hit:
-    """One violation: where it is, and what it is."""
+    """One violation: its position and its description."""
 
     path: Path
     line: int

@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from fedcohort.maths.gce import generalised_ce
-from known import known
+from optional_values import not_none
 
 
 @pytest.mark.parametrize(
@@ -19,7 +19,7 @@ def test_the_loss_and_its_gradient_relative_to_cross_entropy(p: float, loss: flo
         logits = torch.tensor([[p, 1 - p]], dtype=torch.float64).log().requires_grad_()
         value = function(torch.log_softmax(logits, 1))
         value.sum().backward()
-        grads.append((float(value.detach()), known(logits.grad)))
+        grads.append((float(value.detach()), not_none(logits.grad)))
     assert grads[0][0] == pytest.approx(loss, abs=1e-8)
     torch.testing.assert_close(grads[0][1], factor * grads[1][1], atol=1e-6, rtol=0)
 

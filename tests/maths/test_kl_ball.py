@@ -5,7 +5,7 @@ import pytest
 from scipy.optimize import brentq, minimize
 from scipy.special import entr, rel_entr, softmax
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.maths.kl_ball import tilt_within_kl_ball
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.maths.order_statistics import nth_smallest
 
 

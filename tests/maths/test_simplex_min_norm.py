@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.optimize import brentq, minimize
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.maths.simplex import min_norm_weights, project_onto_box_simplex
 
 Row = np.ndarray

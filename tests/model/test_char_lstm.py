@@ -9,8 +9,8 @@ from torch import nn
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.model.char_lstm import CharLstm
-from roles_toy import save
-from run_harness import go
+from run_harness import run_training
+from shakespeare_tables import write_roles
 
 
 def build(hidden: int = 256) -> nn.Module:
@@ -55,7 +55,7 @@ def test_it_reads_the_whole_sequence_for_any_integer_type() -> None:
 
 
 def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
-    save(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
+    write_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
     for words, refusal in (
         (("model=char_lstm",), "model=char_lstm reads symbols, and the inputs of dataset=digits are numbers"),
@@ -68,7 +68,7 @@ def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
         ((*plays, "model=char_lstm", "agg=feddf", "proxy=dataset"), r"samples have the shape \[1, 8, 8\]"),
     ):
         with pytest.raises(Exception, match=refusal) as caught:
-            go(tmp_path / "logs", *words, "rounds=1")
+            run_training(tmp_path / "logs", *words, "rounds=1")
         assert type(caught.value).__module__ == "fedcohort.errors"
     with pytest.raises(
         IncompatibleConfig, match=r"model=char_lstm needs sequences \[length\], but the inputs are \[3, 4\]"
@@ -77,7 +77,7 @@ def test_incompatible_options_are_rejected_at_start_up(tmp_path: Path) -> None:
 
 
 def test_the_vectorised_engine_says_that_it_cannot(tmp_path: Path) -> None:
-    save(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
+    write_roles(tmp_path, dict.fromkeys(range(4), 6), dict.fromkeys(range(4), 4))
     plays = ("dataset=shakespeare", f"dataset.path={tmp_path}", "dataset.test=given", "clients=null", "cohort=2")
-    ran = go(tmp_path / "logs", *plays, "model=char_lstm", "model.hidden=4", "engine=vectorised", "rounds=1")
+    ran = run_training(tmp_path / "logs", *plays, "model=char_lstm", "model.hidden=4", "engine=vectorised", "rounds=1")
     assert ran.info.tags["engine"] == ("sequential: the vectorised engine does not support recurrent layers")

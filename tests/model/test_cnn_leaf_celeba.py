@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from run_harness import startup_notices
-from yaml_words import make
 
 
 def build(shape: tuple[int, ...] = (3, 84, 84)) -> Any:
-    return make("model", "cnn_leaf_celeba").build(shape, 2)
+    return make_component("model", "cnn_leaf_celeba").build(shape, 2)
 
 
 def test_its_size_is_that_of_leaf() -> None:

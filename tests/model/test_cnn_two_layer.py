@@ -3,15 +3,15 @@
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.cnn_two_layer import CnnTwoLayer
-from yaml_words import make
 
 
 @pytest.mark.parametrize(("shape", "n_classes", "size"), [((3, 32, 32), 10, 94_666), ((3, 32, 32), 100, 463_396)])
 def test_its_size_by_hand(shape: tuple[int, ...], n_classes: int, size: int) -> None:
     """75 x 32 + 32, 25 x 32 x 64 + 64, and 4,097 a class."""
-    network = make("model", "cnn_two_layer").build(shape, n_classes)
+    network = make_component("model", "cnn_two_layer").build(shape, n_classes)
     assert sum(p.numel() for p in network.parameters()) == 2432 + 51_264 + 4097 * n_classes == size
     assert network(torch.zeros(2, *shape)).shape == (2, n_classes)
 
@@ -27,4 +27,4 @@ def test_other_shapes_are_rejected() -> None:
     with pytest.raises(
         IncompatibleConfig, match=r"^model=cnn_two_layer needs images .* \[3, 3, 9\]: choose another model$"
     ):
-        make("model", "cnn_two_layer").build((3, 3, 9), 10)
+        make_component("model", "cnn_two_layer").build((3, 3, 9), 10)

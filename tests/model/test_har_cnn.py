@@ -8,17 +8,17 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import seeded_torch
-from run_harness import go
-from yaml_words import make
+from run_harness import run_training
 
 SHARED = Path(__file__).resolve().parents[2] / ".." / "shared" / "data" / "uci_har"
 
 
 def build(seed: int = 0, n_classes: int = 6) -> Any:
     with seeded_torch(seed, "weights"):
-        return make("model", "har_cnn").build((9, 128), n_classes)
+        return make_component("model", "har_cnn").build((9, 128), n_classes)
 
 
 def test_its_size_is_that_of_the_paper() -> None:
@@ -73,7 +73,7 @@ def test_its_weights_depend_on_the_seed() -> None:
 def test_other_shapes_are_rejected(shape: tuple[int, ...]) -> None:
     refusal = rf"model=har_cnn needs windows .* of \[9, 128\].* the inputs are \[{', '.join(map(str, shape))}\]"
     with pytest.raises(IncompatibleConfig, match=refusal):
-        make("model", "har_cnn").build(shape, 6)
+        make_component("model", "har_cnn").build(shape, 6)
 
 
 def test_it_trains_on_the_real_windows(tmp_path: Path) -> None:
@@ -82,9 +82,9 @@ def test_it_trains_on_the_real_windows(tmp_path: Path) -> None:
         pytest.skip("no ../shared/data/uci_har beside the repository: the real data are shared, not committed")
     data = ("dataset=uci_har", f"dataset.path={SHARED}", "heterogeneity=natural", "clients=null", "split.limit=630")
     client = ("client.epochs=1", "client.batch=10", "client.lr=0.005")
-    ran = go(tmp_path, *data, *client, "model=har_cnn", "cohort=5", "rounds=1")
+    ran = run_training(tmp_path, *data, *client, "model=har_cnn", "cohort=5", "rounds=1")
     first, last = (ran.reports[step].metrics for step in (0, 1))
-    assert (len(ran.info.n_train), len(ran.reports), len(ran.choices[0])) == (21, 2, 5)
+    assert (len(ran.info.n_train), len(ran.reports), len(ran.cohorts[0])) == (21, 2, 5)
     assert last["test/loss"] < first["test/loss"]
     assert 1 / 6 < last["test/acc"] <= 1
     assert last["comm/up_bytes"] == 5 * 6_410_008

@@ -9,10 +9,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
+from config_options import make_component
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.mobilenet_v2_gn import MobileNetV2
 from fedcohort.rng import seeded_torch
-from yaml_words import make
 
 SHAPE = (3, 32, 32)
 TINY: dict[str, Any] = {"width": 0.1}
@@ -20,7 +20,7 @@ TINY: dict[str, Any] = {"width": 0.1}
 
 def build(n_classes: int = 10, seed: int = 0, shape: tuple[int, ...] = SHAPE, **options: Any) -> nn.Module:
     with seeded_torch(seed, "weights"):
-        network: nn.Module = make("model", "mobilenet_v2_gn", **options).build(shape, n_classes)
+        network: nn.Module = make_component("model", "mobilenet_v2_gn", **options).build(shape, n_classes)
     return network
 
 
@@ -39,7 +39,7 @@ def test_its_size_is_that_of_the_paper() -> None:
 )
 def test_widths_round_as_the_authors_do(width: float, stem: int, last: int, million: float) -> None:
     """Parameters in millions with 1,000 classes; lists of such networks have 1.68, 1.97 and 6.11."""
-    model: Any = make("model", "mobilenet_v2_gn", width=width)
+    model: Any = make_component("model", "mobilenet_v2_gn", width=width)
     assert (model.layer_channels[0], model.layer_channels[-1]) == (stem, last)
     assert size(model.build(SHAPE, 1000)) / 1e6 == pytest.approx(million, abs=5e-4)
     assert all(channels % 8 == 0 and channels >= 0.9 * width * 16 for channels in model.layer_channels)

@@ -6,10 +6,10 @@ import pytest
 import torch
 from torch import nn
 
+from config_options import make_component
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.flat import FlatModel
 from fedcohort.model.resnet18_gn import ResNet18
-from yaml_words import make
 
 
 def test_its_size_by_hand() -> None:
@@ -22,12 +22,12 @@ def test_its_size_by_hand() -> None:
     norms = 2 * (64 + 4 * sum(w for _, w in stages) + sum(w for _, w in stages[1:]))
     assert convolutions + norms + 5130 == 11_173_962
     for norm in ("group", "batch"):
-        network = make("model", "resnet18_gn", norm=norm).build((3, 32, 32), 10)
+        network = make_component("model", "resnet18_gn", norm=norm).build((3, 32, 32), 10)
         assert sum(p.numel() for p in network.parameters()) == 11_173_962
 
 
 def test_images_are_halved_three_times() -> None:
-    network = make("model", "resnet18_gn").build((1, 28, 28), 7)
+    network = make_component("model", "resnet18_gn").build((1, 28, 28), 7)
     sides, x = [], torch.zeros(1, 1, 28, 28)
     for layer in network[:-3]:
         x = layer(x)
@@ -38,7 +38,7 @@ def test_images_are_halved_three_times() -> None:
 
 def test_initial_weights_follow_he_et_al() -> None:
     """Variance 2 / (9 x 512); the sample's own has the relative error sqrt(2 / n)."""
-    network = make("model", "resnet18_gn").build((3, 32, 32), 10)
+    network = make_component("model", "resnet18_gn").build((3, 32, 32), 10)
     weight = network[-4].conv2.weight
     assert weight.var().item() == pytest.approx(2 / (9 * 512), rel=5 * math.sqrt(2 / weight.numel()))
     assert all(m.weight.eq(1).all() and not m.bias.any() for m in network.modules() if isinstance(m, nn.GroupNorm))
@@ -46,10 +46,10 @@ def test_initial_weights_follow_he_et_al() -> None:
 
 def test_with_batch_norm_the_statistics_are_buffers() -> None:
     """4,800 channels are normed: 64 in the stem, 4 x 960 in the stages, 896 in the shortcuts."""
-    layout = FlatModel(make("model", "resnet18_gn", norm="batch").build((3, 32, 32), 10)).layout
+    layout = FlatModel(make_component("model", "resnet18_gn", norm="batch").build((3, 32, 32), 10)).layout
     means, variances = layout.batch_norm()
     assert (layout.n_params, layout.n_buffers, len(means), len(variances)) == (11_173_962, 9600, 4800, 4800)
-    assert FlatModel(make("model", "resnet18_gn").build((3, 32, 32), 10)).layout.n_buffers == 0
+    assert FlatModel(make_component("model", "resnet18_gn").build((3, 32, 32), 10)).layout.n_buffers == 0
 
 
 def test_groups_that_do_not_divide_the_channels_are_rejected() -> None:
@@ -62,5 +62,5 @@ def test_groups_that_do_not_divide_the_channels_are_rejected() -> None:
 def test_too_small_images_are_rejected() -> None:
     expected = r"^model=resnet18_gn needs images .* 8x8, but the inputs are \[3, 8, 7\]: choose another model$"
     with pytest.raises(IncompatibleConfig, match=expected):
-        make("model", "resnet18_gn").build((3, 8, 7), 10)
-    assert make("model", "resnet18_gn").build((3, 8, 8), 10)(torch.rand(2, 3, 8, 8)).shape == (2, 10)
+        make_component("model", "resnet18_gn").build((3, 8, 7), 10)
+    assert make_component("model", "resnet18_gn").build((3, 8, 8), 10)(torch.rand(2, 3, 8, 8)).shape == (2, 10)

@@ -9,7 +9,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from engine_toy import task_of, trainer_of
+from config_options import make_component
+from engine_harness import make_task, make_trainer
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.model.resnet8_gn import ResNet8
@@ -17,22 +18,21 @@ from fedcohort.rng import seeded_torch
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
 from fedcohort.training.engines import choose_engine
-from run_harness import go, startup_notices
-from yaml_words import make
+from run_harness import run_training, startup_notices
 
 
 def network_of(**options: Any) -> nn.Sequential:
     with seeded_torch(1, "weights"):
-        network: nn.Sequential = make("model", "resnet8_gn", **options).build((2, 8, 8), 3)
+        network: nn.Sequential = make_component("model", "resnet8_gn", **options).build((2, 8, 8), 3)
     return network
 
 
 def test_its_size_by_hand() -> None:
     """464 in the stem, 4,672, 14,528 and 57,728 in the stages with their norms and shortcuts, 650 at the end."""
     assert 27 * 16 + 32 + (2 * 2304 + 64) + (4608 + 9216 + 128 + 576) + (18432 + 36864 + 256 + 2176) + 650 == 78_042
-    network = make("model", "resnet8_gn").build((3, 32, 32), 10)
+    network = make_component("model", "resnet8_gn").build((3, 32, 32), 10)
     assert sum(p.numel() for p in network.parameters()) == 78_042
-    half = make("model", "resnet8_gn", width=8).build((3, 32, 32), 10)
+    half = make_component("model", "resnet8_gn", width=8).build((3, 32, 32), 10)
     blocks = (2 * 576 + 32) + (1152 + 2304 + 64 + 128 + 32) + (4608 + 9216 + 128 + 512 + 64)
     assert sum(p.numel() for p in half.parameters()) == 27 * 8 + 16 + blocks + 330
     assert sum(isinstance(m, nn.Conv2d) and m.kernel_size == (3, 3) for m in network.modules()) == 7
@@ -53,7 +53,7 @@ def test_a_block_is_that_of_the_paper() -> None:
 def images(clients: int = 3) -> Any:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(60, 2, 8, 8)).astype(np.float32), rng.integers(0, 3, 60)
-    parts = (make("partition", "iid"), make("label_noise", "none"))
+    parts = (make_component("partition", "iid"), make_component("label_noise", "none"))
     federation = build_federation(
         Raw("toy", x, y, x[:9], y[:9], 3), SplitOptions(*parts, seed=0, clients=clients, server_val=0.1, client_val=0.1)
     )
@@ -65,9 +65,9 @@ def test_engines_agree_on_it() -> None:
     """In double precision, to rounding; clients have one sample, three, or all."""
 
     def trained(kind: str) -> tuple[list[torch.Tensor], str]:
-        engine, reason = choose_engine(kind, trainer_of(images(), network_of().double(), batch=4), 3)
+        engine, reason = choose_engine(kind, make_trainer(images(), network_of().double(), batch=4), 3)
         rows = (np.array([2]), np.array([0, 3, 5]), None)
-        return [u.delta for u in engine.train_clients([task_of(k, rows=r) for k, r in enumerate(rows)], {})], reason
+        return [u.delta for u in engine.train_clients([make_task(k, rows=r) for k, r in enumerate(rows)], {})], reason
 
     (auto_run, why), (vectorised_run, _) = trained("auto"), trained("vectorised")
     assert why == ("sequential: hand-written gradients of the dense layers, autograd before them, one client at a time")
@@ -76,17 +76,17 @@ def test_engines_agree_on_it() -> None:
 
 
 def test_with_batch_norm_clients_are_trained_sequentially() -> None:
-    trainer = trainer_of(images(), network_of(norm="batch").double(), batch=4)
+    trainer = make_trainer(images(), network_of(norm="batch").double(), batch=4)
     engine, reason = choose_engine("vectorised", trainer, 3)
     assert engine is trainer
     assert reason == "sequential: the vectorised engine does not support batch norm"
-    (update,) = engine.train_clients([task_of(0, rows=np.arange(9))], {})
+    (update,) = engine.train_clients([make_task(0, rows=np.arange(9))], {})
     assert torch.isfinite(update.delta).all()
 
 
 def test_a_run_with_resnet8_completes(tmp_path: Path) -> None:
     words = ("model=resnet8_gn", "split.limit=200", "clients=4", "cohort=3", "client.epochs=1", "rounds=1")
-    ran = go(tmp_path, *words, "heterogeneity=iid", "agg=scaffold")
+    ran = run_training(tmp_path, *words, "heterogeneity=iid", "agg=scaffold")
     assert ran.info.n_params == 78_042 - 2 * 9 * 16  # grey: one channel instead of three
     assert ran.last.metrics["test/loss"] != ran.reports[0].metrics["test/loss"]
     assert np.isfinite(ran.last.metrics["test/loss"])
@@ -110,4 +110,4 @@ def test_incompatible_options_are_rejected() -> None:
     with pytest.raises(
         IncompatibleConfig, match=r"^model=resnet8_gn needs images .* at least 4x4, .* \[60\]: .* model$"
     ):
-        make("model", "resnet8_gn").build((60,), 10)
+        make_component("model", "resnet8_gn").build((60,), 10)

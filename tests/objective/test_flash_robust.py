@@ -3,20 +3,22 @@
 import pytest
 import torch
 
-from yaml_words import make
+from config_options import make_component
 
 P = torch.tensor([[0.5, 0.3, 0.2]], dtype=torch.float64)
 Z = torch.tensor([[0.2, 0.2, 0.6]], dtype=torch.float64)
 
 
 def loss(alpha: float, beta: float, z: torch.Tensor, y: int = 0, p: torch.Tensor = P) -> float:
-    part = make("objective", "flash_robust", alpha=alpha, beta=beta)
+    part = make_component("objective", "flash_robust", alpha=alpha, beta=beta)
     return float(part.per_sample(p.log(), torch.tensor([y]), z)[0])
 
 
 def gradient(alpha: float, beta: float, z: torch.Tensor, y: int = 0) -> list[float]:
     logits = P.log().requires_grad_()
-    objective, _ = make("objective", "flash_robust", alpha=alpha, beta=beta).per_sample(logits, torch.tensor([y]), z)
+    objective, _ = make_component("objective", "flash_robust", alpha=alpha, beta=beta).per_sample(
+        logits, torch.tensor([y]), z
+    )
     return torch.autograd.grad(objective.sum(), logits)[0][0].tolist()
 
 
@@ -56,19 +58,23 @@ def test_without_weights_it_is_cross_entropy() -> None:
     logits = torch.randn(5, 3, generator=torch.Generator().manual_seed(0))
     y = torch.tensor([0, 1, 2, 0, 1])
     robust, plain = (
-        make("objective", "flash_robust", alpha=0, beta=0).per_sample(logits, y, torch.full((5, 3), 1 / 3))[0],
-        make("objective", "ce").per_sample(logits, y, None)[0],
+        make_component("objective", "flash_robust", alpha=0, beta=0).per_sample(logits, y, torch.full((5, 3), 1 / 3))[
+            0
+        ],
+        make_component("objective", "ce").per_sample(logits, y, None)[0],
     )
     torch.testing.assert_close(robust, plain, atol=1e-6, rtol=0)
 
 
 def test_no_gradient_reaches_the_pseudo_labels() -> None:
     z = Z.clone().requires_grad_(False)
-    objective, _ = make("objective", "flash_robust").per_sample(P.log().requires_grad_(), torch.tensor([0]), z)
+    objective, _ = make_component("objective", "flash_robust").per_sample(
+        P.log().requires_grad_(), torch.tensor([0]), z
+    )
     objective.sum().backward()
     assert z.grad is None
 
 
 def test_it_refuses_to_run_without_reference() -> None:
     with pytest.raises(ValueError, match="reference"):
-        make("objective", "flash_robust").per_sample(P.log(), torch.tensor([0]), None)
+        make_component("objective", "flash_robust").per_sample(P.log(), torch.tensor([0]), None)

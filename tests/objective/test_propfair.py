@@ -6,16 +6,16 @@ from typing import Any
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.objective.propfair import PropFair
-from run_harness import go, same_bits, startup_notices
-from yaml_words import make
+from run_harness import run_training, same_bits, startup_notices
 
 
 def phi(loss: float, **changes: object) -> tuple[float, float]:
     """Value and slope."""
     mean = torch.tensor(loss, dtype=torch.float64, requires_grad=True)
-    value = make("objective", "propfair", **changes).transform_mean(mean)
+    value = make_component("objective", "propfair", **changes).transform_mean(mean)
     (slope,) = torch.autograd.grad(value, mean)
     return float(value.detach()), float(slope)
 
@@ -41,14 +41,14 @@ def test_with_the_ce_tail_the_slope_above_the_threshold_is_constant() -> None:
 
 
 def test_each_client_has_its_own_transform() -> None:
-    objective = make("objective", "propfair")
+    objective = make_component("objective", "propfair")
     several = torch.tensor([0.0, 3.0, 6.0], dtype=torch.float64)
     assert objective.transform_mean(several).tolist() == [float(objective.transform_mean(mean)) for mean in several]
 
 
 @pytest.mark.parametrize("word", ["ce", "gce"])
 def test_per_sample_losses_are_those_of_the_base_objective(word: str) -> None:
-    base = make("objective", word)
+    base = make_component("objective", word)
     propfair = PropFair(base, 5.0, 0.2, "huber")
     logits, y = torch.randn(4, 3, generator=torch.Generator().manual_seed(1)), torch.tensor([0, 2, 1, 1])
     for propfair_loss, base_loss in zip(
@@ -60,7 +60,7 @@ def test_per_sample_losses_are_those_of_the_base_objective(word: str) -> None:
 
 def test_flashs_loss_needs_a_larger_m() -> None:
     # Its reverse cross-entropy alone reaches -A beta = 16.
-    base = make("objective", "flash_robust")
+    base = make_component("objective", "flash_robust")
     with pytest.raises(
         OptionError, match=r"^M must be above 16, the largest value of the bounded terms of objective.base"
     ):
@@ -68,7 +68,7 @@ def test_flashs_loss_needs_a_larger_m() -> None:
     assert PropFair(base, 20.0, 0.2, "huber").uses_reference is True
 
 
-@pytest.mark.parametrize("base", [None, make("objective", "propfair")])
+@pytest.mark.parametrize("base", [None, make_component("objective", "propfair")])
 def test_nesting_propfair_is_rejected(base: Any) -> None:
     with pytest.raises(OptionError, match=r"^base must be an objective other than propfair"):
         PropFair(base, 5.0, 0.2, "huber")
@@ -76,34 +76,34 @@ def test_nesting_propfair_is_rejected(base: Any) -> None:
 
 def test_too_small_values_of_m_are_rejected() -> None:
     with pytest.raises(OptionError, match=r"^M must be at least epsilon = 0.2, got 0.1$"):
-        PropFair(make("objective", "ce"), 0.1, 0.2, "huber")
+        PropFair(make_component("objective", "ce"), 0.1, 0.2, "huber")
 
 
 def test_options_that_leave_the_plain_mean_give_a_notice() -> None:
-    (line,) = make("objective", "propfair", M=0.5, epsilon=0.5).notices("propfair")
+    (line,) = make_component("objective", "propfair", M=0.5, epsilon=0.5).notices("propfair")
     assert line == (
         "objective.M = objective.epsilon = 0.5 switches PropFair off: clients minimise objective.base with 2 times the "
         "learning rate. Choose objective.epsilon below objective.M"
     )
-    assert not make("objective", "propfair", M=0.51, epsilon=0.5).notices("propfair")
+    assert not make_component("objective", "propfair", M=0.51, epsilon=0.5).notices("propfair")
     assert line in startup_notices("objective=propfair", "objective.M=0.5", "objective.epsilon=0.5")
 
 
 def test_m_equal_to_epsilon_is_cross_entropy_with_another_rate(tmp_path: Path) -> None:
     # phi(l) = l / epsilon for every l > 0: client.lr=0.02 with epsilon=.2 is client.lr=0.1.
     words = ("objective=propfair", "objective.M=0.2", "client.lr=0.02", "rounds=2")
-    fair, plain = go(tmp_path / "a", *words), go(tmp_path / "b", "client.lr=0.1", "rounds=2")
+    fair, plain = run_training(tmp_path / "a", *words), run_training(tmp_path / "b", "client.lr=0.1", "rounds=2")
     torch.testing.assert_close(fair.weights(), plain.weights(), atol=2e-6, rtol=0)
 
 
 def test_the_alias_is_a_composition(tmp_path: Path) -> None:
-    alias = go(tmp_path / "a", "agg=propfair", "objective@objective.base=gce", "rounds=2")
-    typed = go(tmp_path / "b", "agg=fedavg", "objective=propfair", "objective@objective.base=gce", "rounds=2")
+    alias = run_training(tmp_path / "a", "agg=propfair", "objective@objective.base=gce", "rounds=2")
+    typed = run_training(tmp_path / "b", "agg=fedavg", "objective=propfair", "objective@objective.base=gce", "rounds=2")
     assert same_bits(alias, typed)
     assert alias.info.choices["objective.base"] == "gce"
-    assert not torch.equal(alias.weights(), go(tmp_path / "c", "agg=propfair", "rounds=2").weights())
+    assert not torch.equal(alias.weights(), run_training(tmp_path / "c", "agg=propfair", "rounds=2").weights())
     with pytest.raises(IncompatibleConfig, match="agg=propfair stands for objective=propfair, but objective=ce"):
-        go(tmp_path, "agg=propfair", "objective=ce")
+        run_training(tmp_path, "agg=propfair", "objective=ce")
 
 
 @pytest.mark.parametrize(
@@ -116,4 +116,4 @@ def test_the_alias_is_a_composition(tmp_path: Path) -> None:
 )
 def test_an_error_in_the_base_objective_names_its_path(tmp_path: Path, typed: str, line: str) -> None:
     with pytest.raises(OptionError, match=line):
-        go(tmp_path, "objective=propfair", "objective@objective.base=gce", typed)
+        run_training(tmp_path, "objective=propfair", "objective@objective.base=gce", typed)

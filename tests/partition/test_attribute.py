@@ -5,21 +5,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
+from config_options import load_options
 from fedcohort.data import skew
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.attribute_tables import peaked_probabilities
 from fedcohort.partition.base import SamplePool
 from fedcohort.partition.tables import apportion_counts
-from yaml_words import node
 
 EVEN = np.array([[600, 600], [600, 600]])
 BIRDS = np.array([[3498, 184], [56, 1057]])
 
 
 def rule(**changes: Any) -> Attribute:
-    options = {name: value for name, value in node("partition", "attribute").items() if name != "_target_"}
+    options = {name: value for name, value in load_options("partition", "attribute").items() if name != "_target_"}
     return Attribute(**{**options, **changes})
 
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import SamplePool
 from fedcohort.partition.dirichlet import Dirichlet

@@ -3,7 +3,7 @@ import re
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import SamplePool
 from fedcohort.partition.dominant_class import NO_CLASS, DominantClass, SplitPlan, share_out_evenly

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.maths.dirichlet import draw_log_gamma
 from fedcohort.partition.base import SamplePool
 from fedcohort.partition.inner_dirichlet import InnerDirichlet, draw_class_counts

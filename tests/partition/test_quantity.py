@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.attribute import Attribute
 from fedcohort.partition.base import SamplePool
@@ -17,7 +17,7 @@ from fedcohort.partition.label_shards import LabelShards
 from fedcohort.partition.natural import Natural
 from fedcohort.partition.quantity import Quantity
 from fedcohort.partition.tables import proportional_sizes
-from run_harness import go
+from run_harness import run_training
 
 N, K, C = 6000, 20, 10
 LABELS = np.random.default_rng(1).permutation(np.arange(N) % C)
@@ -174,7 +174,7 @@ def test_if_the_base_leaves_samples_over_sizes_stay_proportional() -> None:
 
 def test_the_partition_does_not_depend_on_the_selector(tmp_path: Path) -> None:
     words = ("partition=quantity", "partition@partition.base=dominant_class", "partition.base.share=0.4", "rounds=1")
-    rans = [go(tmp_path / word, *words, f"selector={word}") for word in ("random", "powd")]
+    rans = [run_training(tmp_path / word, *words, f"selector={word}") for word in ("random", "powd")]
     first, second = (ran.info.class_counts for ran in rans)
     np.testing.assert_array_equal(first, second)
     assert np.ptp(first.sum(1)) > 100

@@ -3,19 +3,19 @@
 import pytest
 import torch
 
-from engine_toy import federation_of
+from config_options import make_component
+from engine_harness import make_federation
 from fedcohort.errors import OptionError
-from yaml_words import make
 
 
 def test_all_validation_samples_are_used() -> None:
-    federation = federation_of()
-    assert torch.equal(make("proxy", "client_heldout").inputs(federation, 0), federation.val.x)
+    federation = make_federation()
+    assert torch.equal(make_component("proxy", "client_heldout").inputs(federation, 0), federation.val.x)
 
 
 def test_a_subset_is_drawn_by_the_seed_and_keeps_its_order() -> None:
-    federation = federation_of(n=300)
-    proxy = make("proxy", "client_heldout", n=9)
+    federation = make_federation(n=300)
+    proxy = make_component("proxy", "client_heldout", n=9)
     x = proxy.inputs(federation, 3)
     positions = [int((federation.val.x == row).all(1).nonzero()) for row in x]
     assert positions == sorted(set(positions))
@@ -25,7 +25,7 @@ def test_a_subset_is_drawn_by_the_seed_and_keeps_its_order() -> None:
 
 
 def test_too_many_samples_are_rejected() -> None:
-    federation = federation_of()
+    federation = make_federation()
     n_samples = len(federation.val.x)
     with pytest.raises(OptionError, match=rf"^proxy\.n must be at most {n_samples}, the number of validation samples"):
-        make("proxy", "client_heldout", n=n_samples + 1).inputs(federation, 0)
+        make_component("proxy", "client_heldout", n=n_samples + 1).inputs(federation, 0)

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import torch
 
-from engine_toy import federation_of
+from config_options import make_component
+from engine_harness import make_federation
 from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.base import Dataset, Raw
 from fedcohort.errors import DataError, OptionError
@@ -18,9 +19,8 @@ from fedcohort.partition.iid import Iid
 from fedcohort.proxy.dataset import OtherDataset
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
-from known import known
-from pictures_toy import noise, write
-from yaml_words import make
+from image_tables import random_images, write_image_table
+from optional_values import not_none
 
 
 @dataclass(frozen=True)
@@ -39,9 +39,9 @@ def make_inputs(n: int = 8) -> np.ndarray:
 
 
 def test_the_proxy_is_the_datasets_training_inputs() -> None:
-    x = OtherDataset(FixedDataset(make_inputs()), None).inputs(federation_of(), 0)
+    x = OtherDataset(FixedDataset(make_inputs()), None).inputs(make_federation(), 0)
     assert torch.equal(x, torch.from_numpy(make_inputs()))
-    inputs = OtherDataset(FixedDataset(make_inputs()), 3).inputs(federation_of(), 0)
+    inputs = OtherDataset(FixedDataset(make_inputs()), 3).inputs(make_federation(), 0)
     assert len(inputs) == 3
     assert all((make_inputs() == row.numpy()).all(1).any() for row in inputs)
 
@@ -49,24 +49,24 @@ def test_the_proxy_is_the_datasets_training_inputs() -> None:
 def test_byte_inputs_are_rejected_if_the_run_uses_floats() -> None:
     line = r"source=given\): the inputs are uint8, but those of dataset=toy are float32; set dataset.pixels=float32"
     with pytest.raises(DataError, match=line):
-        OtherDataset(FixedDataset(np.arange(40, dtype=np.uint8).reshape(8, 5)), None).inputs(federation_of(), 0)
+        OtherDataset(FixedDataset(np.arange(40, dtype=np.uint8).reshape(8, 5)), None).inputs(make_federation(), 0)
 
 
 def test_another_shape_is_rejected() -> None:
     line = r"source=given\): samples have the shape \[2, 4\], but those of dataset=toy have \[5\]"
     with pytest.raises(DataError, match=line):
-        OtherDataset(FixedDataset(np.arange(24, dtype=np.float32).reshape(3, 2, 4)), None).inputs(federation_of(), 0)
+        OtherDataset(FixedDataset(np.arange(24, dtype=np.float32).reshape(3, 2, 4)), None).inputs(make_federation(), 0)
 
 
 def test_inputs_from_the_test_set_are_rejected() -> None:
-    federation = federation_of()
+    federation = make_federation()
     leaked = np.concatenate([make_inputs(), federation.server_test.x[:2].numpy()])
     with pytest.raises(DataError, match=r"^proxy=dataset .*source=given\): 2 inputs are also in the run's test set"):
         OtherDataset(FixedDataset(leaked), 1).inputs(federation, 0)
 
 
 def test_the_clients_own_samples_are_rejected() -> None:
-    federation = federation_of()
+    federation = make_federation()
     tested = {row.tobytes() for row in federation.server_test.x.numpy()}
     client_rows = np.stack([row for row in federation.train.x.numpy() if row.tobytes() not in tested][:4])
     with pytest.raises(
@@ -81,7 +81,7 @@ def test_the_clients_own_samples_are_rejected() -> None:
 @pytest.mark.parametrize("disturbance", [Gaussian(0.3, "uniform", 1.0), Blur(1.0, "bimodal", 0.5)])
 def test_the_clients_own_samples_are_rejected_despite_feature_noise(disturbance: Gaussian | Blur) -> None:
     """Digits on digits, whose clients see them with noise, all or half of them."""
-    digits = make("dataset", "digits")
+    digits = make_component("dataset", "digits")
     run = build_federation(
         digits.load(0),
         SplitOptions(Iid(), NoNoise(), seed=0, clients=8, server_val=0.1, client_val=0.1, feature_noise=disturbance),
@@ -99,11 +99,14 @@ def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None
     for word in ("mnist", "fashion_mnist"):
         (tmp_path / word).mkdir()
         for part, n in (("train", 60), ("test", 20)):
-            write(tmp_path / word, part, image=list(noise(n, (784,), n + len(word))), label=np.arange(n) % 10)
+            write_image_table(
+                tmp_path / word, part, image=list(random_images(n, (784,), n + len(word))), label=np.arange(n) % 10
+            )
     outputs = []
     for pixels in ("float32", "uint8"):
         run, public = (
-            make("dataset", word, path=str(tmp_path / word), pixels=pixels) for word in ("fashion_mnist", "mnist")
+            make_component("dataset", word, path=str(tmp_path / word), pixels=pixels)
+            for word in ("fashion_mnist", "mnist")
         )
         federation = build_federation(
             run.load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
@@ -112,7 +115,7 @@ def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None
         if federation.scale is not None:
             federation.scale.attach(network)
         outputs.append(network(OtherDataset(public, 30).inputs(federation, 0)))
-        bytes_of = known(make("dataset", "mnist", path=str(tmp_path / "mnist"), pixels="uint8").load(0))
+        bytes_of = not_none(make_component("dataset", "mnist", path=str(tmp_path / "mnist"), pixels="uint8").load(0))
     assert torch.equal(outputs[0], outputs[1])
     rows = {row.tobytes() for row in PixelScale((0.1307,), (0.3081,)).convert(bytes_of.train_x)}
     assert all(row.numpy().tobytes() in rows for row in outputs[1])
@@ -122,8 +125,12 @@ def test_bytes_of_the_runs_own_scale_stay_bytes(tmp_path: Path) -> None:
     for name, seed in (("run", 1), ("public", 2)):
         (tmp_path / name).mkdir()
         for part in ("train", "test"):
-            write(tmp_path / name, part, image=list(noise(60, (784,), seed + len(part))), label=np.arange(60) % 10)
-    run, public = (make("dataset", "mnist", path=str(tmp_path / name), pixels="uint8") for name in ("run", "public"))
+            write_image_table(
+                tmp_path / name, part, image=list(random_images(60, (784,), seed + len(part))), label=np.arange(60) % 10
+            )
+    run, public = (
+        make_component("dataset", "mnist", path=str(tmp_path / name), pixels="uint8") for name in ("run", "public")
+    )
     federation = build_federation(
         run.load(0), SplitOptions(Iid(), NoNoise(), seed=0, clients=4, server_val=0.1, client_val=0.1)
     )

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, OptionError
@@ -17,15 +18,14 @@ from fedcohort.partition.iid import Iid
 from fedcohort.proxy.folder import Folder
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
-from folder_toy import folder as own
-from known import known
-from pictures_toy import encode, noise, write
-from yaml_words import make
+from folder_tables import make_folder_dataset as own
+from image_tables import encode_image, random_images, write_image_table
+from optional_values import not_none
 
-TRAINED, TESTED, PUBLIC = (noise(60, (1, 28, 28), seed) for seed in (1, 2, 3))
+TRAINED, TESTED, PUBLIC = (random_images(60, (1, 28, 28), seed) for seed in (1, 2, 3))
 PIXELS = ("float32", "uint8")
 LAYOUTS: Mapping[str, Any] = {
-    "encoded": [encode(image) for image in PUBLIC],
+    "encoded": [encode_image(image) for image in PUBLIC],
     "bytes": list(PUBLIC.reshape(60, 784)),
     "rows of numbers": PUBLIC[:, 0].astype(np.float64).tolist(),
     "shares of 255": (PUBLIC.reshape(60, 784) / 255).tolist(),
@@ -40,22 +40,22 @@ def run_of(path: Path, word: str, **options: Any) -> Federation:
     """A run on the images TRAINED and TESTED."""
     path.mkdir(exist_ok=True)
     for part, images in (("train", TRAINED), ("test", TESTED)):
-        write(path, part, image=list(images.reshape(60, 784)), label=np.arange(60) % 10)
+        write_image_table(path, part, image=list(images.reshape(60, 784)), label=np.arange(60) % 10)
     if word == "folder":
         options = {"features": "image", "shape": [1, 28, 28], "scale": 255, **options}
         return federation_of(own(path, **options).load(0))
-    return federation_of(make("dataset", word, path=str(path), **options).load(0))
+    return federation_of(make_component("dataset", word, path=str(path), **options).load(0))
 
 
 def public(path: Path, features: str | None = "image", **columns: Any) -> Folder:
     path.mkdir(exist_ok=True)
-    write(path, "train", **columns)
+    write_image_table(path, "train", **columns)
     return Folder(str(path), features, [], 1.0, None)
 
 
 def network_inputs(x: torch.Tensor, run: Federation) -> torch.Tensor:
     """What the network sees of inputs."""
-    return x if x.is_floating_point() else known(run.scale).numbers(x)
+    return x if x.is_floating_point() else not_none(run.scale).numbers(x)
 
 
 @pytest.mark.parametrize("pixels", PIXELS)
@@ -77,7 +77,7 @@ def test_pixels_can_be_columns(tmp_path: Path, pixels: str, divisor: int) -> Non
     """Images of 4 x 4 pixels: a table of 784 columns takes seconds to read."""
     small = {name: images[:, :, :4, :4] for name, images in (("train", TRAINED), ("test", TESTED), ("public", PUBLIC))}
     for part in ("train", "test"):
-        write(tmp_path, part, image=list(small[part].reshape(60, 16)), label=np.arange(60) % 10)
+        write_image_table(tmp_path, part, image=list(small[part].reshape(60, 16)), label=np.arange(60) % 10)
     dataset = own(tmp_path, features="image", shape=[1, 4, 4], scale=255, pixels=pixels)
     run = federation_of(dataset.load(0))
     columns = {f"p{i}": column / divisor for i, column in enumerate(small["public"].reshape(60, 16).T)}
@@ -111,9 +111,9 @@ def test_the_runs_own_images_are_rejected(tmp_path: Path, word: str, pixels: str
 def test_coloured_digits_are_normalised_and_test_images_rejected(tmp_path: Path) -> None:
     """The test images of the run, as bytes: twelve clients have twelve images each and more."""
     for part, n in (("train", 600), ("test", 60)):
-        write(tmp_path, part, image=list(noise(n, (784,), n)), label=np.arange(n) % 10)
-    run = federation_of(make("dataset", "cmnist", path=str(tmp_path), clients=4).load(0))
-    bright = noise(5, (2, 28, 28))
+        write_image_table(tmp_path, part, image=list(random_images(n, (784,), n)), label=np.arange(n) % 10)
+    run = federation_of(make_component("dataset", "cmnist", path=str(tmp_path), clients=4).load(0))
+    bright = random_images(5, (2, 28, 28))
     expected = (bright.astype(np.float32) / np.float32(255) - np.float32(0.1307)) / np.float32(0.3081)
     x = public(tmp_path / "public", image=list(bright.reshape(5, -1))).inputs(run, 0)
     np.testing.assert_array_equal(x.numpy(), expected)

@@ -1,8 +1,8 @@
-from engine_toy import federation_of
-from yaml_words import make
+from config_options import make_component
+from engine_harness import make_federation
 
 
 def test_there_are_no_proxy_inputs() -> None:
-    proxy = make("proxy", "none")
-    assert proxy.inputs(federation_of(), 0) is None
+    proxy = make_component("proxy", "none")
+    assert proxy.inputs(make_federation(), 0) is None
     assert not proxy.has_inputs

@@ -10,7 +10,7 @@ import pytest
 from fedcohort.record import client_table
 from fedcohort.record.client_table import load_rows, merge_steps, write_step
 from fedcohort.round.client_facts import FLAG_NAMES
-from run_harness import go
+from run_harness import run_training
 
 NAN = float("nan")
 STEP_0 = {"test_acc": np.array([0.1, 0.2, NAN]), "loss": np.array([2.3, 2.4, 2.5])}
@@ -68,7 +68,7 @@ def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("selector", ["flash", "powd"])
 def test_every_column_of_a_run_is_documented_and_ordered(tmp_path: Path, selector: str) -> None:
-    columns = go(tmp_path, f"selector={selector}", "rounds=2").last.clients
+    columns = run_training(tmp_path, f"selector={selector}", "rounds=2").last.clients
     families = client_table.COLUMN_PREFIXES
     for documented in (next((family for family in families if name.startswith(family)), name) for name in columns):
         assert documented in client_table.COLUMN_ORDER

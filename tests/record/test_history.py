@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.command.replay import ReplayResult, make_selectors, replay_selector
 from fedcohort.record import history, metadata, replayable
 from fedcohort.record.history import JournalLine, read_history, wall_s
 from fedcohort.report.figure import one_round, selection, style
 from fedcohort.report.run_figures import redraw_run
-from record.old_form import put_into_old_form
-from run_harness import go
-from yaml_words import CONFIGS
+from record.old_run_folder import convert_to_old_format
+from run_harness import run_training
 
 WORDS = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
 AWAY = ("availability=bernoulli", "availability.p=0.6", "eval.clients_every=0")
@@ -26,10 +26,10 @@ EVERYBODY = np.arange(12)
 def folders(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """One run's folder as it is written, and in the old form."""
     root = tmp_path_factory.mktemp("old")
-    new = go(root, *WORDS, f"selector={request.param}", "rounds=5", "deadline=fixed", *AWAY)
+    new = run_training(root, *WORDS, f"selector={request.param}", "rounds=5", "deadline=fixed", *AWAY)
     old = root / "runs" / f"{new.folder.name}-2"
     shutil.copytree(new.folder, old)
-    put_into_old_form(old)
+    convert_to_old_format(old)
     return new.folder, old
 
 

@@ -24,8 +24,8 @@ from fedcohort.record.observer import Observer
 from fedcohort.report.run_figures import Figures
 from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.types import RoundReport
-from killing import kill_at
-from record.made_up import info, play, report
+from process_kills import kill_at_call
+from record.example_run import make_report, make_run_info, replay_run
 
 TRACKER: dict[str, Any] = {"tracking_uri": None, "experiment": "x", "every_s": 1, "logs": "/a/logs", "wait_s": 120}
 
@@ -38,19 +38,19 @@ def check(folder: Path, last: int) -> None:
     """Steps 0 to `last` are there once, with what was reported."""
     history = read_history(folder)
     assert list(history.steps) == list(range(last + 1))
-    assert history.metrics["test/acc"].tolist() == [report(step).metrics["test/acc"] for step in range(last + 1)]
-    assert history.cohorts[last] == report(last).cohort.tolist()
-    assert history.arrived[last] == report(last).arrived.tolist()
-    assert history.trace[last]["theta[duration]"] == report(last).trace["theta[duration]"]
+    assert history.metrics["test/acc"].tolist() == [make_report(step).metrics["test/acc"] for step in range(last + 1)]
+    assert history.cohorts[last] == make_report(last).cohort.tolist()
+    assert history.arrived[last] == make_report(last).arrived.tolist()
+    assert history.trace[last]["theta[duration]"] == make_report(last).trace["theta[duration]"]
     table = history.clients()
     assert table["step"].tolist() == [step for step in range(1, last + 1) for _ in range(12)]
     assert table["client"].tolist() == list(range(12)) * last
-    assert table[table.step == last]["selected"].tolist() == report(last).clients["selected"].tolist()
+    assert table[table.step == last]["selected"].tolist() == make_report(last).clients["selected"].tolist()
     assert table["selected"].dtype == bool
 
 
 def test_a_finished_run_reads_back_from_one_file(tmp_path: Path) -> None:
-    play([Journal()], info(tmp_path / "run"))
+    replay_run([Journal()], make_run_info(tmp_path / "run"))
     check(tmp_path / "run", 6)
     assert (tmp_path / "run" / "clients.parquet").exists()
     assert not (tmp_path / "run" / "clients").exists()
@@ -58,13 +58,13 @@ def test_a_finished_run_reads_back_from_one_file(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("status", ["interrupted", "failed"])
 def test_an_unfinished_run_reads_back_from_its_parts(tmp_path: Path, status: str) -> None:
-    play([Journal()], info(tmp_path / "run"), status=status)
+    replay_run([Journal()], make_run_info(tmp_path / "run"), status=status)
     check(tmp_path / "run", 6)
     assert not (tmp_path / "run" / "clients.parquet").exists()
 
 
 def test_step_0_has_no_cohort_and_no_table(tmp_path: Path) -> None:
-    play([Journal()], info(tmp_path / "run"), last=0, status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run"), last=0, status="interrupted")
     history = read_history(tmp_path / "run")
     assert (history.steps, history.cohorts) == ([0], [[]])
     assert history.clients().empty
@@ -73,10 +73,10 @@ def test_step_0_has_no_cohort_and_no_table(tmp_path: Path) -> None:
 
 def test_steps_may_have_different_columns(tmp_path: Path) -> None:
     """Step 0 is evaluated on all clients without a selection; a score appears after the cold start."""
-    writer, facts = Journal(), info(tmp_path / "run", rounds=2)
+    writer, facts = Journal(), make_run_info(tmp_path / "run", rounds=2)
     writer.start(facts)
-    writer.observe(dataclasses.replace(report(0), clients={"acc": np.linspace(0, 1, 12)}))
-    writer.observe(dataclasses.replace(report(1), clients={"selected": np.ones(12, bool)}))
+    writer.observe(dataclasses.replace(make_report(0), clients={"acc": np.linspace(0, 1, 12)}))
+    writer.observe(dataclasses.replace(make_report(1), clients={"selected": np.ones(12, bool)}))
     for form in ("parts", "one file"):
         history = read_history(facts.folder)
         table = history.clients()
@@ -87,9 +87,9 @@ def test_steps_may_have_different_columns(tmp_path: Path) -> None:
 
 def test_non_finite_numbers_are_kept(tmp_path: Path) -> None:
     writer = Journal()
-    writer.start(info(tmp_path / "run"))
+    writer.start(make_run_info(tmp_path / "run"))
     odd = dict(zip("abc", (float("nan"), float("inf"), float("-inf")), strict=True))
-    writer.observe(dataclasses.replace(report(0), metrics=odd))
+    writer.observe(dataclasses.replace(make_report(0), metrics=odd))
     values = read_history(tmp_path / "run").metrics.loc[0].to_dict()
     assert math.isnan(values["a"])
     assert (values["b"], values["c"]) == (math.inf, -math.inf)
@@ -97,17 +97,17 @@ def test_non_finite_numbers_are_kept(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("torn", [b"{", b'{"step": 4, "time_ms": 1', b"\x00\x00\x00\n", b'{"step": 4}\n'])
 def test_an_incomplete_last_line_is_not_committed(tmp_path: Path, torn: bytes) -> None:
-    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run"), last=3, status="interrupted")
     with (tmp_path / "run" / "journal.jsonl").open("ab") as file:
         file.write(torn)
     check(tmp_path / "run", 3)
-    play([Journal()], info(tmp_path / "run", start=3))
+    replay_run([Journal()], make_run_info(tmp_path / "run", start=3))
     check(tmp_path / "run", 6)
     assert all(json.loads(text) for text in texts(tmp_path / "run"))
 
 
 def test_a_damaged_line_inside_is_an_error(tmp_path: Path) -> None:
-    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run"), last=3, status="interrupted")
     lines = texts(tmp_path / "run")
     (tmp_path / "run" / "journal.jsonl").write_bytes(b"\n".join([lines[0], lines[1][:20], *lines[2:]]) + b"\n")
     with pytest.raises(CheckpointError, match="is damaged at byte"):
@@ -125,7 +125,7 @@ def flip(folder: Path, line: int, text: bytes) -> None:
 
 @pytest.mark.parametrize("text", [b"0.", b"cohort", b"1"])
 def test_a_flipped_bit_of_a_line_is_detected(tmp_path: Path, text: bytes) -> None:
-    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run"), last=3, status="interrupted")
     flip(tmp_path / "run", 2, text)
     with pytest.raises(
         DamagedFile, match=r"journal\.jsonl is damaged at byte \d+: the content of the line after round 1 has changed"
@@ -137,9 +137,9 @@ def test_the_checkpoint_verifies_the_journal_up_to_its_round(tmp_path: Path) -> 
     """Also if every line is undamaged: the journal of another run."""
     writers = [Journal(), Journal()]
     for writer, name in zip(writers, "ab", strict=True):
-        writer.start(info(tmp_path / name))
+        writer.start(make_run_info(tmp_path / name))
         for step in range(4):
-            writer.observe(dataclasses.replace(report(step), fingerprint=f"{name}{step}"))
+            writer.observe(dataclasses.replace(make_report(step), fingerprint=f"{name}{step}"))
     journal.check_journal(tmp_path / "a", 2, writers[0].digest(2))  # the journal may be ahead of the checkpoint
     with pytest.raises(DamagedFile, match="differs from the journal at the checkpoint"):
         journal.check_journal(tmp_path / "a", 2, writers[1].digest(2))
@@ -152,14 +152,14 @@ def test_damaged_rounds_after_the_checkpoint_are_trained_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     monkeypatch.setattr(journal.log, "propagate", True)
-    play([Journal()], info(tmp_path / "run"), last=5, status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run"), last=5, status="interrupted")
     if what == "line":
         flip(tmp_path / "run", 4, b"0.")
     else:
         client_files.step_file(tmp_path / "run", 4).write_bytes(b"PAR1")
     with pytest.raises(DamagedFile):
         journal.check_journal(tmp_path / "run", 4, None)
-    play([Journal()], info(tmp_path / "run", start=3))
+    replay_run([Journal()], make_run_info(tmp_path / "run", start=3))
     assert "The rounds after round 3 are trained again" in caplog.text
     check(tmp_path / "run", 6)
 
@@ -179,11 +179,11 @@ KILLS = [  # where the process is killed, and the rounds that the journal has an
 def test_a_kill_at_any_point_neither_loses_nor_repeats_a_round(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str, ahead: int
 ) -> None:
-    facts = info(tmp_path / "run")
-    kill_at(monkeypatch, owner, name, 5, when, lambda: play([Journal()], facts))
+    facts = make_run_info(tmp_path / "run")
+    kill_at_call(monkeypatch, owner, name, 5, when, lambda: replay_run([Journal()], facts))
     before = texts(facts.folder)
     committed = len(history.read_journal_lines(facts.folder / "journal.jsonl")[0]) - 1
-    play([Journal()], info(tmp_path / "run", start=max(committed - ahead, 0)))
+    replay_run([Journal()], make_run_info(tmp_path / "run", start=max(committed - ahead, 0)))
     check(facts.folder, 6)
     assert texts(facts.folder)[: committed + 1] == before[: committed + 1]
 
@@ -193,32 +193,32 @@ def test_a_kill_at_any_point_neither_loses_nor_repeats_a_round(
 def test_a_kill_while_tables_are_merged_loses_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, when: str
 ) -> None:
-    facts = info(tmp_path / "run")
-    kill_at(monkeypatch, owner, name, 1, when, lambda: play([Journal()], facts))
+    facts = make_run_info(tmp_path / "run")
+    kill_at_call(monkeypatch, owner, name, 1, when, lambda: replay_run([Journal()], facts))
     check(facts.folder, 6)
-    play([Journal()], info(tmp_path / "run", start=6))
+    replay_run([Journal()], make_run_info(tmp_path / "run", start=6))
     check(facts.folder, 6)
     assert not (facts.folder / "clients").exists()
 
 
 def test_more_rounds_extend_a_finished_run(tmp_path: Path) -> None:
-    play([Journal()], info(tmp_path / "run", rounds=3))
-    play([Journal()], info(tmp_path / "run", rounds=5, start=3), status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run", rounds=3))
+    replay_run([Journal()], make_run_info(tmp_path / "run", rounds=5, start=3), status="interrupted")
     check(tmp_path / "run", 5)
-    play([Journal()], info(tmp_path / "run", rounds=6, start=5))
+    replay_run([Journal()], make_run_info(tmp_path / "run", rounds=6, start=5))
     check(tmp_path / "run", 6)
 
 
 def departed(step: int) -> RoundReport:
-    return dataclasses.replace(report(step), fingerprint="0bad")
+    return dataclasses.replace(make_report(step), fingerprint="0bad")
 
 
 def test_a_repeated_step_is_compared_and_not_rewritten(tmp_path: Path) -> None:
-    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run"), last=3, status="interrupted")
     before = texts(tmp_path / "run")
     writer = Journal()
-    writer.start(info(tmp_path / "run", start=1))
-    writer.observe(report(2))
+    writer.start(make_run_info(tmp_path / "run", start=1))
+    writer.observe(make_report(2))
     assert texts(tmp_path / "run") == before
     with pytest.raises(CheckpointError, match=r"differs from the journal of .* at round 3 .*0bad.*number of threads"):
         writer.observe(departed(3))
@@ -229,10 +229,10 @@ def test_after_a_force_a_differing_step_is_logged_and_not_rewritten(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(journal.log, "propagate", True)
-    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run"), last=3, status="interrupted")
     before = texts(tmp_path / "run")
     writer = Journal()
-    writer.start(info(tmp_path / "run", start=2, starts=[{"resume": "force"}]))
+    writer.start(make_run_info(tmp_path / "run", start=2, starts=[{"resume": "force"}]))
     writer.observe(departed(3))
     assert texts(tmp_path / "run") == before
     assert "differs from the journal" in caplog.text
@@ -240,10 +240,10 @@ def test_after_a_force_a_differing_step_is_logged_and_not_rewritten(
 
 @pytest.mark.parametrize("round", [4, 5])
 def test_a_gap_before_the_checkpoint_is_an_error(tmp_path: Path, round: int) -> None:
-    play([Journal()], info(tmp_path / "run"), last=3, status="interrupted")
+    replay_run([Journal()], make_run_info(tmp_path / "run"), last=3, status="interrupted")
     with pytest.raises(CheckpointError, match=rf"at round {round} but its journal.jsonl lacks round 4"):
-        Journal().start(info(tmp_path / "run", start=round))
-    Journal().start(info(tmp_path / "run", start=3))
+        Journal().start(make_run_info(tmp_path / "run", start=round))
+    Journal().start(make_run_info(tmp_path / "run", start=3))
 
 
 def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
@@ -259,7 +259,7 @@ def test_a_folder_without_a_run_is_named(tmp_path: Path) -> None:
     ids=["summary", "figures", "mlflow"],
 )
 def test_a_journal_must_exist_for_its_readers(tmp_path: Path, reader: Callable[[], Observer]) -> None:
-    facts = info(tmp_path / "run")
+    facts = make_run_info(tmp_path / "run")
     facts.folder.mkdir()
     with pytest.raises(IncompatibleConfig, match=r"reads the journal: do not remove callback.journal"):
         reader().start(facts)

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.errors import DamagedFile
 from fedcohort.record import digest, manifest
-from killing import kill_at
+from process_kills import kill_at_call
 
 OLD, NEW = {"a": b"old a", "b": b"old b"}, {"a": b"new a", "b": b"new b"}
 
@@ -56,7 +56,9 @@ def test_a_kill_at_any_point_leaves_sound_files(
     """Calls: the manifest with both contents, the two files, the manifest with the new contents."""
     if not first:
         manifest.replace_files(tmp_path, OLD, create_missing=True)
-    kill_at(monkeypatch, os, "replace", call, when, lambda: manifest.replace_files(tmp_path, NEW, create_missing=True))
+    kill_at_call(
+        monkeypatch, os, "replace", call, when, lambda: manifest.replace_files(tmp_path, NEW, create_missing=True)
+    )
     manifest.check_all_files(tmp_path)
     manifest.replace_files(tmp_path, NEW, create_missing=True)
     manifest.check_all_files(tmp_path)

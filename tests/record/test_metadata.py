@@ -9,12 +9,12 @@ import pytest
 
 from fedcohort.errors import CheckpointError
 from fedcohort.record import metadata
-from record.made_up import info
+from record.example_run import make_run_info
 
 
 def write(folder: Path) -> None:
     folder.mkdir()
-    metadata.save_info(info(folder))
+    metadata.save_info(make_run_info(folder))
 
 
 def test_damaged_metadata_is_reported(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_damaged_or_missing_arrays_are_reported(tmp_path: Path) -> None:
 
 def test_metadata_with_inline_arrays_is_read(tmp_path: Path) -> None:
     """A folder of an older version."""
-    facts = info(tmp_path / "run")
+    facts = make_run_info(tmp_path / "run")
     write(tmp_path / "run")
     path = tmp_path / "run" / metadata.INFO_FILE
     stored = json.loads(path.read_text())
@@ -53,14 +53,14 @@ def test_metadata_with_inline_arrays_is_read(tmp_path: Path) -> None:
 
 def test_small_integers_take_four_bytes(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
-    facts = info(tmp_path / "run", class_counts=np.full((20_000, 10), 3))
+    facts = make_run_info(tmp_path / "run", class_counts=np.full((20_000, 10), 3))
     metadata.save_info(facts)
     assert (tmp_path / "run" / metadata.ARRAYS_FILE).stat().st_size < 4 * 200_000 + 12 * (8 + 8 + 8) + 2_000
     assert metadata.load_info(tmp_path / "run").class_counts.dtype == np.int64
 
 
 def test_every_field_is_read_back(tmp_path: Path) -> None:
-    facts = info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
+    facts = make_run_info(tmp_path / "run", noise_rate=np.array([0.1, np.nan]))
     facts.folder.mkdir()
     metadata.save_info(facts)
     moved = facts.folder.rename(tmp_path / "moved")

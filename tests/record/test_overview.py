@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.record.overview import name_heterogeneity
-from record.made_up import info
+from record.example_run import make_run_info
 
 
 @pytest.mark.parametrize(
@@ -28,4 +28,4 @@ from record.made_up import info
 def test_heterogeneity_is_named_by_its_preset_or_its_components(
     choices: dict[str, str], config: dict[str, dict[str, object]], name: str
 ) -> None:
-    assert name_heterogeneity(info(Path("run"), choices=choices, config=config)) == name
+    assert name_heterogeneity(make_run_info(Path("run"), choices=choices, config=config)) == name

@@ -1,6 +1,6 @@
 import numpy as np
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.record.presence import decode_available, encode_available
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort.errors import CheckpointError
 from fedcohort.record import provenance
-from run_harness import go
+from run_harness import run_training
 
 
 @pytest.fixture(autouse=True)
@@ -88,8 +88,8 @@ def test_a_changed_table_changes_the_data_digest(tmp_path: Path) -> None:
     table = tmp_path / "ready.csv"
     table.write_text("client,start_s,end_s\n" + "".join(f"{k},0,{1000 + k}\n" for k in range(12)))
     words = ("availability=trace", f"availability.path={table}", "availability.period_s=2000")
-    go(tmp_path, *words, "rounds=1")
+    run_training(tmp_path, *words, "rounds=1")
     table.write_text(table.read_text().replace(",0,1003", ",0,1500"))
     with pytest.raises(CheckpointError, match=r"the files that availability\.path names have changed"):
-        go(tmp_path, *words, "rounds=2", "resume=true")
-    assert go(tmp_path, *words, "rounds=2", "resume=force").last.step == 2
+        run_training(tmp_path, *words, "rounds=2", "resume=true")
+    assert run_training(tmp_path, *words, "rounds=2", "resume=force").last.step == 2

@@ -1,7 +1,7 @@
 """No regulariser has no hook."""
 
-from yaml_words import make
+from config_options import make_component
 
 
 def test_the_gradient_is_unchanged() -> None:
-    assert make("regulariser", "none").hooks == ()
+    assert make_component("regulariser", "none").hooks == ()

@@ -4,12 +4,12 @@ import pytest
 import torch
 
 from agg_harness import CLIENT_CONTEXT
+from config_options import make_component
 from fedcohort.hook import Correction
-from yaml_words import make
 
 
 def correction(mu: float, w: list[float]) -> Correction:
-    (hook,) = make("regulariser", "prox", mu=mu).hooks
+    (hook,) = make_component("regulariser", "prox", mu=mu).hooks
     begun: Correction = hook.begin(torch.tensor(w, dtype=torch.float64), {}, {}, CLIENT_CONTEXT)
     return begun
 
@@ -34,7 +34,7 @@ def test_two_steps_on_a_parabola_by_hand() -> None:
 
 def test_mu_of_zero_has_no_hook() -> None:
     # so that mu = 0 is FedAvg bit for bit
-    assert make("regulariser", "prox", mu=0).hooks == ()
+    assert make_component("regulariser", "prox", mu=0).hooks == ()
 
 
 def test_it_uploads_and_stores_nothing() -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from excess_toy import LOSSES
+from excess_loss_example import LOSSES
 from fedcohort.diagnosis.class_balance import effective_classes
 from fedcohort.diagnosis.label_noise import NoiseEstimate, estimate_noise
 from fedcohort.diagnosis.speeds import Speeds
 from fedcohort.report.diagnosis import PICTURE_FILE, describe_diagnosis, to_json, write_page
 from fedcohort.results.diagnosis import ClassSkew, Diagnosis, ProbeResult
-from record.made_up import info
+from record.example_run import make_run_info
 
 NOISE = estimate_noise(LOSSES)
 
@@ -27,7 +27,7 @@ def diagnosis(tmp_path: Path) -> Diagnosis:
     counts = LOSSES.counts
     skew = ClassSkew(counts, effective_classes(counts), 1.9, 2.0)
     return Diagnosis(
-        info(tmp_path, clients=6, noise_rate=np.zeros(6)),
+        make_run_info(tmp_path, clients=6, noise_rate=np.zeros(6)),
         25,
         [look(13, 0.6), look(25, 0.62)],
         skew,

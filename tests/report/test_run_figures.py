@@ -21,8 +21,8 @@ from fedcohort.record.tags import SWEEPS
 from fedcohort.report import run_figures as module
 from fedcohort.report.figure import curves, partition, selector_state, style
 from fedcohort.report.run_figures import Figures, draw_run
-from known import known
-from record.made_up import info, play, report
+from optional_values import not_none
+from record.example_run import make_report, make_run_info, replay_run
 
 NAMES = ["accuracy.png", "belief.png", "partition.png", "round.png", "selection.png"]
 
@@ -54,8 +54,8 @@ def check_layout(figure: Figure) -> None:
 
 
 def ran(folder: Path, **changes: Any) -> RunInfo:
-    facts = info(folder, **changes)
-    play([Journal()], facts)
+    facts = make_run_info(folder, **changes)
+    replay_run([Journal()], facts)
     return facts
 
 
@@ -74,7 +74,7 @@ def words(figure: Figure) -> str:
 def test_the_option_decides_when_figures_are_drawn(
     tmp_path: Path, drawn: dict[str, Figure], status: str, page_exists: bool
 ) -> None:
-    play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"), last=3, status=status)
+    replay_run([Journal(), Figures(["png"], always=True)], make_run_info(tmp_path / "run"), last=3, status=status)
     assert (sorted(drawn) == NAMES) == page_exists
 
 
@@ -93,11 +93,11 @@ def test_figures_are_drawn_by_default_only_on_a_terminal(
         drawn.clear()
         captured_log.clear()
         monkeypatch.setattr(sys.stdout, "isatty", lambda at_terminal=at_terminal: at_terminal, raising=False)
-        facts = info(tmp_path / f"run{number}", tags={SWEEPS: "s"} if sweep else {})
+        facts = make_run_info(tmp_path / f"run{number}", tags={SWEEPS: "s"} if sweep else {})
         if has_page:
             facts.folder.mkdir()
             (facts.folder / "report.html").write_text("")
-        play([Journal(), Figures(["png"], always=False)], facts)
+        replay_run([Journal(), Figures(["png"], always=False)], facts)
         assert (sorted(drawn) == NAMES) == expected == bool(drawn)
         was_drawn = "figures and page: " in captured_log.text
         assert was_drawn == (not expected and not sweep), "a sweep has its own report"
@@ -127,14 +127,14 @@ def test_figures_have_titles_and_labels(tmp_path: Path, drawn: dict[str, Figure]
     }
     for name, labels in expected.items():
         assert all(label in words(drawn[name]) for label in labels), name
-    best = max(range(7), key=lambda step: report(step).metrics["test/acc"])
-    assert f"best so far: {100 * report(best).metrics['test/acc']:.1f} % at round {best}" in words(
+    best = max(range(7), key=lambda step: make_report(step).metrics["test/acc"])
+    assert f"best so far: {100 * make_report(best).metrics['test/acc']:.1f} % at round {best}" in words(
         drawn["accuracy.png"]
     )
 
 
 def test_the_title_distinguishes_an_experiment_from_its_selector(tmp_path: Path) -> None:
-    facts = info(tmp_path / "run")
+    facts = make_run_info(tmp_path / "run")
     experiment = dataclasses.replace(facts, choices={**facts.choices, "experiment": "flash"})
     assert style.describe_run(experiment).startswith(
         "experiment=flash: FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, "
@@ -152,12 +152,12 @@ def long(tmp_path_factory: pytest.TempPathFactory) -> RunInfo:
 def test_figures_fit_a_column_or_a_page_at_every_size(
     tmp_path: Path, drawn: dict[str, Figure], clients: int, classes: int, rounds: int
 ) -> None:
-    facts = info(tmp_path / "run", clients=clients, classes=classes, rounds=rounds)
+    facts = make_run_info(tmp_path / "run", clients=clients, classes=classes, rounds=rounds)
     choices = {**facts.choices, "partition": "dominant_class", "label_noise": "beta", "experiment": "flash_literal"}
     del choices["heterogeneity"]  # then the note has all options
     options = {"partition": {"fraction": 0.123456, "share": 0.987654}, "label_noise": {"a": 15}}
     facts = dataclasses.replace(facts, choices=choices, config={**facts.config, **options})
-    play([Journal()], facts)
+    replay_run([Journal()], facts)
     draw_run(facts)
     assert {"accuracy.png", "partition.png"} <= drawn.keys()
     for figure in drawn.values():
@@ -173,22 +173,22 @@ def test_the_unit_of_virtual_time_fits_its_size(longest: float, unit: str) -> No
 
 
 def test_the_axis_of_a_run_without_virtual_time_says_so(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    writer, facts = Journal(), info(tmp_path / "run")
+    writer, facts = Journal(), make_run_info(tmp_path / "run")
     writer.start(facts)
     for step in range(3):
-        round_report = report(step)
+        round_report = make_report(step)
         writer.observe(dataclasses.replace(round_report, metrics={**round_report.metrics, "time/virtual_s": 0.0}))
-    drawn["accuracy.png"] = known(curves.draw_accuracy(facts, read_history(facts.folder)))
+    drawn["accuracy.png"] = not_none(curves.draw_accuracy(facts, read_history(facts.folder)))
     assert "communication round (without virtual time)" in words(drawn["accuracy.png"])
 
 
 def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     """Evaluated every other round, clients never, and a selector without beliefs."""
-    writer, facts = Journal(), info(tmp_path / "run")
+    writer, facts = Journal(), make_run_info(tmp_path / "run")
     writer.start(facts)
     for step in range(5):
         metrics = {"test/acc": 0.1 * step, "test/loss": 1.0} if step % 2 == 0 else {"comm/up_bytes": 1.0}
-        writer.observe(dataclasses.replace(report(step), metrics=metrics, trace={}))
+        writer.observe(dataclasses.replace(make_report(step), metrics=metrics, trace={}))
     draw_run(facts)
     assert sorted(drawn) == ["accuracy.png", "partition.png", "round.png", "selection.png"]
     assert "clients" not in words(drawn["accuracy.png"]).split("seed 0")[1]
@@ -198,13 +198,13 @@ def test_metrics_that_were_not_measured_are_not_drawn(tmp_path: Path, drawn: dic
 
 def test_a_partition_without_noise_or_time_has_no_panel_for_it(tmp_path: Path, drawn: dict[str, Figure]) -> None:
     nothing = np.zeros(12)
-    drawn["partition.png"] = partition.draw_partition(info(tmp_path, noise_rate=nothing, expected_s=nothing))
+    drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=nothing, expected_s=nothing))
     texts = words(drawn["partition.png"])
     assert "Partition: classes and samples of each client" in texts
     assert "equal for all" not in texts
     assert not re.search("label noise|virtual|input noise", texts)
     assert len(drawn["partition.png"].axes) == 3  # the heat map, the sizes, the colour bar
-    drawn["partition.png"] = partition.draw_partition(info(tmp_path, noise_rate=nothing))
+    drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, noise_rate=nothing))
     assert "Partition: classes, speed and samples of each client" in words(drawn["partition.png"])
 
 
@@ -212,7 +212,7 @@ def test_very_unequal_sizes_have_a_logarithmic_axis(tmp_path: Path, drawn: dict[
     for largest, scale in ((19, "linear"), (40, "log")):
         counts = np.full((12, 2), 10)
         counts[3] *= largest
-        drawn["partition.png"] = partition.draw_partition(info(tmp_path, class_counts=counts))
+        drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, class_counts=counts))
         (sizes,) = [axes for axes in drawn["partition.png"].axes if axes.get_xlabel().startswith("samples")]
         assert sizes.get_xscale() == scale
 
@@ -221,22 +221,22 @@ def test_both_validation_curves_are_thin_lines(
     drawn: dict[str, Figure], long: RunInfo, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(curves, "MAX_RAW_POINTS", 100)
-    drawn["accuracy.png"] = known(curves.draw_accuracy(long, read_history(long.folder)))
+    drawn["accuracy.png"] = not_none(curves.draw_accuracy(long, read_history(long.folder)))
     accuracy, loss = drawn["accuracy.png"].axes
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
         assert line.get_linewidth() == curves.THIN_LINE
-        values = np.array([scale * report(s, clients=5).metrics[f"server_val/{name}"] for s in range(102)])
+        values = np.array([scale * make_report(s, clients=5).metrics[f"server_val/{name}"] for s in range(102)])
         means = curves.smooth_values(pd.Series(values), 3)
         np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)
 
 
 def test_the_title_counts_panels_that_are_left_out(tmp_path: Path, drawn: dict[str, Figure]) -> None:
-    writer, facts = Journal(), info(tmp_path / "run")
+    writer, facts = Journal(), make_run_info(tmp_path / "run")
     writer.start(facts)
     for step in range(3):
-        writer.observe(dataclasses.replace(report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
-    drawn["belief.png"] = known(selector_state.draw_state(facts, read_history(facts.folder)))
+        writer.observe(dataclasses.replace(make_report(step), trace={f"arm {k}": (0.0, 1.0) for k in range(50)}))
+    drawn["belief.png"] = not_none(selector_state.draw_state(facts, read_history(facts.folder)))
     assert "(first 24 of 50)" in words(drawn["belief.png"])
     assert len(drawn["belief.png"].axes) == 24
 
@@ -248,7 +248,7 @@ def test_a_failing_figure_does_not_fail_the_run(
         raise ValueError("a font is missing")
 
     monkeypatch.setattr(partition, "draw_partition", refuse)
-    play([Journal(), Figures(["png"], always=True)], info(tmp_path / "run"))
+    replay_run([Journal(), Figures(["png"], always=True)], make_run_info(tmp_path / "run"))
     assert re.search(
         r"the figures could not be drawn \(a font is missing\); draw them with: \S*fedcohort figures /",
         captured_log.text,

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.report.figure import curves, partition, selection
-from known import known
-from record.made_up import info, report
+from optional_values import not_none
+from record.example_run import make_report, make_run_info
 from report.test_run_figures import drawn, words  # noqa: F401
 
 
@@ -24,7 +24,7 @@ def test_equal_properties_are_a_line_of_text(tmp_path: Path, drawn: dict[str, Fi
         "n_train": np.full(12, 27),
         "expected_s": 60 * ones,
     }
-    drawn["partition.png"] = partition.draw_partition(info(tmp_path, **equal_properties))
+    drawn["partition.png"] = partition.draw_partition(make_run_info(tmp_path, **equal_properties))
     sentences = ("10 % label noise", "a full job takes 2.2 virtual s per sample")
     expected = f"equal for all clients: {'; '.join(sentences)}; 30 samples per client (training and validation)"
     assert " ".join(drawn["partition.png"].get_supxlabel().split()) == expected
@@ -45,13 +45,13 @@ def test_clients_are_sorted_by_a_property_that_selection_is_correlated_with(
     drawn: dict[str, Figure],  # noqa: F811
 ) -> None:
     """Client k has k % wrong labels; the round selects the four with the fewest, so that counts follow it backwards."""
-    facts, writer = info(tmp_path / "run", noise_rate=np.arange(12) / 100), Journal()
+    facts, writer = make_run_info(tmp_path / "run", noise_rate=np.arange(12) / 100), Journal()
     writer.start(facts)
     few, all_clients = np.arange(12) < 4, np.ones(12, dtype=bool)
     for step in range(1, 4):
         flags = {"available": all_clients, "selected": few, "arrived": few}
-        writer.observe(dataclasses.replace(report(step), clients={**report(step).clients, **flags}))
-    drawn["selection.png"] = known(selection.draw_selection(facts, read_history(facts.folder)))
+        writer.observe(dataclasses.replace(make_report(step), clients={**make_report(step).clients, **flags}))
+    drawn["selection.png"] = not_none(selection.draw_selection(facts, read_history(facts.folder)))
     figure = drawn["selection.png"]
     assert [label.get_text() for label in figure.axes[0].get_yticklabels()] == [str(k) for k in range(11, -1, -1)]
     assert "Selection: clients by round, 4 per round" in words(figure)

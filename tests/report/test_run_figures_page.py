@@ -14,7 +14,7 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.status import RunStatus
 from fedcohort.report import run_figures
 from fedcohort.report.run_figures import Figures, average_correlations, redraw_run, write_page
-from record.made_up import info, play, report
+from record.example_run import make_report, make_run_info, replay_run
 from report.test_run_figures import NAMES
 
 ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link")
@@ -22,10 +22,10 @@ ASKS = re.compile(r"https?://|src=\"(?!data:)|href=|@import|url\(|<script|<link"
 
 def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> None:
     settings = dict(matplotlib.rcParams)
-    facts = info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})
-    play([Journal(), Summary(full=False), Figures(["png"], always=True), RunStatus()], facts)
+    facts = make_run_info(tmp_path / "run", changed={"selector": "flash", "client.lr": "0.2"})
+    replay_run([Journal(), Summary(full=False), Figures(["png"], always=True), RunStatus()], facts)
     text = (tmp_path / "run" / "report.html").read_text()
-    metrics = report(6).metrics
+    metrics = make_report(6).metrics
     assert "<h1>FLASH + SCAFFOLD on fashion_mnist, noniid30_noise15, 12 clients, seed 0</h1>" in text
     page_text = re.sub(r"\s+", " ", text)
     assert f"<p><strong>{100 * metrics['test/acc']:.1f} %</strong> test accuracy. Best: " in page_text
@@ -49,9 +49,9 @@ def test_the_page_starts_with_the_result_and_loads_nothing(tmp_path: Path) -> No
 
 def test_an_outdated_summary_is_replaced_by_the_journals_values(tmp_path: Path) -> None:
     """Or with one that is of fewer rounds: what the page says is the journal's."""
-    facts = info(tmp_path / "run")
-    play([Journal(), Summary(full=False)], facts, last=3, status="interrupted")
-    play([Journal()], dataclasses.replace(facts, start=3))
+    facts = make_run_info(tmp_path / "run")
+    replay_run([Journal(), Summary(full=False)], facts, last=3, status="interrupted")
+    replay_run([Journal()], dataclasses.replace(facts, start=3))
     summary = run_figures._summarise_run(facts, read_history(facts.folder), "finished")
     assert (summary["rounds"], summary["status"]) == (6, "finished")
     assert 0 <= summary["wall_s"] < 60
@@ -59,8 +59,8 @@ def test_an_outdated_summary_is_replaced_by_the_journals_values(tmp_path: Path) 
 
 
 def test_a_summary_of_an_older_version_may_lack_fields(tmp_path: Path) -> None:
-    facts = info(tmp_path / "run")
-    play([Journal(), Summary(full=False), RunStatus()], facts)
+    facts = make_run_info(tmp_path / "run")
+    replay_run([Journal(), Summary(full=False), RunStatus()], facts)
     (facts.folder / "summary.json").write_text(json.dumps({"rounds": 6, "wall_s": 12.5, "status": "finished"}))
     text = write_page(facts, read_history(facts.folder), []).read_text()
     assert "<td>12.5 s</td>" in text
@@ -69,11 +69,11 @@ def test_a_summary_of_an_older_version_may_lack_fields(tmp_path: Path) -> None:
 
 def test_correlations_need_properties_that_differ(tmp_path: Path) -> None:
     """Noise -.5 and .25 are -.12 on average; all have as many samples, whatever their correlation with chance."""
-    facts, writer = info(tmp_path / "run"), Journal()
+    facts, writer = make_run_info(tmp_path / "run"), Journal()
     writer.start(facts)
     for step, rho in ((1, -0.5), (2, 0.25)):
         metrics = {"select/score_noise": rho, "select/score_seconds": 2 * rho}
-        writer.observe(dataclasses.replace(report(step), metrics=metrics))
+        writer.observe(dataclasses.replace(make_report(step), metrics=metrics))
     means = average_correlations(facts, read_history(facts.folder))
     assert list(means.items()) == [("expected seconds", -0.25), ("label noise", -0.125)]
     alike = dataclasses.replace(facts, noise_rate=0 * facts.noise_rate)
@@ -83,9 +83,9 @@ def test_correlations_need_properties_that_differ(tmp_path: Path) -> None:
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     """A selector, a class and a client of a user's own data may have any name."""
     attack = "<script>alert(1)</script>"
-    facts = info(tmp_path / "run", labels={"0": attack}, tags={"hub": attack})
+    facts = make_run_info(tmp_path / "run", labels={"0": attack}, tags={"hub": attack})
     facts = dataclasses.replace(facts, choices={**facts.choices, "selector": attack}, changed={"selector": attack})
-    play([Journal(), Summary(full=False), RunStatus()], facts)
+    replay_run([Journal(), Summary(full=False), RunStatus()], facts)
     history = read_history(facts.folder)
     history.metrics[attack] = 1.0
     text = write_page(facts, history, []).read_text()

@@ -9,7 +9,7 @@ from fedcohort.results.frame import RunFrames
 ACC = "test/acc"
 
 
-def frames(results: dict[tuple[str, str], list[float]], rounds: int = 6, **columns: Any) -> RunFrames:
+def make_frames(results: dict[tuple[str, str], list[float]], rounds: int = 6, **columns: Any) -> RunFrames:
     """Return runs with a constant metric, one for each seed; results: results by (setting, condition)."""
     runs, curves = [], []
     for (setting, condition), values in results.items():

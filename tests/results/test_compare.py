@@ -10,7 +10,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.results.compare import Comparison, Options, compare_conditions
 from fedcohort.results.frame import RunFrames
-from results.constant_runs import ACC, frames
+from results.constant_runs import ACC, make_frames
 
 
 def verdicts(comparison: Comparison) -> dict[tuple[str, str], str]:
@@ -20,7 +20,7 @@ def verdicts(comparison: Comparison) -> dict[tuple[str, str], str]:
 def test_a_difference_is_paired_over_common_seeds() -> None:
     """Differences .1, .2, .3 have t = sqrt(12) with 2 degrees of freedom: p = 1 - sqrt(12 / 14)."""
     comparison = compare_conditions(
-        frames({("", "random"): [0.1, 0.2, 0.4, 0.5], ("", "ucb"): [0.2, 0.4, 0.7]}), Options(ACC, "random")
+        make_frames({("", "random"): [0.1, 0.2, 0.4, 0.5], ("", "ucb"): [0.2, 0.4, 0.7]}), Options(ACC, "random")
     )
     entry = comparison.entries["", "ucb"]
     assert entry.difference is not None
@@ -47,7 +47,7 @@ def test_the_family_is_the_methods_of_a_setting_without_oracles() -> None:
             ("b", "good", 0.05, 1.0),
         )
     }
-    comparison = compare_conditions(frames(values), Options(ACC, "random"))
+    comparison = compare_conditions(make_frames(values), Options(ACC, "random"))
     raw = {cell: entry.difference.p for cell, entry in comparison.entries.items() if entry.difference is not None}
     assert comparison.entries["a", "good"].p == pytest.approx(2 * raw["a", "good"])
     assert comparison.entries["a", "oracle_clean"].p == raw["a", "oracle_clean"]
@@ -65,16 +65,16 @@ def test_verdicts_without_a_significant_difference() -> None:
         ("", "diverged"): [0.5, math.inf, 0.5],
         ("", "few"): [0.5, 0.6],
     }
-    comparison = compare_conditions(frames(values), Options(ACC, "random"))
+    comparison = compare_conditions(make_frames(values), Options(ACC, "random"))
     expected = {"random": "", "same": "same on all seeds", "diverged": "diverged", "few": "too few seeds"}
     assert verdicts(comparison) == {("", name): verdict for name, verdict in expected.items()}
     assert math.isnan(comparison.entries["", "diverged"].p)
     assert list(comparison.list_results(""))[-1] == "diverged"
-    assert compare_conditions(frames({("", "a"): [nan]}), Options(ACC)).entries["", "a"].verdict == ""
+    assert compare_conditions(make_frames({("", "a"): [nan]}), Options(ACC)).entries["", "a"].verdict == ""
 
 
 def test_conditions_with_other_data_are_not_paired() -> None:
-    runs = frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
+    runs = make_frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
     assert (
         compare_conditions(runs, Options(ACC, "random"), unpaired_cells={("", "ucb")}).entries["", "ucb"].difference
         is None
@@ -87,20 +87,20 @@ def test_conditions_with_other_data_are_not_paired() -> None:
 )
 def test_the_result_of_a_run_by_hand(options: dict[str, Any], expected: float) -> None:
     """Of the values 1 to 6 the last three are averaged, as a sixth of six rounds holds one evaluation."""
-    runs = frames({("", "a"): [0.0]})
+    runs = make_frames({("", "a"): [0.0]})
     runs.curves[ACC] = runs.curves["round"].astype(float)
     assert compare_conditions(runs, Options(ACC, **options)).entries["", "a"].mean.mean == expected
 
 
 def test_the_best_of_a_loss_is_the_lowest() -> None:
-    runs = frames({("", "a"): [0.0]})
+    runs = make_frames({("", "a"): [0.0]})
     runs.curves[ACC] = runs.curves["round"].astype(float)
     assert compare_conditions(runs, Options(ACC, sign=-1, result="best")).entries["", "a"].mean.mean == 1.0
 
 
 def test_a_clock_weighs_each_model_by_its_time() -> None:
     """Rounds end at 1 to 6 s; of the last sixth of 12 s, from 10 on, the newest model is the sixth."""
-    runs = frames({("", "a"): [0.0]}, clock_s=12.0)
+    runs = make_frames({("", "a"): [0.0]}, clock_s=12.0)
     runs.curves[ACC] = runs.curves["round"].astype(float)
     assert compare_conditions(runs, Options(ACC)).entries["", "a"].mean.mean == 6.0
 
@@ -108,7 +108,7 @@ def test_a_clock_weighs_each_model_by_its_time() -> None:
 def test_the_order_of_runs_and_seeds_does_not_matter() -> None:
     rng = np.random.default_rng(0)
     values = {(s, m): list(rng.normal(0.5, 0.02, 6)) for s in ("a", "b") for m in ("random", "x", "y")}
-    runs = frames(values)
+    runs = make_frames(values)
     shuffled = RunFrames(runs.runs.sample(frac=1, random_state=1), runs.curves.sample(frac=1, random_state=2))
     first, second = (compare_conditions(ordered, Options(ACC, "random")).entries for ordered in (runs, shuffled))
     for cell, entry in first.items():
@@ -126,7 +126,7 @@ def test_negated_metrics_mirror_the_verdicts() -> None:
     values = {("", "random"): list(rng.normal(0.5, 0.01, 8))}
     values |= {("", f"m{i}"): list(rng.normal(0.5 + 0.01 * i, 0.01, 8)) for i in range(-4, 5)}
     options = Options(ACC, "random")
-    high, low = (verdicts(compare_conditions(frames(values), replace(options, sign=sign))) for sign in (1, -1))
+    high, low = (verdicts(compare_conditions(make_frames(values), replace(options, sign=sign))) for sign in (1, -1))
     mirror = {"better": "worse", "worse": "better"}
     assert {"better", "worse"} <= set(high.values())
     assert {cell: mirror.get(verdict, verdict) for cell, verdict in high.items()} == low

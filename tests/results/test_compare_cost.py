@@ -10,7 +10,7 @@ from fedcohort.results.compare import Options
 from fedcohort.results.compare_cost import compare_cost, sum_costs
 from fedcohort.results.frame import RunFrames
 from fedcohort.results.target import Target
-from results.constant_runs import frames as constant_frames
+from results.constant_runs import make_frames as constant_frames
 
 ACC = "test/acc"
 FACTS = {"oracle": False, "folder": ""}

@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import load_options
 from fedcohort.errors import CheckpointError
 from fedcohort.results.diagnosis import (
     EVEN_SHARE,
@@ -15,8 +16,7 @@ from fedcohort.results.diagnosis import (
     MIN_SPEED_GAIN,
     diagnose_run,
 )
-from run_harness import go
-from yaml_words import node
+from run_harness import run_training
 
 WORDS = (
     "clients=20",
@@ -33,7 +33,7 @@ PROBES = ("selector=auto", "selector.act=false", "selector.first=6", "rounds=13"
 
 def test_wrong_labels_that_persist(tmp_path: Path) -> None:
     """Eight of 20 clients have 90 % wrong labels; the last probe finds these eight, and their rates."""
-    ran = go(tmp_path, *WORDS, *PROBES, "label_noise=bimodal", "device=instant")
+    ran = run_training(tmp_path, *WORDS, *PROBES, "label_noise=bimodal", "device=instant")
     diagnosis = diagnose_run(ran.folder)
     assert [look.round for look in diagnosis.probe_results] == [7, 13]
     assert (diagnosis.noise_case, diagnosis.advice) == ("persists", "noise")
@@ -47,7 +47,7 @@ def test_wrong_labels_that_persist(tmp_path: Path) -> None:
 
 def test_clients_of_one_class(tmp_path: Path) -> None:
     """Five random clients of one class each hold at most five effective classes; the counts are those of the data."""
-    ran = go(tmp_path, *WORDS, *PROBES, "partition=label_shards", "partition.shards=1", "client.lr=0.3")
+    ran = run_training(tmp_path, *WORDS, *PROBES, "partition=label_shards", "partition.shards=1", "client.lr=0.3")
     diagnosis = diagnose_run(ran.folder)
     assert diagnosis.noise_case == "none"
     assert diagnosis.advice == "classes"
@@ -58,7 +58,7 @@ def test_clients_of_one_class(tmp_path: Path) -> None:
 
 
 def test_equal_clients_need_no_selection(tmp_path: Path) -> None:
-    diagnosis = diagnose_run(go(tmp_path, *WORDS, *PROBES).folder)
+    diagnosis = diagnose_run(run_training(tmp_path, *WORDS, *PROBES).folder)
     assert (diagnosis.noise_case, diagnosis.advice) == ("none", "random")
     assert diagnosis.availability is not None
     assert diagnosis.availability.tolist() == [1.0] * 20
@@ -67,7 +67,7 @@ def test_equal_clients_need_no_selection(tmp_path: Path) -> None:
 def test_a_run_of_another_selector_shows_speeds_and_label_counts(tmp_path: Path) -> None:
     """Fed-CBS reads label counts and asks for no losses; persistent speeds make nearly all of the variance."""
     speed = ("device.persistent=true", "device.lam=10", "device.alpha=1", "rounds=12")
-    diagnosis = diagnose_run(go(tmp_path, *WORDS, "selector=fedcbs", *speed).folder)
+    diagnosis = diagnose_run(run_training(tmp_path, *WORDS, "selector=fedcbs", *speed).folder)
     assert (diagnosis.noise_case, diagnosis.advice) == ("not_measured", "unknown")
     assert diagnosis.skew is not None
     assert diagnosis.speeds is not None
@@ -76,7 +76,9 @@ def test_a_run_of_another_selector_shows_speeds_and_label_counts(tmp_path: Path)
 
 
 def test_availability_is_the_share_of_rounds(tmp_path: Path) -> None:
-    diagnosis = diagnose_run(go(tmp_path, *WORDS, "selector=random", "availability=bernoulli", "rounds=20").folder)
+    diagnosis = diagnose_run(
+        run_training(tmp_path, *WORDS, "selector=random", "availability=bernoulli", "rounds=20").folder
+    )
     assert diagnosis.availability is not None
     assert 0.3 < diagnosis.availability.mean() < 1.0
 
@@ -87,7 +89,7 @@ def test_another_folder_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_thresholds_are_those_of_the_selector() -> None:
-    options = node("selector", "auto")
+    options = load_options("selector", "auto")
     assert (options["gap"], options["persistence"]) == (MIN_GAP, MIN_PERSISTENCE)
     assert (options["even"], options["cover"]) == (EVEN_SHARE, MIN_CLASS_COVER)
     assert (options["speed_bound"], options["speed_gain"]) == (MIN_PERSISTENT_SPEED, MIN_SPEED_GAIN)

@@ -7,14 +7,14 @@ import pytest
 from scipy import stats
 
 from fedcohort.results.difference import estimate_mean, paired_difference, summarise_differences, t_test
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 
 def test_the_difference_of_a_case_by_hand() -> None:
-    inputs, expected = case(5)
+    inputs, expected = load_case(5)
     a, b = ({int(seed): value for seed, value in inputs[side].items()} for side in "ab")
     difference = paired_difference(a, b)
-    assert {name: getattr(difference, name) for name in expected} == near(expected)
+    assert {name: getattr(difference, name) for name in expected} == close_to(expected)
     mirrored = paired_difference(a, b, sign=-1)
     assert (mirrored.mean, mirrored.low, mirrored.p) == pytest.approx(
         (-difference.mean, -difference.high, difference.p)

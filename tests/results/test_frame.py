@@ -12,19 +12,19 @@ from fedcohort.results.frame import COST_COLUMNS, COSTS, read_curves
 from fedcohort.study.measure import measure_folder
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
-from record.made_up import info, report
-from study import tiny
-from study.frames import read_study
+from record.example_run import make_report, make_run_info
+from study import small_study
+from study.committed_frames import read_study
 
 
 def run_folder(folder: Path) -> Path:
     """Write a run of three rounds, of which the last was not evaluated."""
-    journal, run = Journal(), info(folder, rounds=3)
+    journal, run = Journal(), make_run_info(folder, rounds=3)
     journal.start(run)
     for step, value in enumerate((0.5, 0.6, math.nan, None)):
         measured = {} if value is None else {"test/acc": value}
         costs = {"time/virtual_s": 10.0 * step, "comm/down_bytes": 1.0 * step, "comm/up_bytes": 2.0 * step}
-        journal.observe(replace(report(step), metrics={**measured, **costs, "comp/client_flops": 5.0 * step}))
+        journal.observe(replace(make_report(step), metrics={**measured, **costs, "comp/client_flops": 5.0 * step}))
     metadata.save_info(run)
     provenance.append_start(folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
     return folder
@@ -32,7 +32,7 @@ def run_folder(folder: Path) -> Path:
 
 def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
-    study = tiny.write_study(tmp_path / "tiny")
+    study = small_study.write_study(tmp_path / "tiny")
     facts, curve = measure_folder(folder, "test/acc")
     saved = Results(study.folder)
     keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}

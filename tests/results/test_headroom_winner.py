@@ -3,17 +3,17 @@
 import numpy as np
 
 from fedcohort.results.headroom import cross_fit
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 
 def test_the_winner_of_a_case_by_hand() -> None:
-    inputs, expected = case(11)
+    inputs, expected = load_case(11)
     result = cross_fit(np.array(inputs["D"]))
     assert result.best_row == expected.pop("winner")
     assert result.left_out is not None
     naive = np.mean(inputs["D"][result.best_row])
     numbers = [naive, result.left_out.mean, result.picked, result.left_out.low, result.left_out.high]
-    assert numbers == near(list(expected.values()))
+    assert numbers == close_to(list(expected.values()))
     few = cross_fit(np.array(inputs["D"])[:, :4])
     assert few.left_out is None
 

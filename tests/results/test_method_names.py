@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.results.method_names import GROUPS, METHOD_NAMES, describe_method, name_method
 
 ROOT = Path(__file__).parents[2]

@@ -5,15 +5,15 @@ import math
 import pytest
 
 from fedcohort.results.overall import average_over_families, average_over_seeds, find_worst_decile
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 
 def test_the_overall_result_of_a_case_by_hand() -> None:
-    inputs, expected = case(10)
+    inputs, expected = load_case(10)
     differences = {str(i): dict(enumerate(values)) for i, values in enumerate(inputs["X"])}
     family_of = {str(i): family for i, family in enumerate(inputs["families"])}
     overall = average_over_seeds(differences, family_of)
-    assert {name: getattr(overall, name) for name in expected} == near(expected)
+    assert {name: getattr(overall, name) for name in expected} == close_to(expected)
     assert average_over_seeds(dict(reversed(differences.items())), family_of) == overall
     assert average_over_families(differences, family_of) is None
     pair = average_over_families(differences, family_of, min_families=2)

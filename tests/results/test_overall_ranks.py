@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from fedcohort.results.overall import MeanRank, SettingResults, rank_methods, rank_values
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 
 def settings(values: np.ndarray, families: int) -> dict[str, SettingResults]:
@@ -28,13 +28,13 @@ def rank(table: Mapping[str, SettingResults], name: str = "study") -> Any:
 
 
 def test_the_ranks_of_a_case_by_hand() -> None:
-    inputs, expected = case(9)
+    inputs, expected = load_case(9)
     table = {
         str(i): SettingResults(np.array(values)[:, None], [0], family)
         for i, (values, family) in enumerate(zip(inputs["table"], inputs["families"], strict=True))
     }
     ranks = rank(table, "case")
-    assert ranks.mean.tolist() == near(expected)
+    assert ranks.mean.tolist() == close_to(expected)
     assert np.isnan([*ranks.low, *ranks.first]).all()  # two families are too few
 
 

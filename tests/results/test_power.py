@@ -7,11 +7,11 @@ import pytest
 
 from fedcohort.results.difference import t_test
 from fedcohort.results.power import count_seeds, find_detectable_difference
-from results.known_cases import case
+from results.statistics_cases import load_case
 
 
 def test_the_number_of_seeds_of_a_case_by_hand() -> None:
-    inputs, expected = case(12)
+    inputs, expected = load_case(12)
     assert count_seeds(inputs["sd"], inputs["worth"]) == expected
     assert count_seeds(math.nan, 1.0) is None
     assert count_seeds(0.0, 1.0) == 2

@@ -7,13 +7,13 @@ import pytest
 
 from fedcohort.errors import OptionError
 from fedcohort.results.run import average_over_time, late_slope, late_window, run_result
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_results_of_cases_by_hand(number: int) -> None:
-    inputs, expected = case(number)
-    assert run_result(**inputs) == near(expected)
+    inputs, expected = load_case(number)
+    assert run_result(**inputs) == close_to(expected)
 
 
 def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:

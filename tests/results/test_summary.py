@@ -11,16 +11,16 @@ import pytest
 from fedcohort.console.summary import Summary
 from fedcohort.record.journal import Journal
 from fedcohort.results.summary_rows import describe_share
-from record.made_up import info, report
+from record.example_run import make_report, make_run_info
 
 
 def summarised(folder: Path, *rounds: Mapping[str, float]) -> list[dict[str, Any]]:
-    facts = info(folder, rounds=len(rounds) - 1)
+    facts = make_run_info(folder, rounds=len(rounds) - 1)
     journal, summary = Journal(), Summary(full=True)
     journal.start(facts)
     summary.start(facts)
     for step, metrics in enumerate(rounds):
-        journal.observe(dataclasses.replace(report(step), metrics=metrics))
+        journal.observe(dataclasses.replace(make_report(step), metrics=metrics))
     journal.finish("finished")
     summary.finish("finished")
     reached: list[dict[str, Any]] = json.loads((folder / "summary.json").read_text())["reached"]

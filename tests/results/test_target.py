@@ -16,19 +16,19 @@ from fedcohort.results.target import (
     find_median_cost,
     parse_target,
 )
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 
 def test_costs_to_a_target_of_cases_by_hand() -> None:
-    inputs, expected = case(3)
+    inputs, expected = load_case(3)
     steps, values, cost = (np.asarray(inputs[name], dtype=float) for name in ("steps", "values", "cost"))
     run = Evaluations(steps, values, {"bytes": cost})
     costs = costs_to_target(run, inputs["target"], inputs["window"])["bytes"]
-    assert [costs.value, costs.met] == near(expected)
+    assert [costs.value, costs.met] == close_to(expected)
     assert costs_to_target(run, inputs["target"]) == {"bytes": Cost(80.0, met=True)}
-    inputs, expected = case(4)
+    inputs, expected = load_case(4)
     median = find_median_cost([Cost(*arguments) for arguments in inputs["times"]])
-    assert (median.value, median.met, median.n) == (near(expected), 4, 6)
+    assert (median.value, median.met, median.n) == (close_to(expected), 4, 6)
 
 
 def test_a_full_window_of_trained_models_is_needed() -> None:

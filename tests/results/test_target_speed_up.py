@@ -8,7 +8,7 @@ import pytest
 from fedcohort.results.difference import t_test
 from fedcohort.results.target import AT_LEAST, AT_MOST, EXACT, RESTRICTED, Cost, SpeedUp, judge_speed, measure_speed_up
 from fedcohort.results.verdict import FASTER, NOT_SETTLED, UNREACHED, Rules
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 NEVER = Cost(60.0, met=False)
 
@@ -19,15 +19,19 @@ def costs(*values: float | None) -> dict[int, Cost]:
 
 
 def test_the_speed_up_of_a_case_by_hand() -> None:
-    inputs, expected = case(6)
+    inputs, expected = load_case(6)
     base, method = ({int(s): Cost(*cost) for s, cost in inputs[side].items()} for side in ("base", "own"))
     result = measure_speed_up(base, method)
     assert (result.n, result.n_unmet, result.bound) == (expected["n"], expected["untold"], expected["bound"])
-    assert [result.ratio, result.low, result.high, result.p] == near(
+    assert [result.ratio, result.low, result.high, result.p] == close_to(
         [expected[k] for k in ("ratio", "low", "high", "p")]
     )
     mirrored = measure_speed_up(method, base)
-    assert (mirrored.ratio, mirrored.low, mirrored.bound) == (near(1 / result.ratio), near(1 / result.high), AT_MOST)
+    assert (mirrored.ratio, mirrored.low, mirrored.bound) == (
+        close_to(1 / result.ratio),
+        close_to(1 / result.high),
+        AT_MOST,
+    )
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.results.difference import paired_difference
 from fedcohort.results.verdict import (
     BETTER,
@@ -21,15 +21,15 @@ from fedcohort.results.verdict import (
     name_verdict,
     sign_of_verdict,
 )
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 RULES = Rules()
 
 
 def test_the_verdict_of_a_case_by_hand() -> None:
-    inputs, expected = case(8)
+    inputs, expected = load_case(8)
     p = equivalence_p(inputs["d"], inputs["margin"])
-    assert p == near(expected["p"])
+    assert p == close_to(expected["p"])
     assert (p < 0.05) is expected["equivalent"]
 
 

@@ -8,22 +8,22 @@ from statsmodels.stats.multitest import multipletests
 
 from fedcohort.results.difference import t_test
 from fedcohort.results.verdict import adjust_families, adjust_holm
-from results.known_cases import case, near
+from results.statistics_cases import close_to, load_case
 
 
 def test_the_corrections_of_a_case_by_hand() -> None:
-    inputs, expected = case(7)
+    inputs, expected = load_case(7)
     expected = [math.nan if value is None else value for value in expected]
-    assert adjust_holm(inputs["p"]) == near(expected)
+    assert adjust_holm(inputs["p"]) == close_to(expected)
     assert adjust_holm([]) == []
     assert math.isnan(adjust_holm([math.nan])[0])
 
 
 def test_a_corrected_p_value_names_its_family() -> None:
     ps = {("b", "x"): 0.01, ("a", "x"): 0.02, ("a", "y"): 0.03}
-    assert adjust_families(ps, lambda test: test[0]) == near({("b", "x"): 0.01, ("a", "x"): 0.04, ("a", "y"): 0.04})
-    assert adjust_families(ps, lambda test: test[1]) == near({("b", "x"): 0.02, ("a", "x"): 0.02, ("a", "y"): 0.03})
-    assert adjust_families(ps, lambda _: "") == near({("b", "x"): 0.03, ("a", "x"): 0.04, ("a", "y"): 0.04})
+    assert adjust_families(ps, lambda test: test[0]) == close_to({("b", "x"): 0.01, ("a", "x"): 0.04, ("a", "y"): 0.04})
+    assert adjust_families(ps, lambda test: test[1]) == close_to({("b", "x"): 0.02, ("a", "x"): 0.02, ("a", "y"): 0.03})
+    assert adjust_families(ps, lambda _: "") == close_to({("b", "x"): 0.03, ("a", "x"): 0.04, ("a", "y"): 0.04})
     assert list(adjust_families(ps, lambda test: test[0])) == list(ps)
 
 

@@ -10,6 +10,7 @@ import pytest
 import torch
 from torch import nn
 
+from config_options import make_component
 from fedcohort.errors import FedcohortError
 from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.arrivals import Arrivals
@@ -20,8 +21,7 @@ from fedcohort.server.sgd import Sgd
 from fedcohort.startup import build
 from fedcohort.state import pack_state
 from fedcohort.types import AggregationOverride, Selection
-from run_harness import FinishedRun, go
-from yaml_words import make
+from run_harness import FinishedRun, run_training
 
 Closed = list[tuple[Arrivals, ServerState, dict[str, Any]]]
 
@@ -66,7 +66,7 @@ def moved(ran: FinishedRun, start: FinishedRun) -> bool:
 @pytest.fixture(scope="module")
 def start(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """The model before the first round."""
-    return go(tmp_path_factory.mktemp("start"), "client.lr=1e-30", "rounds=1")
+    return run_training(tmp_path_factory.mktemp("start"), "client.lr=1e-30", "rounds=1")
 
 
 WORDS = ["", "server=momentum", "server=adam", "agg=scaffold", "agg=fedmaba", "agg=rhfl proxy=noise agg.batches=1"]
@@ -77,7 +77,7 @@ def test_a_step_above_the_limit_changes_nothing(
     words: str, closed: Closed, start: FinishedRun, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        ran = go(tmp_path, *words.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
+        ran = run_training(tmp_path, *words.split(), "server.lr=1e30", "rounds=2", "eval.clients_every=0")
     assert not moved(ran, start)
     assert [report.metrics.get("round/dropped_step") for report in ran.reports] == [None, 1.0, 1.0]
     assert [report.metrics.get("round/arrived") for report in ran.reports] == [None, 4.0, 4.0]
@@ -93,14 +93,14 @@ def test_a_step_above_the_limit_changes_nothing(
 
 def test_a_non_finite_step_is_not_taken(start: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Sgd, "step", lambda self, state, direction: (direction * float("nan"), state))
-    ran = go(tmp_path, "rounds=1")
+    ran = run_training(tmp_path, "rounds=1")
     assert ran.last.metrics["round/dropped_step"] == 1
     assert not moved(ran, start)
 
 
 def test_excluded_updates_are_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        ran = go(tmp_path, "client.lr=1e30", "rounds=1", "eval.clients_every=0")
+        ran = run_training(tmp_path, "client.lr=1e30", "rounds=1", "eval.clients_every=0")
     assert f"round 1: the updates of clients {ran.last.cohort.tolist()} are not finite, or longer" in caplog.text
 
 
@@ -116,8 +116,8 @@ def test_a_step_that_overflows_is_not_taken() -> None:
 
 def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) -> None:
     """At lr 1e4 a step is about 1e4 long, above 100 times the model: FedAvg's own updates are well below."""
-    limited = go(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
-    taken = go(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
+    limited = run_training(tmp_path / "a", "server.lr=1e4", "rounds=1", "update_limit=100")
+    taken = run_training(tmp_path / "b", "server.lr=1e4", "rounds=1", "update_limit=1e6")
     assert (limited.last.metrics["round/dropped_step"], taken.last.metrics["round/dropped_step"]) == (1, 0)
     assert not moved(limited, start)
     assert moved(taken, start)
@@ -125,7 +125,7 @@ def test_a_step_within_the_limit_is_taken(start: FinishedRun, tmp_path: Path) ->
 
 def test_selections_are_counted(closed: Closed, tmp_path: Path) -> None:
     """Four of 12 clients a round, whether they arrive or not."""
-    ran = go(tmp_path, "rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
+    ran = run_training(tmp_path, "rounds=3", "deadline=fixed", "deadline.k=0.9", "eval.clients_every=0")
     cohorts = np.concatenate([report.cohort for report in ran.reports[1:]])
     state = closed[-1][1]
     assert len(cohorts) == 12
@@ -151,7 +151,7 @@ def test_batch_norm_statistics_are_updated_with_the_step(
         return result
 
     monkeypatch.setattr(ServerStep, "finish_round", spied)
-    go(tmp_path, "rounds=1", f"server.lr={server_lr}")
+    run_training(tmp_path, "rounds=1", f"server.lr={server_lr}")
     ((collected, buffers, counters),) = statistics
     fresh = torch.cat([torch.zeros(10), torch.ones(10)]).double()
     assert not torch.equal(collected.buffers.float().double(), fresh)
@@ -162,7 +162,10 @@ def test_batch_norm_statistics_are_updated_with_the_step(
 def test_a_deadline_too_short_for_all_gives_one_warning(caplog: pytest.LogCaptureFixture) -> None:
     closing = SimpleNamespace(train_s=2.5, units_asked=np.array([1, 2]))
     finished: Any = SimpleNamespace(round=4, selection=SimpleNamespace(clients=[1, 7]), outcome=closing)
-    parts, settings = SimpleNamespace(deadline=make("deadline", "fixed")), SimpleNamespace(update_limit=1.0, seed=0)
+    parts, settings = (
+        SimpleNamespace(deadline=make_component("deadline", "fixed")),
+        SimpleNamespace(update_limit=1.0, seed=0),
+    )
     step = ServerStep(parts, None, None, None, settings, None, 0.0)  # type: ignore[arg-type]
     for _ in range(2):
         step._warn_of_empty_round(finished)
@@ -190,7 +193,7 @@ def test_a_selector_that_excludes_all_makes_an_empty_round(
 ) -> None:
     advises(monkeypatch, advice)
     with caplog.at_level(logging.WARNING, "fedcohort"):
-        ran = go(tmp_path, words, "rounds=2", "eval.clients_every=0")
+        ran = run_training(tmp_path, words, "rounds=2", "eval.clients_every=0")
     assert not moved(ran, start)
     assert "the selector excluded every update, so that the model stays the same" in caplog.text
     assert [f"round {t}: the selector excluded" in caplog.text for t in range(4)] == [False, True, True, False]
@@ -212,7 +215,7 @@ def test_the_aggregator_does_not_see_excluded_clients(
         return AggregationOverride(keep=np.arange(len(outcome.clients)) > 0)
 
     advises(monkeypatch, first_is_out)
-    go(tmp_path, "agg=scaffold", "rounds=3", "eval.clients_every=0")
+    run_training(tmp_path, "agg=scaffold", "rounds=3", "eval.clients_every=0")
     visible: set[int] = set()
     for collected, state, kept_clients in closed:
         visible |= set(collected.clients[1:].tolist())
@@ -243,7 +246,7 @@ def test_advice_that_breaks_the_contract_stops_the_run(
 ) -> None:
     advises(monkeypatch, lambda outcome: advice)
     with pytest.raises(FedcohortError, match=message):
-        go(tmp_path, "rounds=1")
+        run_training(tmp_path, "rounds=1")
 
 
 def test_omitted_tensors_are_filled_or_zero(
@@ -262,7 +265,7 @@ def test_omitted_tensors_are_filled_or_zero(
             return Selection(np.arange(4), upload=upload, zero_fill=zero_fill), state
 
         monkeypatch.setattr(Random, "select", partly)
-        ran = go(tmp_path / str(zero_fill), "rounds=1")
+        ran = run_training(tmp_path / str(zero_fill), "rounds=1")
         moves.append(ran.weights() - start.weights())
     n = ran.info.n_train[:4]
     assert float(moves[0].norm()) > 0.01

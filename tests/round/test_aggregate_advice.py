@@ -6,11 +6,11 @@ import numpy as np
 import torch
 
 from agg_harness import collect_updates, make_layout, make_update
+from config_options import make_component
 from fedcohort.round.arrivals import apply_advice
 from fedcohort.types import AggregationOverride
-from known import known
-from run_harness import go
-from yaml_words import make
+from optional_values import not_none
+from run_harness import run_training
 
 
 def test_buffers_and_counters_come_from_the_kept_clients() -> None:
@@ -18,23 +18,24 @@ def test_buffers_and_counters_come_from_the_kept_clients() -> None:
         make_update(k, [float(k)], n=k + 1, buffers=torch.tensor([float(k), 1.0]), counters=torch.tensor([10 - k]))
         for k in range(3)
     ]
-    came = collect_updates(make("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
-    assert (known(came.buffers).tolist(), known(came.counters).tolist()) == ([8 / 6, 1.0], [10])
+    came = collect_updates(make_component("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
+    assert (not_none(came.buffers).tolist(), not_none(came.counters).tolist()) == ([8 / 6, 1.0], [10])
     advised = apply_advice(came, AggregationOverride(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised
-    np.testing.assert_allclose(known(advised.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
-    assert known(advised.counters).tolist() == [9]
+    np.testing.assert_allclose(not_none(advised.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
+    assert not_none(advised.counters).tolist() == [9]
     weighed = apply_advice(came, AggregationOverride(weights=np.array([0.0, 5.0, 1.0])))
-    assert torch.equal(known(weighed.buffers), known(advised.buffers))
+    assert torch.equal(not_none(weighed.buffers), not_none(advised.buffers))
     assert torch.equal(
-        known(apply_advice(came, AggregationOverride(weights=np.array([4.0, 5.0, 1.0]))).buffers), known(came.buffers)
+        not_none(apply_advice(came, AggregationOverride(weights=np.array([4.0, 5.0, 1.0]))).buffers),
+        not_none(came.buffers),
     )
 
 
 def test_absolute_weights_count_once(tmp_path: Path) -> None:
     """FEEL's unbiased weights don't sum to 1; where all do the same work FedNova is FedAvg under them, too."""
     words = ("selector=feel", "selector.agg=unbiased", "client.steps=2", "rounds=1")
-    fedavg, fednova = (go(tmp_path / agg, f"agg={agg}", *words) for agg in ("fedavg", "fednova"))
+    fedavg, fednova = (run_training(tmp_path / agg, f"agg={agg}", *words) for agg in ("fedavg", "fednova"))
     weight = fedavg.last.clients["weight"]
     assert abs(np.nansum(weight) - 1) > 0.05
     np.testing.assert_allclose(fednova.last.clients["weight"], weight, rtol=1e-12)

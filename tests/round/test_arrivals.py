@@ -8,7 +8,7 @@ from fedcohort.flat import Block, Layout
 from fedcohort.round.arrivals import Arrivals, fill_unsent_tensors
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectOptions
-from known import known
+from optional_values import not_none
 
 LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
 
@@ -30,8 +30,8 @@ def test_a_tensor_is_averaged_over_the_clients_that_sent_it() -> None:
     """a: (1 + 2 * 4 + 7) / 4 = 4; b: (2 + 8) / 2 = 5; c: 3 of client 0 alone."""
     for stacked in (True, False):
         filled = fill_unsent_tensors(collected(ROWS, P, stacked), SENT_TENSORS, LAYOUT)
-        assert known(filled.mean).tolist() == [4, 4, 5, 3, 3, 3, 3]
-    matrix = known(fill_unsent_tensors(collected(ROWS, P), SENT_TENSORS, LAYOUT).updates)
+        assert not_none(filled.mean).tolist() == [4, 4, 5, 3, 3, 3, 3]
+    matrix = not_none(fill_unsent_tensors(collected(ROWS, P), SENT_TENSORS, LAYOUT).updates)
     assert matrix.tolist()[1] == [4, 4, 5, 3, 3, 3, 3]
     assert matrix.tolist()[3] == [4, 4, 5, 3, 3, 3, 3]
     weights = torch.tensor(P, dtype=torch.float64) / 8
@@ -40,12 +40,12 @@ def test_a_tensor_is_averaged_over_the_clients_that_sent_it() -> None:
 
 def test_omitted_tensors_are_not_averaged_as_zeros() -> None:
     """a: (1 + 8 + 7) / 8 = 2, half of the mean of those who sent it."""
-    assert known(collected(ROWS, P).mean)[0] == 2.0
+    assert not_none(collected(ROWS, P).mean)[0] == 2.0
 
 
 def test_a_tensor_that_no_client_sends_is_unchanged() -> None:
     lost = {0: np.array([True, False, True]), 1: np.array([True, False, True])}
     filled = fill_unsent_tensors(collected([[1.0] * 2 + [0] + [1.0] * 4] * 2, [1, 3]), lost, LAYOUT)
-    assert known(filled.mean).tolist() == [1, 1, 0, 1, 1, 1, 1]
+    assert not_none(filled.mean).tolist() == [1, 1, 0, 1, 1, 1, 1]
     complete = collected(ROWS, P)
     assert fill_unsent_tensors(complete, dict.fromkeys(range(4)), LAYOUT) is complete

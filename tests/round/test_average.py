@@ -11,8 +11,8 @@ from fedcohort.errors import OptionError
 from fedcohort.flat import FlatModel
 from fedcohort.round import round as rounds
 from fedcohort.round.average import ModelAverage
-from killing import die, in_a_child, stop_after
-from run_harness import FinishedRun, go, startup_notices
+from process_kills import act_at_call, kill_self, run_in_child
+from run_harness import FinishedRun, run_training, startup_notices
 
 AVERAGE = "weights_average.pt"
 EMA = ("eval.average=ema", "eval.average_decay=0.5")
@@ -80,7 +80,8 @@ def test_the_values_of_the_server_return_after_an_error() -> None:
 def test_an_average_changes_nothing_but_what_is_evaluated(words: tuple[str, ...], tmp_path: Path) -> None:
     """The unaveraged metrics are those of the run without an average; d=0 gives these for the average, too."""
     plain, last, averaged = (
-        go(tmp_path / str(n), *words, *average) for n, average in enumerate(((), (EMA[0], "eval.average_decay=0"), EMA))
+        run_training(tmp_path / str(n), *words, *average)
+        for n, average in enumerate(((), (EMA[0], "eval.average_decay=0"), EMA))
     )
     fingerprints = [[report.fingerprint for report in ran.reports] for ran in (plain, last, averaged)]
     assert fingerprints[0] == fingerprints[1] == fingerprints[2]
@@ -97,7 +98,7 @@ def test_an_average_changes_nothing_but_what_is_evaluated(words: tuple[str, ...]
 
 def test_the_average_of_a_run_is_that_of_its_models(tmp_path: Path) -> None:
     """After two rounds, from the final weights of runs of one round and of two: (w_1 / 2 + w_2) / (3 / 2)."""
-    first_run, second_run = (go(tmp_path / str(n), *BATCH_NORM[:-1], f"rounds={n}", *EMA) for n in (1, 2))
+    first_run, second_run = (run_training(tmp_path / str(n), *BATCH_NORM[:-1], f"rounds={n}", *EMA) for n in (1, 2))
     first, second = weights_of(first_run, "weights.pt"), weights_of(second_run, "weights.pt")
     average = weights_of(second_run, AVERAGE)
     assert any(name.endswith("running_var") for name in average)
@@ -110,11 +111,11 @@ def test_the_average_of_a_run_is_that_of_its_models(tmp_path: Path) -> None:
 
 
 def test_a_killed_run_resumes_its_average(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    full_run = go(tmp_path / "whole", *EMA)
-    stop_after(monkeypatch, rounds, "make_report", 4, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *EMA) and None))
+    full_run = run_training(tmp_path / "whole", *EMA)
+    act_at_call(monkeypatch, rounds, "make_report", 4, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *EMA) and None))
     monkeypatch.undo()
-    resumed = go(tmp_path, *EMA, "resume=true")
+    resumed = run_training(tmp_path, *EMA, "resume=true")
     assert resumed.reports[0].step == 3
     assert resumed.last.metrics == full_run.last.metrics
     weights = [weights_of(ran, AVERAGE) for ran in (resumed, full_run)]
@@ -123,17 +124,17 @@ def test_a_killed_run_resumes_its_average(tmp_path: Path, monkeypatch: pytest.Mo
 
 def test_options_of_the_average_are_checked(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"eval.average must be one of none, ema, got 'mean'"):
-        go(tmp_path, "eval.average=mean")
+        run_training(tmp_path, "eval.average=mean")
     with pytest.raises(OptionError, match=r"eval.average_decay must be a number in \[0, 1\), got 1"):
-        go(tmp_path, "eval.average=ema", "eval.average_decay=1")
+        run_training(tmp_path, "eval.average=ema", "eval.average_decay=1")
     notice = "eval.average_decay=0.5 has no effect with eval.average=none: set eval.average=ema"
     assert notice in startup_notices("eval.average_decay=0.5")
     assert notice not in startup_notices(*EMA)
 
 
 def test_two_processes_have_the_same_average(tmp_path: Path) -> None:
-    first_run = go(tmp_path / "one", *EMA)
-    assert in_a_child(lambda: go(tmp_path / "two", *EMA, "trainer.devices=2") and None) == 0
+    first_run = run_training(tmp_path / "one", *EMA)
+    assert run_in_child(lambda: run_training(tmp_path / "two", *EMA, "trainer.devices=2") and None) == 0
     (folder,) = (tmp_path / "two" / "runs").iterdir()
     average = torch.load(folder / AVERAGE, weights_only=True)
     assert all(

@@ -5,19 +5,19 @@ import pytest
 
 from fedcohort.round import backoff
 from fedcohort.round.backoff import NO_FAILURES, Backoff
-from saving import restore
-from selector_harness import context, ids, outcome, to_list
+from selector_harness import ids, make_context, make_outcome, to_list
+from state_saving import save_and_restore
 
 
 def failed(times: int, clients: list[int], start: int = 0) -> Backoff:
     past = NO_FAILURES
     for round in range(start, start + times):
-        past = backoff.update_backoff(past, outcome(round, [], failed=clients))
+        past = backoff.update_backoff(past, make_outcome(round, [], failed=clients))
     return past
 
 
 def offered(past: Backoff, round: int, cohort: int = 2, n: int = 8, available: list[int] | None = None) -> list[int]:
-    return to_list(backoff.withhold_clients(past, context(round, cohort, n, available), cohort).available)
+    return to_list(backoff.withhold_clients(past, make_context(round, cohort, n, available), cohort).available)
 
 
 def test_two_failures_do_not_withhold_a_client() -> None:
@@ -33,15 +33,15 @@ def test_the_back_off_doubles_from_one_lap_to_eight(times: int, laps: int) -> No
 
 
 def test_an_arrival_resets_the_back_off() -> None:
-    past = backoff.update_backoff(failed(6, [1, 2]), outcome(6, [1]))
+    past = backoff.update_backoff(failed(6, [1, 2]), make_outcome(6, [1]))
     assert offered(past, 7) == [0, 1, 3, 4, 5, 6, 7]
     assert past.clients.tolist() == [2]
-    assert backoff.update_backoff(past, outcome(8, [2])) is NO_FAILURES
+    assert backoff.update_backoff(past, make_outcome(8, [2])) is NO_FAILURES
 
 
 def test_no_client_is_withheld_if_too_few_remain() -> None:
     """Clients whose back-off ends first return together; clients that are away stay away."""
-    past = backoff.update_backoff(failed(3, [1, 2, 3], start=0), outcome(3, [0], failed=[3]))
+    past = backoff.update_backoff(failed(3, [1, 2, 3], start=0), make_outcome(3, [0], failed=[3]))
     assert offered(past, 4, available=[1, 2, 3]) == [1, 2]
     assert offered(past, 4, available=[0, 1, 2, 3]) == [0, 1, 2]
     assert offered(past, 4, available=[0, 3]) == [0, 3]
@@ -51,8 +51,8 @@ def test_no_client_is_withheld_if_too_few_remain() -> None:
 
 def test_the_back_off_state_is_stored() -> None:
     past = failed(4, [1, 5])
-    assert offered(restore(past), 4) == offered(past, 4)
-    assert restore(past).clients.dtype == ids().dtype
+    assert offered(save_and_restore(past), 4) == offered(past, 4)
+    assert save_and_restore(past).clients.dtype == ids().dtype
 
 
 def test_clients_that_never_arrive_get_only_part_of_their_share() -> None:
@@ -60,9 +60,11 @@ def test_clients_that_never_arrive_get_only_part_of_their_share() -> None:
     past, lost = NO_FAILURES, 0
     absent = np.arange(3000) % 10 < 3
     for round in range(800):
-        offered_clients = backoff.withhold_clients(past, context(round, 10, 3000), 10).available
+        offered_clients = backoff.withhold_clients(past, make_context(round, 10, 3000), 10).available
         chosen = offered_clients[np.argsort(~absent[offered_clients], kind="stable")[:10]]
         failed = chosen[absent[chosen]]
-        past = backoff.update_backoff(past, outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist()))
+        past = backoff.update_backoff(
+            past, make_outcome(round, chosen[~absent[chosen]].tolist(), failed=failed.tolist())
+        )
         lost += len(failed) if round >= 400 else 0
     assert lost <= 0.3 * 10 * 400

@@ -12,8 +12,8 @@ from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.round import round as rounds
 from fedcohort.round.budget import Budget, BudgetHistory, BudgetUse
-from killing import die, in_a_child, stop_after
-from run_harness import FinishedRun, go, same_bits
+from process_kills import act_at_call, kill_self, run_in_child
+from run_harness import FinishedRun, run_training, same_bits
 from tracking.databases import captured_log  # noqa: F401
 
 LONG = ("selector=flash", "split.limit=240", "rounds=6")
@@ -21,13 +21,13 @@ LONG = ("selector=flash", "split.limit=240", "rounds=6")
 
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("whole"), *LONG)
+    return run_training(tmp_path_factory.mktemp("whole"), *LONG)
 
 
 @pytest.fixture(scope="module")
 def three(uninterrupted: FinishedRun, tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """Ended by its budget after round 3."""
-    return go(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
+    return run_training(tmp_path_factory.mktemp("three"), *LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
 
 
 def clock(ran: FinishedRun, step: int) -> float:
@@ -100,7 +100,7 @@ def test_a_run_ends_after_the_round_that_reaches_it(
     end = {"bytes": traffic(uninterrupted, 3), "acc": best[3]}
     end["client_flops"] = uninterrupted.reports[3].metrics["comp/client_flops"]
     last = best.index(best[3]) if name == "acc" else 3
-    ran = three if name == "virtual_s" else go(tmp_path, *LONG, f"until.{name}={end[name]!r}")
+    ran = three if name == "virtual_s" else run_training(tmp_path, *LONG, f"until.{name}={end[name]!r}")
     assert ran.last.step == max(last, 1)
     assert ran.last.fingerprint == uninterrupted.reports[ran.last.step].fingerprint
     ends = {"status": "finished", "rounds_done": ran.last.step, "ended_by": [f"until.{name}"], "early": False}
@@ -113,31 +113,31 @@ def test_a_larger_budget_extends_a_finished_run(
     captured_log: pytest.LogCaptureFixture,  # noqa: F811
 ) -> None:
     first, second = clock(uninterrupted, 1) + 0.01, clock(uninterrupted, 4)
-    short = go(tmp_path, *LONG, f"until.virtual_s={first!r}")
+    short = run_training(tmp_path, *LONG, f"until.virtual_s={first!r}")
     assert short.last.step == 2
     assert any(
         f"ended after round 2 of 6. until.virtual_s={first:.10g} is reached (" in m for m in captured_log.messages
     )
-    again = go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
+    again = run_training(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
     assert (again.folder, again.reports) == (short.folder, [])
     assert captured_log.messages[-1] == f"already finished: {short.folder} (raise until.virtual_s= to extend it)"
-    longer = go(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
+    longer = run_training(tmp_path, *LONG, f"until.virtual_s={second!r}", "resume=true")
     assert (longer.folder, longer.reports[0].step, longer.last.step) == (short.folder, 3, 4)
-    assert same_bits(longer, go(tmp_path / "alone", *LONG, f"until.virtual_s={second!r}"))
+    assert same_bits(longer, run_training(tmp_path / "alone", *LONG, f"until.virtual_s={second!r}"))
     with pytest.raises(OptionError, match=r"until.virtual_s must be above .*, which .* reached before its"):
-        go(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
+        run_training(tmp_path, *LONG, f"until.virtual_s={first!r}", "resume=true")
     assert longer.folder.exists()
     assert len(list((tmp_path / "runs").iterdir())) == 1
-    extended = go(tmp_path, *LONG, "resume=true")
+    extended = run_training(tmp_path, *LONG, "resume=true")
     assert same_bits(extended, uninterrupted)
 
 
 def test_the_folder_with_the_same_budget_is_the_finished_run(uninterrupted: FinishedRun, tmp_path: Path) -> None:
     words = [(*LONG, f"until.virtual_s={clock(uninterrupted, step)!r}") for step in (2, 4)]
-    first, second = (go(tmp_path, *overrides) for overrides in words)
+    first, second = (run_training(tmp_path, *overrides) for overrides in words)
     assert second.folder != first.folder
-    assert go(tmp_path, *words[0], "resume=true").folder == first.folder
-    assert go(tmp_path, *words[1], "resume=true").folder == second.folder
+    assert run_training(tmp_path, *words[0], "resume=true").folder == first.folder
+    assert run_training(tmp_path, *words[1], "resume=true").folder == second.folder
 
 
 @pytest.mark.parametrize(("owner", "name", "call"), [(rounds, "make_report", 4), (RunStatus, "finish", 1)])
@@ -152,10 +152,10 @@ def test_a_run_killed_before_or_at_its_end_resumes(
 ) -> None:
     """Killed in round 3, or when all three are saved and the status isn't: no fourth is trained."""
     words = (*LONG, f"until.virtual_s={clock(uninterrupted, 3)!r}")
-    stop_after(monkeypatch, owner, name, call, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *words) and None))
+    act_at_call(monkeypatch, owner, name, call, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *words) and None))
     monkeypatch.undo()
-    resumed = go(tmp_path, *words, "resume=true")
+    resumed = run_training(tmp_path, *words, "resume=true")
     assert result_of(resumed)["rounds_done"] == 3
     assert result_of(resumed)["ended_by"] == ["until.virtual_s"]
     assert (three.weights() == resumed.weights()).all()
@@ -164,18 +164,18 @@ def test_a_run_killed_before_or_at_its_end_resumes(
 def test_an_unfinished_run_above_the_budget_is_rejected(
     uninterrupted: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    stop_after(monkeypatch, rounds, "make_report", 5, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path, *LONG) and None))
+    act_at_call(monkeypatch, rounds, "make_report", 5, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path, *LONG) and None))
     monkeypatch.undo()
     with pytest.raises(OptionError, match=r"until.virtual_s must be above"):
-        go(tmp_path, *LONG, f"until.virtual_s={clock(uninterrupted, 1)!r}", "resume=true")
+        run_training(tmp_path, *LONG, f"until.virtual_s={clock(uninterrupted, 1)!r}", "resume=true")
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 3, "nothing was touched"
 
 
 def test_two_processes_end_in_the_same_round(uninterrupted: FinishedRun, tmp_path: Path) -> None:
     words = (*LONG, f"until.virtual_s={clock(uninterrupted, 2)!r}", "trainer.devices=2")
-    status = in_a_child(lambda: go(tmp_path, *words) and None)
+    status = run_in_child(lambda: run_training(tmp_path, *words) and None)
     assert status == 0
     (path,) = (tmp_path / "runs").iterdir()
     assert json.loads((path / "status.json").read_text())["rounds_done"] == 2
@@ -183,14 +183,14 @@ def test_two_processes_end_in_the_same_round(uninterrupted: FinishedRun, tmp_pat
 
 def test_a_budget_of_seconds_requires_a_clock(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"until.virtual_s=5 would never be reached: .* device=instant"):
-        go(tmp_path, "device=instant", "until.virtual_s=5")
+        run_training(tmp_path, "device=instant", "until.virtual_s=5")
     assert not (tmp_path / "runs").exists()
 
 
 def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """100 seconds a round are three rounds for 250, and who is ready changes with them."""
     words = ("device=instant", "deadline.window_s=100", "until.virtual_s=250", "availability=diurnal")
-    ran = go(tmp_path, *words, "availability.day_s=400", "rounds=9")
+    ran = run_training(tmp_path, *words, "availability.day_s=400", "rounds=9")
     assert [report.metrics["time/virtual_s"] for report in ran.reports[1:]] == [100, 200, 300]
     ready = [np.flatnonzero(report.clients["available"]).tolist() for report in ran.reports[1:]]
     assert ready[0] != ready[2]
@@ -199,10 +199,10 @@ def test_a_selection_window_advances_the_clock(tmp_path: Path, caplog: pytest.Lo
 
 def test_a_larger_budget_of_client_flops_extends_a_run_to_the_bit(uninterrupted: FinishedRun, tmp_path: Path) -> None:
     flops = [report.metrics["comp/client_flops"] for report in uninterrupted.reports]
-    short = go(tmp_path, *LONG, f"until.client_flops={flops[1] + 1!r}")
+    short = run_training(tmp_path, *LONG, f"until.client_flops={flops[1] + 1!r}")
     assert short.last.step == 2
-    longer = go(tmp_path, *LONG, f"until.client_flops={flops[5] + 1!r}", "resume=true")
+    longer = run_training(tmp_path, *LONG, f"until.client_flops={flops[5] + 1!r}", "resume=true")
     assert (longer.folder, longer.reports[0].step) == (short.folder, 3)
     assert same_bits(longer, uninterrupted)
     with pytest.raises(OptionError, match=r"until.client_flops must be above .*, which .* reached before its"):
-        go(tmp_path, *LONG, f"until.client_flops={flops[4]!r}", "resume=true")
+        run_training(tmp_path, *LONG, f"until.client_flops={flops[4]!r}", "resume=true")

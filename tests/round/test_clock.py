@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_component
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.errors import IncompatibleConfig
@@ -18,9 +19,8 @@ from fedcohort.round import round as rounds
 from fedcohort.round.clock import Clock
 from fedcohort.selector.random import Random
 from fedcohort.types import Probe, ProbeResult, RoundOutcome, Selection
-from killing import die, in_a_child, stop_after
-from run_harness import FinishedRun, go, same_bits
-from yaml_words import make
+from process_kills import act_at_call, kill_self, run_in_child
+from run_harness import FinishedRun, run_training, same_bits
 
 COSTS = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes")
 DAY = 5000.0  # virtual seconds: a round of SMALL takes some hundreds
@@ -82,10 +82,12 @@ def test_a_schedule_without_available_clients_is_rejected_at_start_up() -> None:
 
 def test_without_a_clock_an_empty_round_takes_no_time() -> None:
     for window in (0.0, 20.0):
-        clock = Clock(make("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
+        clock = Clock(make_component("availability", "bernoulli", p=1e-9), Draws(0, 12), window)
         who, waited = clock.find_ready(Draws(0, 12, 0), 5.0)
         assert (len(who), waited) == (0, 0)
-    all_clients, waited = Clock(make("availability", "always"), Draws(0, 3), 20.0).find_ready(Draws(0, 3, 0), 5.0)
+    all_clients, waited = Clock(make_component("availability", "always"), Draws(0, 3), 20.0).find_ready(
+        Draws(0, 3, 0), 5.0
+    )
     assert (all_clients.tolist(), waited) == ([0, 1, 2], 0)
     assert not all_clients.flags.writeable
 
@@ -93,16 +95,16 @@ def test_without_a_clock_an_empty_round_takes_no_time() -> None:
 def test_a_trace_with_full_availability_equals_always_bit_for_bit(tmp_path: Path) -> None:
     words = ("deadline=fixed", "deadline.partial_work=true", "selector=powd", "rounds=4")
     table = shifts(tmp_path / "table", (0, 1e9))[:2]
-    traced, always = go(tmp_path / "a", *words, *table), go(tmp_path / "b", *words)
+    traced, always = run_training(tmp_path / "a", *words, *table), run_training(tmp_path / "b", *words)
     assert same_bits(traced, always)
-    assert traced.choices == always.choices
+    assert traced.cohorts == always.cohorts
     np.testing.assert_array_equal(clock_of(traced), clock_of(always))
 
 
 def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     """All clients are ready in the first tenth of a second of a day, when every round begins."""
     with caplog.at_level(logging.INFO):
-        ran = go(tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3")
+        ran = run_training(tmp_path / "run", *shifts(tmp_path, (0, 0.1)), "deadline=fixed", "device.unit_s=1e-3")
     waited = np.array([report.metrics["round/waited_s"] for report in ran.reports[1:]])
     clock = clock_of(ran)
     assert waited[0] == 0
@@ -114,10 +116,10 @@ def test_a_run_waits_for_available_clients_and_reports_it(tmp_path: Path, caplog
 def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_path: Path) -> None:
     """Clients of the first shift (0, 3, 6, 9) leave after a second, and are back a day later."""
     words = shifts(tmp_path, (0, 1), (2, DAY), (2, DAY))
-    ran = go(tmp_path / "late", *words, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
+    ran = run_training(tmp_path / "late", *words, "deadline=fixed", "deadline.k=3", "rounds=1", "cohort=2")
     assert set(ran.last.cohort.tolist()) <= {0, 3, 6, 9}
     assert len(ran.last.arrived) == 0
-    waiting = go(tmp_path / "all", *words, "rounds=2", "cohort=2")
+    waiting = run_training(tmp_path / "all", *words, "rounds=2", "cohort=2")
     assert len(waiting.reports[1].arrived) == 2
     assert clock_of(waiting)[1] > DAY
     assert (waiting.reports[1].clients["finish_s"][waiting.reports[1].arrived] > DAY - 1).all()
@@ -126,9 +128,9 @@ def test_only_available_clients_are_selected_and_leaving_clients_are_late(tmp_pa
 def test_partial_work_counts_what_was_done_before_a_client_left(tmp_path: Path) -> None:
     """Of 50 epochs those count that are done before 100 seconds: work of n (1 + X) seconds, a fiftieth each."""
     words = ("deadline=fixed", "deadline.k=5", "deadline.partial_work=true", "rounds=1", "client.epochs=50")
-    ran = go(tmp_path / "run", *shifts(tmp_path, (0, 100)), *words)
-    complete = go(tmp_path / "whole", *words)
-    assert ran.choices == complete.choices
+    ran = run_training(tmp_path / "run", *shifts(tmp_path, (0, 100)), *words)
+    complete = run_training(tmp_path / "whole", *words)
+    assert ran.cohorts == complete.cohorts
     seconds = complete.last.clients["finish_s"] / complete.last.clients["units"]  # of an epoch
     chosen = ran.last.arrived
     assert len(chosen) > 1
@@ -162,7 +164,7 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 
         monkeypatch.setattr(Random, "select", select)
         monkeypatch.setattr(Random, "observe", observe)
-        return go(tmp_path / folder, "rounds=1", *words)
+        return run_training(tmp_path / folder, "rounds=1", *words)
 
     monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
     monkeypatch.setattr(Random, "plan", lambda s, state, ctx: [Probe("loss", ctx.available, concurrent=concurrent)])
@@ -175,14 +177,14 @@ def test_a_client_that_leaves_before_answering_is_not_waited_for(
 
 @pytest.mark.parametrize("words", [(), ("availability=bernoulli",)])
 def test_a_window_is_charged_in_each_round(tmp_path: Path, words: tuple[str, ...]) -> None:
-    plain, windowed = (go(tmp_path / s, f"deadline.window_s={s}", *words) for s in ("0", "20"))
+    plain, windowed = (run_training(tmp_path / s, f"deadline.window_s={s}", *words) for s in ("0", "20"))
     assert same_bits(plain, windowed)
     assert np.diff(clock_of(windowed)) == pytest.approx(np.diff(clock_of(plain)) + 20)
 
 
 def test_a_round_without_clients_has_its_window(tmp_path: Path) -> None:
     """Where the device times nothing else, too."""
-    ran = go(tmp_path, "availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
+    ran = run_training(tmp_path, "availability=bernoulli", "availability.p=1e-9", "deadline.window_s=20")
     assert clock_of(ran).tolist() == [0, 20, 40, 60]
 
 
@@ -191,14 +193,16 @@ LONG = ("rounds=6", "deadline=fixed", "selector=oort", "agg=scaffold")
 
 def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypatch: Any) -> None:
     words = (*shifts(tmp_path, (0, 300), (2000, 2400)), *LONG)
-    uninterrupted = go(tmp_path / "whole", *words)
+    uninterrupted = run_training(tmp_path / "whole", *words)
     waited = [report.metrics["round/waited_s"] for report in uninterrupted.reports[1:]]
     t = next(t for t, wait in enumerate(waited) if wait > 0)
     assert 0 < t < 5
-    stop_after(monkeypatch, rounds, "make_report", t + 2, die)  # step 0 is a report, too; the wait is in round t + 1
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "parts", *words) and None))
+    act_at_call(
+        monkeypatch, rounds, "make_report", t + 2, kill_self
+    )  # step 0 is a report, too; the wait is in round t + 1
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "parts", *words) and None))
     monkeypatch.undo()
-    resumed = go(tmp_path / "parts", *words, "resume=true")
+    resumed = run_training(tmp_path / "parts", *words, "resume=true")
     assert resumed.reports[0].step == t + 1
     assert same_bits(uninterrupted, resumed)
     assert clock_of(resumed).tolist() == clock_of(uninterrupted)[t + 1 :].tolist()
@@ -208,7 +212,7 @@ def test_a_run_killed_before_a_wait_resumes_bit_for_bit(tmp_path: Path, monkeypa
 def test_a_late_client_never_answers(tmp_path: Path) -> None:
     """Its time of answering was that of an answer without a unit of work, the earliest of all."""
     words = ("device=shifted_exponential", "deadline=fixed", "rounds=4", "selector=random")
-    reports = go(tmp_path, *words).reports[1:]
+    reports = run_training(tmp_path, *words).reports[1:]
     late_clients = [
         report.clients["selected"].astype(bool) & ~report.clients["arrived"].astype(bool) for report in reports
     ]

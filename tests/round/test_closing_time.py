@@ -6,7 +6,7 @@ from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
 from fedcohort.round.closing_time import Closing, limit_arrivals, mark_usable_jobs
 from fedcohort.round.in_flight import find_remaining_s
-from round_toy import make_jobs
+from job_tables import make_jobs
 
 
 def test_the_lowest_ids_of_a_tie_are_the_first() -> None:

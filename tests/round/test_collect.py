@@ -11,13 +11,13 @@ import torch
 from torch import nn
 
 from agg_harness import collect_updates, make_layout, make_update
+from config_options import make_component
 from fedcohort.flat import FlatModel
 from fedcohort.round.arrivals import apply_advice, reweight_updates
 from fedcohort.round.collect import NUMBERS_PER_CHUNK, Collector
 from fedcohort.round.collect_options import CollectOptions
 from fedcohort.types import AggregationOverride, ClientUpdate, UpdateGroup
-from known import known
-from yaml_words import make
+from optional_values import not_none
 
 
 def updates(n: int = 5, p: int = 40) -> list[ClientUpdate]:
@@ -32,7 +32,7 @@ def updates(n: int = 5, p: int = 40) -> list[ClientUpdate]:
 
 def test_two_ranks_give_the_sums_of_one_process() -> None:
     # dealing the same clients over two gatherers and adding their tensors is what the all-reduce does
-    rows, agg, layout = updates(), make("agg", "fedavg"), make_layout(40, 2)
+    rows, agg, layout = updates(), make_component("agg", "fedavg"), make_layout(40, 2)
     one_process = collect_updates(agg, rows, layout)
     halves = []
     for part in (rows[:2], rows[2:]):
@@ -52,7 +52,7 @@ def test_two_ranks_give_the_sums_of_one_process() -> None:
 
 def test_the_order_of_arrival_changes_at_most_rounding() -> None:
     # The engine adds in a fixed order, so that runs repeat bit for bit; the sum itself is order-free to rounding.
-    rows, agg = updates(4), make("agg", "fedavg")
+    rows, agg = updates(4), make_component("agg", "fedavg")
     reference = collect_updates(agg, rows, make_layout(40, 2))
     for order in itertools.permutations(range(4)):
         got = collect_updates(agg, [rows[i] for i in order], make_layout(40, 2))
@@ -61,12 +61,12 @@ def test_the_order_of_arrival_changes_at_most_rounding() -> None:
 
 
 def test_advice_changes_the_weights() -> None:
-    agg = make("agg", "fedavg")
+    agg = make_component("agg", "fedavg")
     collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], stacked=True)
-    assert known(reweight_updates(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
-    assert known(reweight_updates(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
-    assert known(reweight_updates(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
-    assert known(
+    assert not_none(reweight_updates(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
+    assert not_none(reweight_updates(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
+    assert not_none(reweight_updates(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
+    assert not_none(
         apply_advice(collected, AggregationOverride(weights=np.array([0.0, 2.0]), absolute=True)).mean
     ).tolist() == [
         0.0,
@@ -90,11 +90,11 @@ def test_a_group_is_added_at_once_without_its_excluded_client() -> None:
         collector.add_update(make_update(client, [float("nan")], norms=[norms[client]], group=group))
     collected = collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)
     assert calls == [{0: 1.0, 2: 3.0}]
-    assert (known(collected.mean).tolist(), collected.clients.tolist()) == ([4.0], [0, 2])
+    assert (not_none(collected.mean).tolist(), collected.clients.tolist()) == ([4.0], [0, 2])
 
 
 def test_a_column_is_kept_per_signal() -> None:
-    agg = make("agg", "fedavg")
+    agg = make_component("agg", "fedavg")
     rows = [make_update(2, [1.0]), make_update(7, [2.0])]
     options = CollectOptions(report_readers={"id": lambda u: float(u.client)})
     g = Collector(make_layout(1), np.array([2, 7]), np.ones(2), options)
@@ -106,14 +106,14 @@ def test_a_column_is_kept_per_signal() -> None:
 
 
 def test_the_buffers_of_each_client_are_kept_with_the_matrix() -> None:
-    agg = make("agg", "feddf")
+    agg = make_component("agg", "feddf")
     rows = [make_update(k, [1.0], n=k + 1, buffers=torch.tensor([k, 2.0 * k])) for k in (0, 1, 3)]
     rows.append(make_update(2, [float("nan")], buffers=torch.zeros(2)))
     collected = collect_updates(agg, rows[::-1], make_layout(1, 2))
     assert collected.clients.tolist() == [0, 1, 3]
-    assert known(collected.client_buffers).tolist() == [[0, 0], [1, 2], [3, 6]]
-    assert known(collected.buffers).tolist() == [2, 4]  # by samples, (0 + 2 * 1 + 4 * 3) / 7
-    assert collect_updates(make("agg", "fedavg"), rows, make_layout(1, 2)).client_buffers is None
+    assert not_none(collected.client_buffers).tolist() == [[0, 0], [1, 2], [3, 6]]
+    assert not_none(collected.buffers).tolist() == [2, 4]  # by samples, (0 + 2 * 1 + 4 * 3) / 7
+    assert collect_updates(make_component("agg", "fedavg"), rows, make_layout(1, 2)).client_buffers is None
 
 
 def test_long_updates_are_added_in_chunks_and_kept_complete() -> None:
@@ -121,14 +121,14 @@ def test_long_updates_are_added_in_chunks_and_kept_complete() -> None:
     length = 2 * NUMBERS_PER_CHUNK + 3
     deltas = [torch.randn(length, generator=torch.Generator().manual_seed(k)) for k in range(3)]
     deltas[1][-1] = float("inf")
-    agg = make("agg", "fedavg")
+    agg = make_component("agg", "fedavg")
     for stacked in (False, True):
         long = [make_update(k, [], n=k + 1, vector=delta) for k, delta in enumerate(deltas)]
         got = collect_updates(agg, long, stacked=stacked)
         assert got.clients.tolist() == [0, 2]
-        assert torch.equal(known(got.mean), (deltas[0].double() + 3 * deltas[2].double()) / 4)
+        assert torch.equal(not_none(got.mean), (deltas[0].double() + 3 * deltas[2].double()) / 4)
         if stacked:
-            assert torch.equal(known(got.updates), torch.stack([deltas[0], deltas[2]]).double())
+            assert torch.equal(not_none(got.updates), torch.stack([deltas[0], deltas[2]]).double())
 
 
 def test_ranks_share_rows_of_different_lengths_and_averages() -> None:
@@ -187,7 +187,7 @@ def test_without_positive_weights_there_is_no_mean() -> None:
 
 
 def test_new_weights_require_the_matrix_of_updates() -> None:
-    complete = collect_updates(make("agg", "fedavg"), updates(2), stacked=True)
+    complete = collect_updates(make_component("agg", "fedavg"), updates(2), stacked=True)
     for lacking in (replace(complete, updates=None), replace(complete, per_client=None)):
         with pytest.raises(ValueError, match="the matrix of updates was not kept"):
             reweight_updates(lacking, np.ones(2))
@@ -208,14 +208,14 @@ def test_variances_are_averaged_about_the_common_mean() -> None:
         buffers[offsets["running_mean"]], buffers[offsets["running_var"]] = mean, variance
         counters = torch.ones(1, dtype=torch.int64)
         rows.append(make_update(client, [0.0, 0.0], n=n, buffers=buffers, counters=counters))
-    agg = make("agg", "fedavg")
+    agg = make_component("agg", "fedavg")
     collected_both = collect_updates(agg, rows[:2], layout, moments=True)
     reweighted = reweight_updates(
         collect_updates(agg, rows, layout, moments=True, stacked=True), np.array([1.0, 3.0, 0.0])
     )
     for result in (collected_both, reweighted):
-        assert float(known(result.buffers)[offsets["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
-        assert float(known(result.buffers)[offsets["running_var"]]) == pytest.approx(1.75, abs=1e-12)
+        assert float(not_none(result.buffers)[offsets["running_mean"]]) == pytest.approx(1.5, abs=1e-12)
+        assert float(not_none(result.buffers)[offsets["running_var"]]) == pytest.approx(1.75, abs=1e-12)
 
 
 def test_an_update_of_no_parameters_is_added_on_any_device() -> None:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.device.base import Timing, Workload
 from fedcohort.errors import ComponentError
 from fedcohort.rng import Draws

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from run_harness import go
+from run_harness import run_training
 
 COSTS = ("time/virtual_s", "comp/client_flops", "comm/up_bytes", "comm/probe_bytes")
 
@@ -19,7 +19,7 @@ def test_a_query_of_powd_and_a_fair_aggregator_is_charged_once(tmp_path: Path, a
     costs = {}
     for selector in ("powd", "random"):
         for word in ("fedavg", agg):
-            last = go(tmp_path / f"{selector}-{word}", f"selector={selector}", f"agg={word}", *words).last
+            last = run_training(tmp_path / f"{selector}-{word}", f"selector={selector}", f"agg={word}", *words).last
             costs[selector, word] = [last.metrics[name] for name in COSTS]
     assert costs["powd", agg] == pytest.approx(costs["powd", "fedavg"])
     assert all(higher > lower for higher, lower in zip(costs["random", agg], costs["random", "fedavg"], strict=True))

@@ -5,18 +5,18 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cost_toy import CLASSES, CODECS, DRAWS, MODEL, cost_model, ids, make_federation
+from config_options import make_component
+from cost_harness import CLASSES, CODECS, DRAWS, MODEL_BYTES, ids, make_cost_model, make_federation
 from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.ledger import Charge
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.populations import Populations
 from fedcohort.types import Ids, Probe, ProbeResult
-from yaml_words import make
 
 
 def test_static_signals_are_charged_once() -> None:
     """Static signals n_k and C label counts of K = 3 clients cost 4 bytes a number; the noise rate is not sent."""
-    model = cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
+    model = make_cost_model(("n_train", "label_counts", "noise_rate", "steps", "loss"))
     assert model.charge_registration(Populations.from_federation(make_federation(), 2)) == Charge(
         up_bytes=4 * 3 + 4 * 3 * CLASSES
     )
@@ -43,25 +43,29 @@ def answered(*probes: Probe) -> dict[str, ProbeResult]:
 
 def test_the_charges_of_a_round_by_hand() -> None:
     """Client 2 is late: it did all 3 epochs that it was asked for, and its 1000 bytes never came. 30 FLOPs a pass."""
-    charge = cost_model().charge_round([], {}, JOBS, closing([1, 0]), as_fedavg=False, draws=DRAWS)
+    charge = make_cost_model().charge_round([], {}, JOBS, closing([1, 0]), as_fedavg=False, draws=DRAWS)
     passes = 3 * (1 * 10 + 3 * 40)
-    assert charge == Charge(down_bytes=2 * MODEL, up_bytes=100.0, client_flops=30.0 * passes)
-    few = cost_model().charge_round([], {}, make_jobs(ids(0), ids(0, 1)), closing([2, 3]), as_fedavg=False, draws=DRAWS)
-    assert few == Charge(down_bytes=2 * MODEL, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
+    assert charge == Charge(down_bytes=2 * MODEL_BYTES, up_bytes=100.0, client_flops=30.0 * passes)
+    few = make_cost_model().charge_round(
+        [], {}, make_jobs(ids(0), ids(0, 1)), closing([2, 3]), as_fedavg=False, draws=DRAWS
+    )
+    assert few == Charge(down_bytes=2 * MODEL_BYTES, up_bytes=1100.0, client_flops=30.0 * 3 * (2 * 1 + 3 * 2))
 
 
 def test_probes_charge_the_download_of_clients_that_do_not_train() -> None:
     """Asked are 0, 1 and 1, 2, of whom 1 does not train: one model more, 4 answers; 10 + 20 + 4 + 6 samples."""
     probes = (Probe("loss", ids(0, 1)), Probe("val_loss", ids(1, 2)))
-    charge = cost_model().charge_round(probes, answered(*probes), JOBS, closing([2, 3]), as_fedavg=False, draws=DRAWS)
-    plain = cost_model().charge_round([], {}, JOBS, closing([2, 3]), as_fedavg=False, draws=DRAWS)
-    probe_charge = Charge(MODEL + 0.0, 4 * 4.0, MODEL + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
+    charge = make_cost_model().charge_round(
+        probes, answered(*probes), JOBS, closing([2, 3]), as_fedavg=False, draws=DRAWS
+    )
+    plain = make_cost_model().charge_round([], {}, JOBS, closing([2, 3]), as_fedavg=False, draws=DRAWS)
+    probe_charge = Charge(MODEL_BYTES + 0.0, 4 * 4.0, MODEL_BYTES + 4 * 4.0, 30.0 * (10 + 20 + 4 + 6))
     assert charge == plain + probe_charge
 
 
 def test_an_aggregators_queries_go_to_the_training_clients() -> None:
     """FedMABA's loss: 4 bytes and a pass over T_k of clients 0 and 2, none in a plain round."""
-    fair = cost_model((), "fedmaba")
+    fair = make_cost_model((), "fedmaba")
     asks, plain = (fair.charge_round([], {}, JOBS, closing([2, 3]), as_fedavg=p, draws=DRAWS) for p in (False, True))
     assert asks == plain + Charge(up_bytes=8.0, probe_bytes=8.0, client_flops=30.0 * (10 + 40))
 
@@ -77,7 +81,7 @@ def test_an_aggregators_queries_go_to_the_training_clients() -> None:
 )
 def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> None:
     """FedMABA asks 0 and 2 for their loss of w_t: a pass over 10 and 40 samples, and 4 bytes of each."""
-    fair, base = cost_model((), "fedmaba"), cost_model()
+    fair, base = make_cost_model((), "fedmaba"), make_cost_model()
     charge, base_cost = (
         model.charge_round([probe], answered(probe), JOBS, closing([2, 3]), as_fedavg=False, draws=DRAWS)
         for model in (fair, base)
@@ -93,10 +97,10 @@ def test_a_client_answers_a_query_once(probe: Probe, again: tuple[int, ...]) -> 
 def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: dict[str, Any], sent: int) -> None:
     """FedCor's warm-up: clients 1 and 2 train two epochs for it and send it, and 0, 1 and 2 get what comes of it."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    model = cost_model(components={"codec": make("codec", codec, **options)})
+    model = make_cost_model(components={"codec": make_component("codec", codec, **options)})
     charge = model.charge_round([probe], answered(probe), JOBS, closing([2, 3]), as_fedavg=False, draws=DRAWS)
-    plain = cost_model().charge_round([], {}, JOBS, closing([2, 3]), as_fedavg=False, draws=DRAWS)
-    extra, answers = MODEL + 3 * MODEL, 3 * 4 + 2 * sent  # client 1 gets w_t, too
+    plain = make_cost_model().charge_round([], {}, JOBS, closing([2, 3]), as_fedavg=False, draws=DRAWS)
+    extra, answers = MODEL_BYTES + 3 * MODEL_BYTES, 3 * 4 + 2 * sent  # client 1 gets w_t, too
     passes = 10 + 20 + 40 + 3 * 2 * (20 + 40)
     assert charge == plain + Charge(float(extra), float(answers), float(extra + answers), 30.0 * passes)
 
@@ -104,12 +108,14 @@ def test_a_model_trained_for_a_query_is_charged_both_ways(codec: str, options: d
 def test_a_model_trained_for_a_query_uses_the_training_samples() -> None:
     """samples=random takes 1, 2 and 4 of 10, 20 and 40, for a shadow round as for any other."""
     probe = Probe("shadow_loss", ids(0, 1, 2), {"trainers": (1, 2)})
-    model = cost_model(components={"samples": make("samples", "random", fraction=0.1)}).sum_query_work([probe], DRAWS)
+    model = make_cost_model(components={"samples": make_component("samples", "random", fraction=0.1)}).sum_query_work(
+        [probe], DRAWS
+    )
     assert model.training_samples.tolist() == [0, 3 * 2 * 2, 3 * 2 * 4]
 
 
 def test_weighted_samples_take_more_passes_except_in_a_plain_round() -> None:
-    heavy = cost_model((), "fedbio")
+    heavy = make_cost_model((), "fedbio")
     costs = [
         heavy.charge_round([], {}, JOBS, closing([2, 3]), as_fedavg=p, draws=DRAWS).client_flops for p in (False, True)
     ]

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 from agg_harness import make_population
-from engine_toy import federation_of, network_of, task_of, trainer_of
+from config_options import list_options, make_component
+from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.component import PROXY_INPUTS
 from fedcohort.signal.base import Measured, Reported, find_signal
-from run_harness import go
-from yaml_words import list_options, make
+from run_harness import run_training
 
 P, M = 64 * 10 + 10, 4  # logistic regression on 8x8 digits, clients a round
 TABLE = {
@@ -38,10 +38,10 @@ CASES = [*list_options("agg"), "fedbio agg.variant=second_order", "fedmaba agg.l
 
 def serialised(agg: Any) -> tuple[int, int, int]:
     """(bytes down, bytes up) in addition to a toy model, in model sizes, and bytes of the reported numbers."""
-    trainer = trainer_of(federation_of(), network_of(), hooks=agg.hooks)
+    trainer = make_trainer(make_federation(), make_network(), hooks=agg.hooks)
     n = trainer.server.layout.n_params
     down = agg.broadcast(agg.init(make_population(3), n))
-    sent = trainer.train(task_of(0), down).uploads
+    sent = trainer.train(make_task(0), down).uploads
     downloaded = {name: down[name] for hook in agg.hooks for name in hook.downloads}
     sizes = [
         sum(len(v.float().numpy().tobytes()) for v in vectors.values()) / (4 * n) for vectors in (downloaded, sent)
@@ -57,11 +57,11 @@ def serialised(agg: Any) -> tuple[int, int, int]:
 def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Path, words: str) -> None:
     word, *options = words.split()
     changes = dict(option.removeprefix("agg.").split("=") for option in options)
-    down, up, numbers = serialised(make("agg", word, **changes))
+    down, up, numbers = serialised(make_component("agg", word, **changes))
     assert (down, up, numbers) == TABLE.get(words, (down, up, numbers))
     cheap = {"feddf": ["agg.steps=1"], "rhfl": ["agg.batches=1"]}.get(word, [])
-    proxy = ["proxy=noise"] if PROXY_INPUTS in make("agg", word).requirements else []
-    ran = go(tmp_path, f"agg={word}", *options, *cheap, *proxy, *CHEAP)
+    proxy = ["proxy=noise"] if PROXY_INPUTS in make_component("agg", word).requirements else []
+    ran = run_training(tmp_path, f"agg={word}", *options, *cheap, *proxy, *CHEAP)
     before, after = (report.metrics for report in ran.reports)
     assert after["comm/down_bytes"] - before["comm/down_bytes"] == M * 4 * P * (1 + down)
     assert after["comm/up_bytes"] - before["comm/up_bytes"] == M * (4 * P * (1 + up) + numbers)
@@ -69,5 +69,5 @@ def test_additional_vectors_are_charged_with_their_serialised_size(tmp_path: Pat
 
 def test_a_codec_encodes_only_the_update(tmp_path: Path) -> None:
     # SCAFFOLD's delta_c travels as it is beside an update of round(.25 * 640) + round(.25 * 10) numbers and a seed
-    ran = go(tmp_path, "agg=scaffold", "codec=subsample", *CHEAP)
+    ran = run_training(tmp_path, "agg=scaffold", "codec=subsample", *CHEAP)
     assert ran.last.metrics["comm/up_bytes"] == M * (4 * P + 4 * (160 + 2) + 8)

@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from fedcohort.round import round as rounds
-from killing import die, in_a_child, stop_after
-from run_harness import FinishedRun, go, same_bits
+from process_kills import act_at_call, kill_self, run_in_child
+from run_harness import FinishedRun, run_training, same_bits
 
 K, M = 12, 4
 LAP = K // M
@@ -31,7 +31,7 @@ def list_backed_off(ran: FinishedRun) -> list[set[int]]:
 
 
 def test_a_client_that_failed_repeatedly_is_neither_selected_nor_queried_by_powd(tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=powd", *SLOW)
+    ran = run_training(tmp_path, "selector=powd", *SLOW)
     backed_off = list_backed_off(ran)
     assert sum(map(len, backed_off)) > 10
     for clients, report in zip(backed_off, ran.reports[1:], strict=True):
@@ -41,7 +41,7 @@ def test_a_client_that_failed_repeatedly_is_neither_selected_nor_queried_by_powd
 
 
 def test_flash_queries_clients_that_back_off_and_selects_none(tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=flash", *SLOW)
+    ran = run_training(tmp_path, "selector=flash", *SLOW)
     backed_off = list_backed_off(ran)
     assert any(backed_off)
     for clients, report in zip(backed_off, ran.reports[1:], strict=True):
@@ -50,16 +50,16 @@ def test_flash_queries_clients_that_back_off_and_selects_none(tmp_path: Path) ->
 
 
 def test_selectors_without_the_flag_select_clients_that_failed_repeatedly(tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=round_robin", *SLOW)
+    ran = run_training(tmp_path, "selector=round_robin", *SLOW)
     selected = zip(list_backed_off(ran), ran.reports[1:], strict=True)
     assert any(clients & set(report.cohort.tolist()) for clients, report in selected)
 
 
 def test_a_run_that_is_killed_in_a_back_off_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     words = ("selector=powd", *SLOW)
-    uninterrupted = go(tmp_path / "whole", *words)
+    uninterrupted = run_training(tmp_path / "whole", *words)
     killed_in = next(round for round, clients in enumerate(list_backed_off(uninterrupted)) if clients)
-    stop_after(monkeypatch, rounds, "make_report", killed_in + 2, die)  # step 0 is a report too
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *words) and None))
+    act_at_call(monkeypatch, rounds, "make_report", killed_in + 2, kill_self)  # step 0 is a report too
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *words) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, go(tmp_path / "killed", *words, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "killed", *words, "resume=true"))

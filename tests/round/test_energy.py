@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.budget import Budget, BudgetUse
-from run_harness import FinishedRun, go, same_bits
+from run_harness import FinishedRun, run_training, same_bits
 
 STEADY = ("device=shifted_exponential", "device.alpha=1", "device.lam=0")  # a second per sample of a job
 TINY = ("clients=6", "cohort=6", "rounds=3", "split.limit=240", "client.epochs=1", "heterogeneity=iid", *STEADY)
@@ -29,38 +29,38 @@ def n_train(ran: FinishedRun) -> float:
 
 def test_training_takes_watts_times_seconds(tmp_path: Path) -> None:
     """All six clients train for one epoch in each round, and nothing else is charged at 0 joules per byte."""
-    ran = go(tmp_path, *TINY, "device.watts=2.5")
+    ran = run_training(tmp_path, *TINY, "device.watts=2.5")
     assert n_train(ran) > 100
     np.testing.assert_allclose(joules(ran), 2.5 * n_train(ran) * np.arange(4))
 
 
 def test_a_query_takes_a_third_of_an_epoch_and_bytes_are_those_of_the_ledger(tmp_path: Path) -> None:
     """Power-of-choice queries all clients, and its clients report their sizes at registration."""
-    ran = go(tmp_path, *TINY, "selector=powd", "device.watts=3", "device.joules_per_byte=0.01")
+    ran = run_training(tmp_path, *TINY, "selector=powd", "device.watts=3", "device.joules_per_byte=0.01")
     np.testing.assert_allclose(joules(ran), 3 * 4 / 3 * n_train(ran) * np.arange(4) + 0.01 * all_bytes(ran))
 
 
 def test_late_clients_are_charged_in_full(tmp_path: Path) -> None:
     """The deadline drops slow clients of a persistent device, whose seconds are charged all the same."""
     words = ("deadline=fixed", "deadline.k=0.9", "rounds=2", "device.watts=1")
-    ran, patient = go(tmp_path, *TINY, *words), go(tmp_path, *TINY, "rounds=2", "device.watts=1")
+    ran, patient = run_training(tmp_path, *TINY, *words), run_training(tmp_path, *TINY, "rounds=2", "device.watts=1")
     assert len(ran.last.arrived) < 6
     np.testing.assert_allclose(joules(ran), joules(patient))
 
 
 def test_energy_changes_no_bit_and_is_no_metric_by_default(tmp_path: Path) -> None:
-    plain, measured = go(tmp_path, *TINY), go(tmp_path, *TINY, "device.watts=2")
+    plain, measured = run_training(tmp_path, *TINY), run_training(tmp_path, *TINY, "device.watts=2")
     assert same_bits(plain, measured)
     assert "energy/joules" not in plain.last.metrics
 
 
 def test_a_budget_of_joules_ends_and_extends_a_run_to_the_bit(tmp_path: Path) -> None:
     words = (*TINY, "device.watts=2", "device.joules_per_byte=0.1")
-    whole_run = go(tmp_path / "whole", *words)
+    whole_run = run_training(tmp_path / "whole", *words)
     assert all(before < after for before, after in pairwise(joules(whole_run)))
-    short = go(tmp_path, *words, f"until.joules={joules(whole_run)[1] + 1!r}")
+    short = run_training(tmp_path, *words, f"until.joules={joules(whole_run)[1] + 1!r}")
     assert [report.step for report in short.reports] == [0, 1, 2]
-    longer = go(tmp_path, *words, "resume=true")
+    longer = run_training(tmp_path, *words, "resume=true")
     assert longer.last.fingerprint == whole_run.last.fingerprint
     assert longer.last.metrics["energy/joules"] == joules(whole_run)[-1]
 
@@ -80,4 +80,4 @@ def test_the_text_of_a_budget_names_joules_only_where_they_are_limited() -> None
 )
 def test_energy_without_its_options_is_rejected(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=message):
-        go(tmp_path, "clients=6", "cohort=6", *words)
+        run_training(tmp_path, "clients=6", "cohort=6", *words)

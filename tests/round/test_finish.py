@@ -13,7 +13,7 @@ from fedcohort.round.finish import close_round
 from fedcohort.round.in_flight import InFlight
 from fedcohort.round.jobs import Jobs
 from fedcohort.types import Selection
-from selector_harness import context
+from selector_harness import make_context
 
 CLIENTS, ONE_UNIT = np.array([0, 2, 5]), np.ones(3, np.int64)
 NONE = np.empty(0, np.int64)
@@ -40,7 +40,7 @@ def dispatched(timing: Timing) -> Dispatch:
     losses = {int(client): np.ones(1) for client in CLIENTS}
     queried = QueryRecord((), {}, 0.5, 0.0, np.zeros(6, bool))
     return Dispatch(
-        0, context(0), CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE
+        0, make_context(0), CLIENTS, Selection(CLIENTS), None, queried, jobs, losses, 0.0, 0.25, 0.75, np.inf, NONE
     )
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.agg.base import Aggregator, Arrived, Direction
 from fedcohort.agg.fedavg import FedAvg
 from fedcohort.availability.base import Availability
@@ -20,7 +21,6 @@ from fedcohort.round.guard import (
     name_component_of_errors,
 )
 from fedcohort.types import Ids, RoundOutcome, Selection, Values
-from yaml_words import make
 
 OUTCOME = RoundOutcome(0, Selection(np.arange(2)), np.arange(2), np.empty(0, np.int64), {}, {}, 1.0)
 
@@ -80,7 +80,7 @@ def test_attributes_have_the_types_of_the_contract() -> None:
 @pytest.mark.parametrize("clip", [5, 5.0, None])
 def test_a_whole_number_fits_an_optional_float(clip: float | None) -> None:
     """`client.clip=5` is typed without a point, and the contract says `float | None`."""
-    assert guard_component(make("client", "sgd", clip=clip), "client", "client=sgd", Client).clip == clip
+    assert guard_component(make_component("client", "sgd", clip=clip), "client", "client=sgd", Client).clip == clip
 
 
 def test_a_method_without_arguments_is_named() -> None:

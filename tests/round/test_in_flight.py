@@ -12,17 +12,17 @@ import numpy as np
 import pytest
 import torch
 
-from asynchronous_toy import Quadratic
-from engine_toy import network_of
+from asynchronous_engine import QuadraticEngine
+from config_options import list_options
+from engine_harness import make_network
+from failure_hints import failure_hint
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.round import setup
 from fedcohort.round.aggregate import ServerStep
 from fedcohort.round.in_flight import Broadcast, InFlight, SentModels
-from remedies import remedy
-from round_toy import make_jobs
-from run_harness import FinishedRun, go, same_bits
-from yaml_words import list_options
+from job_tables import make_jobs
+from run_harness import FinishedRun, run_training, same_bits
 
 
 @pytest.fixture
@@ -36,15 +36,20 @@ def models(monkeypatch: pytest.MonkeyPatch) -> list[float]:
         observed.append(float(self.server.w[0]))
         return result
 
-    monkeypatch.setattr(setup, "choose_engine", lambda kind, trainer, chunk: (Quadratic(trainer), "quadratic"))
+    monkeypatch.setattr(setup, "choose_engine", lambda kind, trainer, chunk: (QuadraticEngine(trainer), "quadratic"))
     monkeypatch.setattr(ServerStep, "finish_round", noted)
     return observed
 
 
 def race(logs: Path, n_clients: int, *options: str) -> FinishedRun:
-    return go(
+    return run_training(
         *(logs, f"clients={n_clients}", "cohort=2", "client.epochs=1", "label_noise=none", "partition=iid"),
-        *("device=instant", "device._target_=asynchronous_toy.FewSpeeds", "deadline=buffered", "deadline.buffer=1"),
+        *(
+            "device=instant",
+            "device._target_=asynchronous_engine.ThreeSpeeds",
+            "deadline=buffered",
+            "deadline.buffer=1",
+        ),
         *("deadline.concurrency=2", "selector=round_robin", *options),
     )
 
@@ -134,7 +139,7 @@ def test_old_updates_are_dropped_and_counted(models: list[float], tmp_path: Path
 SMALLER = ("device=shifted_exponential", "split.limit=240", "checkpoint.every_s=3600")
 
 
-@remedy("Credit updates by `outcome.clients`, and start a job from the model that was sent with it.")
+@failure_hint("Credit updates by `outcome.clients`, and start a job from the model that was sent with it.")
 def test_waiting_for_all_in_flight_is_the_synchronous_round(tmp_path: Path) -> None:
     """buffer = concurrency = cohort and refill=step, for every third selector, with aggregators in turns."""
     aggregators, n_equal = list_options("agg"), 0
@@ -142,11 +147,11 @@ def test_waiting_for_all_in_flight_is_the_synchronous_round(tmp_path: Path) -> N
         options = (f"selector={selector}", f"agg={aggregators[i % len(aggregators)]}", *SMALLER)
         buffered = ("deadline=buffered", "deadline.concurrency=4", "deadline.refill=step")
         try:
-            asynchronous = go(tmp_path / f"{i}", *options, *buffered)
+            asynchronous = run_training(tmp_path / f"{i}", *options, *buffered)
         except IncompatibleConfig:
             continue
-        synchronous = go(tmp_path / f"{i}-waits", *options, "deadline=wait_for_all")
-        if max(map(len, synchronous.choices)) > 4:  # FLASH's first round, selector=full
+        synchronous = run_training(tmp_path / f"{i}-waits", *options, "deadline=wait_for_all")
+        if max(map(len, synchronous.cohorts)) > 4:  # FLASH's first round, selector=full
             continue
         assert same_bits(asynchronous, synchronous), options
         n_equal += 1
@@ -155,7 +160,7 @@ def test_waiting_for_all_in_flight_is_the_synchronous_round(tmp_path: Path) -> N
 
 def test_all_dispatched_jobs_are_charged_once(tmp_path: Path) -> None:
     """Downloads and FLOPs when a job is sent, uploads when it arrives; each is 650 parameters of 4 bytes."""
-    ran = go(tmp_path, "deadline=buffered", "deadline.buffer=3", "device=shifted_exponential", "rounds=12")
+    ran = run_training(tmp_path, "deadline=buffered", "deadline.buffer=3", "device=shifted_exponential", "rounds=12")
     n_sent, n_arrived, flops = 0, 0, 0.0
     for report in ran.reports[1:]:
         n_sent, n_arrived = n_sent + len(report.cohort), n_arrived + len(report.arrived)
@@ -178,7 +183,7 @@ def test_models_of_updates_that_are_too_old_are_not_kept() -> None:
 
 @torch.no_grad()
 def test_a_sent_model_is_put_back_after_an_error() -> None:
-    server = FlatModel(network_of())
+    server = FlatModel(make_network())
     sent = Broadcast.copy_model(server, {"c": torch.ones(2)})
     server.w.zero_()
     sent_models = SentModels(server, 5, {}, {3: sent})

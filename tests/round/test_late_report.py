@@ -10,7 +10,7 @@ from fedcohort.deadline.base import JOB_PHASES
 from fedcohort.device.base import Timing
 from fedcohort.round.in_flight import InFlight
 from fedcohort.round.late_report import add_late_columns, compute_lateness_metrics
-from round_toy import make_jobs
+from job_tables import make_jobs
 
 
 def started_later() -> Any:

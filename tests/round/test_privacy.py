@@ -6,10 +6,10 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from config_options import make_component
 from fedcohort.record import history
 from fedcohort.round.queries import ClientReports
-from run_harness import FinishedRun, go, same_bits
-from yaml_words import make
+from run_harness import FinishedRun, run_training, same_bits
 
 TINY = ("clients=8", "cohort=3", "rounds=3", "split.limit=240", "client.epochs=1")
 NOISE = ("signal_noise=gaussian", "signal_noise.sigma=2", "signal_noise.bound=false")
@@ -17,7 +17,7 @@ NOISE = ("signal_noise=gaussian", "signal_noise.sigma=2", "signal_noise.bound=fa
 
 @pytest.fixture(scope="module")
 def powd(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("powd"), *TINY, *NOISE, "selector=powd", "selector.candidates=5")
+    return run_training(tmp_path_factory.mktemp("powd"), *TINY, *NOISE, "selector=powd", "selector.candidates=5")
 
 
 def epsilons(ran: FinishedRun, name: str = "privacy/epsilon") -> list[float]:
@@ -25,7 +25,9 @@ def epsilons(ran: FinishedRun, name: str = "privacy/epsilon") -> list[float]:
 
 
 def test_the_noise_of_a_client_depends_on_no_other_client() -> None:
-    reports = ClientReports(make("attack", "none"), 3, 8, make("signal_noise", "gaussian", sigma=1.0))
+    reports = ClientReports(
+        make_component("attack", "none"), 3, 8, make_component("signal_noise", "gaussian", sigma=1.0)
+    )
     clients = np.arange(8)
     answers = reports.answer_query("loss", clients, clients / 2, 4)
     client_ids = np.array([5, 2])
@@ -39,7 +41,7 @@ def test_the_noise_of_a_client_depends_on_no_other_client() -> None:
 
 def test_epsilon_is_that_of_the_numbers_that_a_client_reported(powd: FinishedRun) -> None:
     """Five clients answer a query about their loss in each round; powd reads no signal of the update."""
-    noise = make("signal_noise", "gaussian", sigma=2.0)
+    noise = make_component("signal_noise", "gaussian", sigma=2.0)
     answered = [np.flatnonzero(~np.isnan(report.clients["signal_loss"])) for report in powd.reports[1:]]
     assert [len(clients) for clients in answered] == [5, 5, 5]
     counts = np.cumsum([np.isin(np.arange(8), clients) for clients in answered], axis=0)
@@ -53,27 +55,27 @@ def test_epsilon_is_that_of_the_numbers_that_a_client_reported(powd: FinishedRun
 def test_reports_with_the_update_have_noise_and_the_metric_has_none(tmp_path: Path) -> None:
     """Oort reads two numbers of each arrival; the training loss, which no component reads, is a metric only."""
     words = (*TINY, "rounds=1", "selector=oort")
-    plain, noisy = (go(tmp_path, *words, *noise) for noise in ((), NOISE))
+    plain, noisy = (run_training(tmp_path, *words, *noise) for noise in ((), NOISE))
     for name in ("train_loss", "loss"):  # one round, so that the model is that of both
         np.testing.assert_array_equal(plain.last.clients[name], noisy.last.clients[name])
     arrived = plain.last.arrived
     for name in ("signal_loss_squares", "signal_loss_count"):
         assert (plain.last.clients[name][arrived] != noisy.last.clients[name][arrived]).all()
-    assert epsilons(noisy) == [make("signal_noise", "gaussian", sigma=2.0).epsilon(2)]
+    assert epsilons(noisy) == [make_component("signal_noise", "gaussian", sigma=2.0).epsilon(2)]
     assert epsilons(plain) == []
 
 
 def test_a_resumed_run_has_the_same_bits(powd: FinishedRun, tmp_path: Path) -> None:
     words = (*TINY, *NOISE, "selector=powd", "selector.candidates=5")
-    go(tmp_path, *words, "rounds=1")
-    resumed = go(tmp_path, *words, "resume=true")
-    assert resumed.choices == powd.choices[1:]
+    run_training(tmp_path, *words, "rounds=1")
+    resumed = run_training(tmp_path, *words, "resume=true")
+    assert resumed.cohorts == powd.cohorts[1:]
     assert resumed.last.fingerprint == powd.last.fingerprint
     assert resumed.last.metrics["privacy/epsilon"] == powd.last.metrics["privacy/epsilon"]
 
 
 def test_no_reported_number_is_said_at_the_start(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    plain, noisy = (go(tmp_path, *TINY, "rounds=1", *noise) for noise in ((), NOISE))
+    plain, noisy = (run_training(tmp_path, *TINY, "rounds=1", *noise) for noise in ((), NOISE))
     assert same_bits(plain, noisy)
     assert "signal_noise=gaussian has no effect: no component reads a reported number" in caplog.text
 
@@ -81,7 +83,9 @@ def test_no_reported_number_is_said_at_the_start(tmp_path: Path, caplog: pytest.
 @pytest.mark.parametrize("selector", ["cpowd", "feddiverse", "flash", "ocs", "pyramidfl", "tifl"])
 def test_selectors_accept_numbers_without_meaning(selector: str, tmp_path: Path) -> None:
     light = ("selector.epochs=1", "selector.pretrain=0") if selector == "feddiverse" else ()
-    ran = go(tmp_path, *TINY, "signal_noise=laplace", "signal_noise.scale=100", f"selector={selector}", *light)
+    ran = run_training(
+        tmp_path, *TINY, "signal_noise=laplace", "signal_noise.scale=100", f"selector={selector}", *light
+    )
     assert len(ran.reports) == 4
 
 
@@ -89,14 +93,14 @@ def test_late_reports_have_the_same_noise_on_two_processes_and_after_a_resume(tm
     """Oort's two numbers come with an update, which arrives up to some steps after its client was selected."""
     asynchronous = ("deadline=buffered", "deadline.buffer=2", "deadline.concurrency=5", "device=shifted_exponential")
     words = (*TINY, *NOISE, *asynchronous, "selector=oort", "eval.clients_every=1", "callback=default")
-    run = go(tmp_path / "one", *words, "rounds=6")
+    run = run_training(tmp_path / "one", *words, "rounds=6")
     assert max(report.metrics["staleness/max"] for report in run.reports[1:]) > 0
     for rounds in (2, 6):
-        ranks = go(tmp_path / "two", *words, f"rounds={rounds}", "trainer.devices=2", "resume=true")
+        ranks = run_training(tmp_path / "two", *words, f"rounds={rounds}", "trainer.devices=2", "resume=true")
     one, two = (history.read_history(finished.folder) for finished in (run, ranks))
     metrics, columns = ["privacy/epsilon", "round/arrived", "staleness/max"], ["signal_loss_squares", "epsilon"]
     pd.testing.assert_frame_equal(two.metrics[metrics], one.metrics[metrics])
     pd.testing.assert_frame_equal(two.clients(columns), one.clients(columns), rtol=1e-5)
     n_arrivals = np.sum([np.isin(np.arange(8), report.arrived) for report in run.reports[1:]], axis=0)
-    noise = make("signal_noise", "gaussian", sigma=2.0)
+    noise = make_component("signal_noise", "gaussian", sigma=2.0)
     assert epsilons(run)[-1] == noise.epsilon(2 * int(n_arrivals.max()))

@@ -3,15 +3,15 @@
 import numpy as np
 
 from agg_harness import make_update
+from config_options import make_component
 from fedcohort.rng import new_generator
 from fedcohort.round.queries import ClientReports
-from yaml_words import make
 
 
 def claims(fraction: float = 0.5) -> ClientReports:
     """told = 10 measured + 1, of "loss" alone."""
     return ClientReports(
-        make("attack", "loss_inflation", fraction=fraction, factor=10, shift=1, signals=["loss"]), 3, 8
+        make_component("attack", "loss_inflation", fraction=fraction, factor=10, shift=1, signals=["loss"]), 3, 8
     )
 
 
@@ -20,7 +20,7 @@ def test_the_attackers_are_drawn_by_the_seed() -> None:
     expected = attack.attack.attacker_ids(8, new_generator(3, "attack"))
     assert len(expected) == 4
     assert np.flatnonzero(attack.is_attacker).tolist() == expected.tolist()
-    assert not ClientReports(make("attack", "none"), 3, 8).is_attacker.any()
+    assert not ClientReports(make_component("attack", "none"), 3, 8).is_attacker.any()
 
 
 def test_attackers_change_only_the_attacked_signals() -> None:
@@ -52,5 +52,5 @@ def test_without_attackers_values_are_unchanged() -> None:
     def read(update: object) -> float:
         return 1.0
 
-    assert ClientReports(make("attack", "none"), 3, 8).make_reader("loss", read, 0) is read
+    assert ClientReports(make_component("attack", "none"), 3, 8).make_reader("loss", read, 0) is read
     assert claims().make_reader("loss", read, 0) is not read

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from config_options import make_component
 from fedcohort.flat import Block, Layout
 from fedcohort.round.rates import JobRates
 from fedcohort.signal.base import find_signal
-from yaml_words import make
 
 P, B = 18, 2  # numbers of a 5 x 3 linear model, and of its float buffers
 LAYOUT = Layout((Block("w", (3, 5), 0), Block("b", (3,), 15)), (Block("mean", (B,), 0),), (Block("seen", (1,), 0),))
@@ -24,7 +24,7 @@ FIXED, VECTOR = 4 * B + 8 * 1, 4 * P  # bytes: 4 a float, 8 an integer
     ],
 )
 def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
-    rates = JobRates.from_signals((), (), make("agg", agg, **options).hooks, LAYOUT)
+    rates = JobRates.from_signals((), (), make_component("agg", agg, **options).hooks, LAYOUT)
     assert (rates.down_bytes, rates.extra_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
     assert (rates.step_passes, rates.passes_after, rates.queried_signals) == (passes, 0, {})
 

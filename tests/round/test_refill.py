@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.round.queries import Queries
-from run_harness import go, same_bits
+from run_harness import run_training, same_bits
 
 OPTIONS = ("deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "device.persistent=true", "cohort=3")
 
@@ -15,7 +15,7 @@ OPTIONS = ("deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "de
 @pytest.mark.parametrize("selector", ["random", "oort", "flash", "powd", "ucb_cs"])
 def test_no_client_starts_while_it_works_or_waits_for_the_step(selector: str, tmp_path: Path) -> None:
     """In flight before, or selected twice: neither is possible, and the places are full as long as clients are left."""
-    ran = go(tmp_path, *OPTIONS, "deadline.concurrency=5", f"selector={selector}", "rounds=8")
+    ran = run_training(tmp_path, *OPTIONS, "deadline.concurrency=5", f"selector={selector}", "rounds=8")
     in_flight: set[int] = set()
     for report in ran.reports[1:]:
         cohort = report.cohort.tolist()
@@ -28,7 +28,9 @@ def test_no_client_starts_while_it_works_or_waits_for_the_step(selector: str, tm
 
 def test_a_refill_is_charged_like_any_job_and_uses_the_answers_of_the_step(tmp_path: Path) -> None:
     """pow-d queries its 6 candidates once a step; a client that starts later costs a download more if it is none."""
-    ran = go(tmp_path, *OPTIONS, "selector=powd", "selector.candidates=6", "deadline.concurrency=4", "rounds=6")
+    ran = run_training(
+        tmp_path, *OPTIONS, "selector=powd", "selector.candidates=6", "deadline.concurrency=4", "rounds=6"
+    )
     for before, after in zip(ran.reports[1:], ran.reports[2:], strict=False):
         queried = np.flatnonzero(after.clients["queried"])
         downloads = (after.metrics["comm/down_bytes"] - before.metrics["comm/down_bytes"]) / 2600
@@ -45,13 +47,13 @@ def test_the_server_measures_the_model_once_a_step(monkeypatch: pytest.MonkeyPat
         return measure(self)
 
     monkeypatch.setattr(Queries, "measure_server_signals", counted)
-    ran = go(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
+    ran = run_training(tmp_path, *OPTIONS, "selector=flash_progress", "deadline.concurrency=5", "rounds=4")
     assert len(steps) == 4
-    assert max(map(len, ran.choices[1:])) > 1, "more than one client starts in a step"
+    assert max(map(len, ran.cohorts[1:])) > 1, "more than one client starts in a step"
 
 
 def test_a_resume_in_the_middle_has_equal_bits(tmp_path: Path) -> None:
     options = (*OPTIONS, "selector=flash", "agg=scaffold", "deadline.max_staleness=3")
-    uninterrupted = go(tmp_path / "whole", *options, "rounds=6")
-    go(tmp_path / "stopped", *options, "rounds=3")
-    assert same_bits(uninterrupted, go(tmp_path / "stopped", *options, "rounds=6", "resume=true"))
+    uninterrupted = run_training(tmp_path / "whole", *options, "rounds=6")
+    run_training(tmp_path / "stopped", *options, "rounds=3")
+    assert same_bits(uninterrupted, run_training(tmp_path / "stopped", *options, "rounds=6", "resume=true"))

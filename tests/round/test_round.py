@@ -11,7 +11,7 @@ from fedcohort.errors import FedcohortError, UndeclaredSignal
 from fedcohort.round.collect import Collector
 from fedcohort.selector.random import Random
 from fedcohort.types import ClientUpdate, Ids, Probe, Selection
-from run_harness import FinishedRun, go
+from run_harness import FinishedRun, run_training
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
 MODEL = 4 * P
@@ -37,7 +37,7 @@ def n_val(ran: FinishedRun) -> np.ndarray:
 
 
 def test_random_costs_a_broadcast_and_an_upload(tmp_path: Path) -> None:
-    ran = go(tmp_path)
+    ran = run_training(tmp_path)
     for t, cost in enumerate(costs(ran)):
         assert cost["down_bytes"] == M * MODEL
         assert cost["up_bytes"] == M * MODEL
@@ -48,7 +48,7 @@ def test_random_costs_a_broadcast_and_an_upload(tmp_path: Path) -> None:
 def test_powd_charges_the_download_of_unselected_candidates_and_every_answer(tmp_path: Path) -> None:
     # extra = (d - m) P B + 4 d bytes, and a forward pass over each candidate's training data (selectors.md 3.2)
     d = 7
-    ran = go(tmp_path, "selector=powd", f"selector.candidates={d}")
+    ran = run_training(tmp_path, "selector=powd", f"selector.candidates={d}")
     for t, cost in enumerate(costs(ran)):
         assert cost["down_bytes"] == d * MODEL
         assert cost["probe_bytes"] == (d - M) * MODEL + 4 * d
@@ -59,7 +59,7 @@ def test_powd_charges_the_download_of_unselected_candidates_and_every_answer(tmp
 
 def test_flash_queries_all_clients_in_every_round(tmp_path: Path) -> None:
     # (K - m) P B more down and 2 numbers up from all K: the third of the paper's three, the duration, costs no bytes
-    ran = go(tmp_path, "selector=flash")
+    ran = run_training(tmp_path, "selector=flash")
     passes = FORWARD * float(ran.info.n_train.sum() + n_val(ran).sum())
     for t, cost in enumerate(costs(ran)):
         m = len(ran.reports[t + 1].cohort)
@@ -69,20 +69,20 @@ def test_flash_queries_all_clients_in_every_round(tmp_path: Path) -> None:
 
 
 def test_ucb_cs_adds_eight_bytes_per_client(tmp_path: Path) -> None:
-    for cost in costs(go(tmp_path, "selector=ucb_cs")):
+    for cost in costs(run_training(tmp_path, "selector=ucb_cs")):
         assert cost["up_bytes"] == M * (MODEL + 8)
         assert cost["probe_bytes"] == 0
 
 
 def test_scaffold_doubles_the_traffic(tmp_path: Path) -> None:
-    for cost in costs(go(tmp_path, "agg=scaffold")):
+    for cost in costs(run_training(tmp_path, "agg=scaffold")):
         assert cost["down_bytes"] == 2 * M * MODEL
         assert cost["up_bytes"] == 2 * M * MODEL
 
 
 @pytest.mark.parametrize(("context", "longer"), [("fresh", True), ("lagged", False)])
 def test_a_blocking_query_takes_additional_time(tmp_path: Path, context: str, longer: bool) -> None:
-    ran = go(tmp_path, "selector=flash", f"selector.context={context}")
+    ran = run_training(tmp_path, "selector=flash", f"selector.context={context}")
     slowest = [float(np.nanmax(report.clients["finish_s"])) for report in ran.reports[1:]]
     took = [cost["virtual_s"] for cost in costs(ran)]
     assert all(a > b + 1e-9 for a, b in zip(took, slowest, strict=True)) == longer
@@ -98,7 +98,7 @@ def test_the_model_is_downloaded_once_per_round(tmp_path: Path, words: str, trav
     rows = [f"{k},.01,100,1000" for k in range(K)]
     (tmp_path / "devices.csv").write_text("\n".join(["client,seconds,down,up", *rows]))
     trace = ("device=trace", f"device.path={tmp_path / 'devices.csv'}", "device.unit=bytes/s")
-    ran = go(tmp_path / "logs", *f"selector={words}".split(), *trace)
+    ran = run_training(tmp_path / "logs", *f"selector={words}".split(), *trace)
     for report in ran.reports[1:]:
         chosen = np.asarray(report.cohort)
         up = 2 if "scaffold" in words else 1
@@ -109,12 +109,12 @@ def test_the_model_is_downloaded_once_per_round(tmp_path: Path, words: str, trav
 def test_a_full_job_takes_n_sample_times(tmp_path: Path) -> None:
     # E[T] = (alpha + lambda) n, whatever the number of epochs (FLASH Sec. IV-B)
     for epochs in (1, 5):
-        ran = go(tmp_path / str(epochs), f"client.epochs={epochs}", "rounds=1")
+        ran = run_training(tmp_path / str(epochs), f"client.epochs={epochs}", "rounds=1")
         assert ran.info.expected_s.tolist() == pytest.approx((2.0 * ran.info.n_train).tolist())
 
 
 def test_steps_take_the_time_of_their_samples(tmp_path: Path) -> None:
-    ran = go(tmp_path, "client.steps=6", "client.batch=5", "rounds=1")
+    ran = run_training(tmp_path, "client.steps=6", "client.batch=5", "rounds=1")
     assert ran.info.expected_s.tolist() == pytest.approx([2.0 * 6 * 5] * K)
 
 
@@ -141,14 +141,14 @@ def test_short_mini_batches_cost_their_samples(
 
     monkeypatch.setattr(Collector, "add_update", add)
     monkeypatch.setattr("fedcohort.round.setup.count_forward_flops", lambda network, federation: 1.0)
-    ran = go(tmp_path, *words, "device.lam=0")
+    ran = run_training(tmp_path, *words, "device.lam=0")
     assert len({size for batch_sizes in sizes for size in batch_sizes.tolist()}) > 1
     assert seconds == pytest.approx([float(batch_sizes.sum()) for batch_sizes in sizes])
     assert ran.last.metrics["comp/client_flops"] == pytest.approx(3 * sum(seconds))
 
 
 def test_a_late_client_computes_but_uploads_nothing(tmp_path: Path) -> None:
-    ran = go(tmp_path, "deadline=fixed", "deadline.k=0.9")
+    ran = run_training(tmp_path, "deadline=fixed", "deadline.k=0.9")
     arrived = [report.metrics["round/arrived"] for report in ran.reports[1:]]
     assert 0 < min(arrived) < M
     for t, cost in enumerate(costs(ran)):
@@ -158,15 +158,15 @@ def test_a_late_client_computes_but_uploads_nothing(tmp_path: Path) -> None:
 
 
 def test_an_excluded_update_is_charged_as_uploaded(tmp_path: Path) -> None:
-    ran = go(tmp_path, "client.lr=1e30", "rounds=1")
+    ran = run_training(tmp_path, "client.lr=1e30", "rounds=1")
     assert ran.last.metrics["round/dropped_nonfinite"] == M
     assert costs(ran)[0]["up_bytes"] == M * MODEL
 
 
 def test_slow_devices_delay_the_round(tmp_path: Path) -> None:
-    fast, slow = (go(tmp_path / str(lam), f"device.lam={lam}") for lam in (1, 100))
+    fast, slow = (run_training(tmp_path / str(lam), f"device.lam={lam}") for lam in (1, 100))
     assert slow.last.metrics["time/virtual_s"] > 10 * fast.last.metrics["time/virtual_s"]
-    assert fast.choices == slow.choices
+    assert fast.cohorts == slow.cohorts
 
 
 @pytest.mark.parametrize(
@@ -181,13 +181,13 @@ def test_a_selector_that_breaks_its_contract_is_stopped(
 
     monkeypatch.setattr(Random, "select", bad)
     with pytest.raises(FedcohortError, match=message):
-        go(tmp_path)
+        run_training(tmp_path)
 
 
 def test_an_undeclared_probe_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Random, "plan", lambda self, state, ctx: [Probe("loss", ctx.available)])
     with pytest.raises(UndeclaredSignal, match="probes 'loss' without declaring it"):
-        go(tmp_path)
+        run_training(tmp_path)
 
 
 def test_two_probes_of_a_signal_are_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,13 +195,13 @@ def test_two_probes_of_a_signal_are_rejected(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr(Random, "needs", frozenset({"loss"}))
     monkeypatch.setattr(Random, "plan", lambda self, state, ctx: [Probe("loss", ctx.available[:k]) for k in (2, 3)])
     with pytest.raises(FedcohortError, match="probes 'loss' more than once in a round"):
-        go(tmp_path)
+        run_training(tmp_path)
 
 
 def test_a_plain_round_weights_by_the_training_samples(tmp_path: Path) -> None:
     """As agg=fedavg would, whatever the aggregator's rule is: equal weights, here, once pre-training is over."""
     words = ("selector=feddiverse", "selector.pretrain=1", "selector.epochs=1", "agg.weighting=uniform", "rounds=2")
-    ran = go(tmp_path, *words)
+    ran = run_training(tmp_path, *words)
     for report, rule in zip(ran.reports[1:], (ran.info.n_train, np.ones(K)), strict=True):
         weights = rule[report.arrived]
         assert report.clients["weight"][report.arrived] == pytest.approx(weights / weights.sum())
@@ -209,11 +209,11 @@ def test_a_plain_round_weights_by_the_training_samples(tmp_path: Path) -> None:
 
 def test_signals_read_after_training_are_measured(tmp_path: Path) -> None:
     """The loss after training, of all who arrived, where the aggregator weighs by it."""
-    last = go(tmp_path, "agg=fedmaba", "agg.loss=loss_post", "rounds=1").last
+    last = run_training(tmp_path, "agg=fedmaba", "agg.loss=loss_post", "rounds=1").last
     assert np.isfinite(last.clients["signal_loss_post"][last.arrived]).all()
 
 
 def test_a_round_without_clients_takes_no_time(tmp_path: Path) -> None:
-    ran = go(tmp_path, "availability=bernoulli", "availability.p=1e-9", "rounds=2")
+    ran = run_training(tmp_path, "availability=bernoulli", "availability.p=1e-9", "rounds=2")
     assert [len(report.cohort) for report in ran.reports] == [0, 0, 0]
     assert [report.metrics["time/virtual_s"] for report in ran.reports] == [0.0, 0.0, 0.0]

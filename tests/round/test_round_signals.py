@@ -4,15 +4,15 @@ from types import SimpleNamespace
 from typing import Any
 
 from agg_harness import collect_updates, make_update
+from config_options import make_component
 from fedcohort.round.round_signals import derive_signals
-from yaml_words import make
 
 
 def test_derived_signals_are_computed_from_the_updates() -> None:
     """Inner products of (1, 0) and (1, 2), where the matrix is kept and a component reads them."""
     rows = [make_update(0, [1.0, 0.0]), make_update(1, [1.0, 2.0])]
     stacked_updates, streamed = (
-        collect_updates(make("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False)
+        collect_updates(make_component("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False)
     )
     parts: Any = SimpleNamespace(needs=lambda plain: set() if plain else {"update_gram", "steps"})
     lab: Any = None

@@ -20,9 +20,9 @@ from fedcohort.samples.base import LOSS_LIST_NAME
 from fedcohort.signal.base import Reported, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
-from killing import die, in_a_child, stop_after
-from known import known
-from run_harness import FinishedRun, go, same_bits
+from optional_values import not_none
+from process_kills import act_at_call, kill_self, run_in_child
+from run_harness import FinishedRun, run_training, same_bits
 
 LISTS = ("samples=fedbalancer", "samples.w=1", "samples.lss=0.3", "deadline=fixed", "deadline.k=0.8")
 FLOPS = "comp/client_flops"
@@ -58,11 +58,11 @@ def test_a_job_has_the_chosen_samples_and_none_where_these_are_all() -> None:
     selection = sampling.SampleSelection(part, federation, None, MemoryStore(), None)  # type: ignore[arg-type]
     chosen = selection.choose_samples(None, jobs, {}, Draws(0, 3))
     assert chosen.rows[0] is None
-    assert known(chosen.rows[1]).tolist() == [0]
+    assert not_none(chosen.rows[1]).tolist() == [0]
 
 
 def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
-    ran = go(tmp_path, *LISTS, "deadline.partial_work=true")
+    ran = run_training(tmp_path, *LISTS, "deadline.partial_work=true")
     lists = loss_lists(ran)
     came = {client for report in ran.reports for client in report.arrived.tolist()}
     assert came <= set(lists)
@@ -75,7 +75,7 @@ def test_every_client_that_trained_has_a_list_of_losses(tmp_path: Path) -> None:
 def test_the_first_pass_over_the_losses_is_charged_once(tmp_path: Path) -> None:
     """All clients are selected and all samples fit: round 1 costs one forward pass more than round 2."""
     words = ("cohort=12", "deadline=fixed", "deadline.k=1000", "rounds=2", "device.lam=0.001")
-    looked, plain = (go(tmp_path / w, *words, f"samples={w}") for w in ("fedbalancer", "all"))
+    looked, plain = (run_training(tmp_path / w, *words, f"samples={w}") for w in ("fedbalancer", "all"))
 
     def flops(ran: FinishedRun) -> np.ndarray:
         return np.diff([report.metrics[FLOPS] for report in ran.reports])
@@ -85,7 +85,7 @@ def test_the_first_pass_over_the_losses_is_charged_once(tmp_path: Path) -> None:
     seconds = [[r.metrics["time/virtual_s"] for r in ran.reports] for ran in (looked, plain)]
     first, second = np.diff(seconds, axis=1)[0] / np.diff(seconds, axis=1)[1]
     assert (first, second) == pytest.approx((1 + 1 / (3 * 2), 1.0), rel=1e-3)  # a third of one of two epochs
-    assert looked.choices == plain.choices
+    assert looked.cohorts == plain.cohorts
     assert same_bits(looked, plain)  # all samples fit, and all train
 
 
@@ -100,8 +100,8 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
 
     monkeypatch.setattr(SignalMeasurer, "per_sample_losses", count)
     words = ("cohort=12", "client.epochs=1", "client.batch=null", *LISTS, "deadline.k=1000")
-    first = loss_lists(go(tmp_path / "1", *words, "rounds=1"))
-    ran = go(tmp_path / "2", *words, "rounds=2")
+    first = loss_lists(run_training(tmp_path / "1", *words, "rounds=1"))
+    ran = run_training(tmp_path / "2", *words, "rounds=2")
     assert sorted(looks) == sorted(2 * list(range(12)))
     for report, lists in zip(ran.reports[1:], (first, loss_lists(ran)), strict=True):
         for client, losses in lists.items():
@@ -111,7 +111,7 @@ def test_the_list_holds_the_losses_seen_in_training(tmp_path: Path, monkeypatch:
 def test_a_late_client_keeps_its_first_losses(tmp_path: Path) -> None:
     """No client finishes an epoch in time; clients that measured their losses in time keep them."""
     words = (*LISTS, "deadline.k=0.3", "client.epochs=5", "cohort=12", "rounds=2", "device.lam=0.001")
-    ran = go(tmp_path, *words)
+    ran = run_training(tmp_path, *words)
     assert not any(len(report.arrived) for report in ran.reports)
     lists = loss_lists(ran)
     assert 0 < len(lists) <= 12
@@ -132,17 +132,20 @@ def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.Monkey
         f"client_store.limit_gb={limit}",
         "cohort=6",
     )
-    uninterrupted = go(tmp_path / "whole", *words)
+    uninterrupted = run_training(tmp_path / "whole", *words)
     assert any(0 < len(report.arrived) < 6 for report in uninterrupted.reports)
-    stop_after(monkeypatch, closing, "extend_choices", 2, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *words) and None))
+    act_at_call(monkeypatch, closing, "extend_choices", 2, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *words) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, go(tmp_path / "killed", *words, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "killed", *words, "resume=true"))
 
 
 def test_files_change_no_bit(tmp_path: Path) -> None:
     words = (*LISTS, "agg=scaffold", "cohort=6")
-    memory, files = go(tmp_path / "a", *words), go(tmp_path / "b", *words, "client_store.limit_gb=0")
+    memory, files = (
+        run_training(tmp_path / "a", *words),
+        run_training(tmp_path / "b", *words, "client_store.limit_gb=0"),
+    )
     assert (files.folder / f"client_store.{LOSS_LIST_NAME}").exists()
     assert same_bits(memory, files)
 
@@ -190,8 +193,8 @@ def test_a_report_on_the_list_replaces_the_training_loss(word: str, training_val
 def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
     """Down 8 bytes of threshold and deadline; up the five numbers that either of the two reads."""
     words = ("rounds=1", "device.lam=0.001", "client.epochs=1")
-    with_reports = go(tmp_path / "a", *words, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
-    plain = go(tmp_path / "b", *words).last.metrics
+    with_reports = run_training(tmp_path / "a", *words, "samples=fedbalancer", "deadline=fedbalancer").last.metrics
+    plain = run_training(tmp_path / "b", *words).last.metrics
     assert with_reports["comm/down_bytes"] - plain["comm/down_bytes"] == 4 * 8
     registered = 4 * 12  # n_train of twelve clients, for the deadline
     update = plain["comm/up_bytes"] / 4
@@ -201,7 +204,7 @@ def test_reports_on_loss_lists_are_charged(tmp_path: Path) -> None:
 def test_oort_receives_the_losses_above_the_threshold(tmp_path: Path) -> None:
     """As the threshold rises, |OT| of the arrivals falls below the number of samples that they train on."""
     words = ("selector=oort", *LISTS, "deadline.k=3", "rounds=8", "client.lr=0.5")
-    ran = go(tmp_path, *words)
+    ran = run_training(tmp_path, *words)
     counts = np.array([report.clients["signal_loss_count"] for report in ran.reports[1:]])
     assert (counts[:1][np.isfinite(counts[:1])] > 0).all()
     metrics = ran.last.metrics

@@ -5,10 +5,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine_toy import federation_of
+from engine_harness import make_federation
 from fedcohort.round.score_correlation import ScoreCorrelation
 from fedcohort.types import Selection
-from run_harness import FinishedRun, go
+from run_harness import FinishedRun, run_training
 
 RANKED = ("heterogeneity=noniid30_noise15", "label_noise.concentration=2")
 
@@ -21,24 +21,24 @@ def last(ran: FinishedRun) -> dict[str, float]:
 
 def test_an_oracles_scores_correlate_with_its_signal(tmp_path: Path) -> None:
     """A score of oracle_clean is 1 - noise: its ranks are the opposite ones."""
-    metrics = last(go(tmp_path, "selector=oracle_clean", *RANKED))
+    metrics = last(run_training(tmp_path, "selector=oracle_clean", *RANKED))
     assert metrics["select/score_noise"] == pytest.approx(-1)
     assert set(metrics) <= {"select/score_noise", "select/score_skew", "select/score_seconds", "select/score_samples"}
     assert abs(metrics["select/score_skew"]) < 1
 
 
 def test_scores_correlate_negatively_with_slowness(tmp_path: Path) -> None:
-    metrics = last(go(tmp_path, "selector=oracle_fast", "device=phones"))
+    metrics = last(run_training(tmp_path, "selector=oracle_fast", "device=phones"))
     assert metrics["select/score_seconds"] == pytest.approx(-1)
 
 
 def test_constant_facts_and_missing_scores_have_no_correlation(tmp_path: Path) -> None:
-    assert not last(go(tmp_path / "a", "selector=random"))
-    assert "select/score_noise" not in last(go(tmp_path / "b", "selector=oracle_fast", "heterogeneity=iid"))
+    assert not last(run_training(tmp_path / "a", "selector=random"))
+    assert "select/score_noise" not in last(run_training(tmp_path / "b", "selector=oracle_fast", "heterogeneity=iid"))
 
 
 def test_score_parts_are_correlated_when_clients_are_evaluated(tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=flash", "rounds=6", "eval.clients_every=2", *RANKED)
+    ran = run_training(tmp_path, "selector=flash", "rounds=6", "eval.clients_every=2", *RANKED)
     logged_steps = [report.step for report in ran.reports if "select/exploit_noise" in report.metrics]
     assert logged_steps[-2:] == [4, 6]
     assert not any(step % 2 for step in logged_steps)
@@ -47,16 +47,16 @@ def test_score_parts_are_correlated_when_clients_are_evaluated(tmp_path: Path) -
 
 def test_without_client_evaluations_the_servers_model_is_used(tmp_path: Path) -> None:
     words = ("selector=flash", "rounds=4", *RANKED)
-    ran = go(tmp_path / "0", *words, "eval.clients_every=0", "eval.every=2")
+    ran = run_training(tmp_path / "0", *words, "eval.clients_every=0", "eval.every=2")
     assert [report.step for report in ran.reports if "select/score_noise" in report.metrics] == [2, 4]
-    every = go(tmp_path / "1", *words, "eval.clients_every=1")
+    every = run_training(tmp_path / "1", *words, "eval.clients_every=1")
     for name in ("score", "exploit", "reward"):
         assert ran.last.metrics[f"select/{name}_noise"] == every.last.metrics[f"select/{name}_noise"]
 
 
 def test_rewards_are_correlated(tmp_path: Path) -> None:
     """FLASH's in round t: |L(w_{t-1}) - L(w_{t-2})| of each client, which was not asked later, over one duration."""
-    ran = go(tmp_path, "selector=flash", "rounds=5", *RANKED)
+    ran = run_training(tmp_path, "selector=flash", "rounds=5", *RANKED)
     assert "select/reward_noise" not in ran.reports[2].metrics, "no loss has changed before the second answer"
     for step in (3, 4, 5):
         two_before, one_before, now = (ran.reports[i].clients for i in (step - 2, step - 1, step))
@@ -68,8 +68,8 @@ def test_rewards_are_correlated(tmp_path: Path) -> None:
 def test_reward_correlations_need_no_scores() -> None:
     """Of three clients two have one: the slower is worth more."""
     rewarded = Selection(np.arange(2), reward=np.array([3.0, 1.0, np.nan]))
-    correlations = ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure_correlations(rewarded)
+    correlations = ScoreCorrelation(make_federation(), np.array([9.0, 5.0, 7.0])).measure_correlations(rewarded)
     assert correlations["select/reward_seconds"] == 1
-    assert not ScoreCorrelation(federation_of(), np.array([9.0, 5.0, 7.0])).measure_correlations(
+    assert not ScoreCorrelation(make_federation(), np.array([9.0, 5.0, 7.0])).measure_correlations(
         Selection(np.arange(2))
     )

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 
 from agg_harness import server_only
-from engine_toy import SEED
+from engine_harness import SEED
 from fedcohort.data.federation import Rows
 from fedcohort.flat import FlatModel
 from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.round.server_models import RoundModels
-from known import known
+from optional_values import not_none
 
 
 def conv(channels_last: bool = False) -> FlatModel:
@@ -62,10 +62,10 @@ def test_buffers_are_those_of_the_round_or_of_a_client() -> None:
     server = conv()
     bench = workshop(server)
     mean_block = {block.name: block for block in server.layout.buffers}["1.running_mean"]
-    assert known(norm_of(bench.model(update(server), None)).running_mean).tolist() == [1, 1, 1]
+    assert not_none(norm_of(bench.model(update(server), None)).running_mean).tolist() == [1, 1, 1]
     client_buffers = torch.full((server.layout.n_buffers,), 7.0, dtype=torch.float64)
     client_norm = norm_of(bench.model(update(server), client_buffers))
-    assert known(client_norm.running_mean).tolist() == client_norm.bias.tolist() == [7, 7, 7]
+    assert not_none(client_norm.running_mean).tolist() == client_norm.bias.tolist() == [7, 7, 7]
     assert mean_block.make_view(server.buffers).tolist() == [0, 0, 0]
 
 

@@ -10,7 +10,7 @@ import torch
 from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
 from fedcohort.round.shared_data import SharedState
-from federation_toy import make_federation
+from federation_harness import make_federation
 
 
 @pytest.mark.parametrize("part", ["train", "val", "test", "server_val", "server_test"])

@@ -6,14 +6,14 @@ from pathlib import Path
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.errors import DamagedCheckpoint
 from fedcohort.hook import count_stored_floats
 from fedcohort.lightning import checkpoint
 from fedcohort.round import aggregate as closing
 from fedcohort.round.store import MappedStore, MemoryStore, check_stored_vectors, make_client_store
-from killing import die, in_a_child, stop_after
-from run_harness import FinishedRun, go, same_bits
-from yaml_words import make
+from process_kills import act_at_call, kill_self, run_in_child
+from run_harness import FinishedRun, run_training, same_bits
 
 WORDS = ("agg=scaffold", "split.limit=240", "rounds=4")
 MAPPED = (*WORDS, "client_store.limit_gb=0")
@@ -79,11 +79,11 @@ def test_rows_are_in_memory_if_they_fit(tmp_path: Path) -> None:
 
 @pytest.fixture(scope="module")
 def mapped(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("mapped"), *MAPPED)
+    return run_training(tmp_path_factory.mktemp("mapped"), *MAPPED)
 
 
 def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
-    memory = go(tmp_path, *WORDS)
+    memory = run_training(tmp_path, *WORDS)
     assert same_bits(mapped, memory)
     assert (mapped.folder / "client_store.c").exists()
     small = (mapped.folder / "last.ckpt").stat().st_size
@@ -96,14 +96,18 @@ def test_files_change_no_bit(mapped: FinishedRun, tmp_path: Path) -> None:
 def test_a_killed_run_resumes_exactly(
     mapped: FinishedRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, owner: object, name: str, call: int
 ) -> None:
-    stop_after(monkeypatch, owner, name, call, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *MAPPED) and None))
+    act_at_call(monkeypatch, owner, name, call, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *MAPPED) and None))
     monkeypatch.undo()
-    assert same_bits(mapped, go(tmp_path / "killed", *MAPPED, "resume=true"))
+    assert same_bits(mapped, run_training(tmp_path / "killed", *MAPPED, "resume=true"))
 
 
 def test_stored_values_have_the_declared_size() -> None:
-    hooks = (*make("agg", "fedbio").hooks, *make("agg", "scaffold").hooks, *make("regulariser", "prox").hooks)
+    hooks = (
+        *make_component("agg", "fedbio").hooks,
+        *make_component("agg", "scaffold").hooks,
+        *make_component("regulariser", "prox").hooks,
+    )
     assert count_stored_floats(hooks, 1000, 30) == {"x": 30, "c": 1000}
 
 

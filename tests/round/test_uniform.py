@@ -10,7 +10,7 @@ from fedcohort.data.skew import class_imbalance
 from fedcohort.rng import Draws, new_generator
 from fedcohort.round.uniform import UniformReference, draw_uniform
 from fedcohort.types import Ids
-from run_harness import go
+from run_harness import run_training
 
 K, M, T = 20, 5, 400
 EVERYBODY = np.arange(K)
@@ -119,7 +119,7 @@ def test_the_reference_cohort_is_uniform_and_independent() -> None:
 
 
 def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
-    ran = go(tmp_path, "rounds=4", "availability=bernoulli", "availability.p=0.7")
+    ran = run_training(tmp_path, "rounds=4", "availability=bernoulli", "availability.p=0.7")
     federation_ci = {"skew/global_ci", "skew/client_ci"}
     assert {name for name in ran.reports[0].metrics if name.startswith("skew/")} == federation_ci
     assert not any(name.startswith("skew/") for report in ran.reports[1:] for name in report.metrics)
@@ -134,7 +134,7 @@ def test_a_run_reports_its_departure_from_uniform(tmp_path: Path) -> None:
 
 def test_the_cohorts_imbalance_is_that_of_the_pooled_data(tmp_path: Path) -> None:
     words = ("partition=dominant_class", "partition.fraction=0.8", "partition.share=1", "label_noise=none")
-    ran = go(tmp_path, *words, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
+    ran = run_training(tmp_path, *words, "deadline=fixed", "deadline.k=0.8", "deadline.partial_work=false")
     assert ran.info.skew["client_ci"] > 0.5
     assert {len(report.arrived) == len(report.cohort) for report in ran.reports[1:]} == {False}
     for report in ran.reports[1:]:

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from agg_harness import make_update
+from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.round.update_variance import average_all_updates, is_variance_measured, relative_variance
 from fedcohort.types import ClientUpdate
-from run_harness import go
-from signal_kinds import BareLab
-from yaml_words import make
+from run_harness import run_training
+from signal_kinds import UnimplementedAccess
 
 METRIC = "update/relative_variance"
 
@@ -27,7 +27,7 @@ def test_a_ratio_by_hand() -> None:
         assert math.isnan(relative_variance(full, undefined))
 
 
-class Trained(BareLab):
+class Trained(UnimplementedAccess):
     """A lab in which client k trains on k + 1 samples to (k, 1), and client 3 diverges."""
 
     def train(self, round: int, client: int) -> ClientUpdate:
@@ -38,7 +38,7 @@ def test_the_update_of_all_has_the_aggregators_weights() -> None:
     """Shares 1/6, 2/6, 3/6 of the first three: (0 + 2 + 6) / 6; a plain mean has 1."""
     n_train = np.array([1, 2, 3, 4])
     for agg, expected in (("fedavg", 8 / 6), ("median", 1.0)):
-        full = average_all_updates(Trained(), make("agg", agg), n_train, 0)
+        full = average_all_updates(Trained(), make_component("agg", agg), n_train, 0)
         assert full is not None
         assert full.tolist() == pytest.approx([expected, 1.0])
 
@@ -51,14 +51,14 @@ def test_rounds_are_counted_from_one() -> None:
 def test_the_measurement_changes_no_result(tmp_path: Path) -> None:
     """Full participation has a variance of 0, up to the rounding of float32 updates, and four of twelve more."""
     words = ("partition=dirichlet", "partition.alpha=0.1", "rounds=2", "agg=scaffold")
-    measured, plain = (go(tmp_path / f"{n}", *words, f"eval.update_every={n}") for n in (1, 0))
+    measured, plain = (run_training(tmp_path / f"{n}", *words, f"eval.update_every={n}") for n in (1, 0))
     assert [r.fingerprint for r in measured.reports] == [r.fingerprint for r in plain.reports]
     for before, after in zip(plain.reports, measured.reports, strict=True):
         assert {k: v for k, v in after.metrics.items() if k != METRIC} == before.metrics
     assert [METRIC in report.metrics for report in measured.reports] == [False, True, True]
     assert measured.last.metrics[METRIC] > 0.01
-    full = go(tmp_path / "full", *words[:3], "selector=full", "eval.update_every=2")
+    full = run_training(tmp_path / "full", *words[:3], "selector=full", "eval.update_every=2")
     assert [METRIC in report.metrics for report in full.reports] == [False, False, True]
     assert full.last.metrics[METRIC] < 1e-9
     with pytest.raises(IncompatibleConfig, match=r"^eval\.update_every=1 has clients train before"):
-        go(tmp_path / "c", "samples=fedbalancer", "deadline=fixed", "device=phones", "eval.update_every=1")
+        run_training(tmp_path / "c", "samples=fedbalancer", "deadline=fixed", "device=phones", "eval.update_every=1")

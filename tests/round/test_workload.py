@@ -5,7 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
+from config_options import make_component
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
@@ -19,7 +20,6 @@ from fedcohort.round.workload import (
 )
 from fedcohort.training.upload import draw_tensor_masks
 from fedcohort.types import AggregationOverride, Ids, Probe, Selection
-from yaml_words import make
 
 LAYOUT = Layout((Block("w", (2, 3), 0), Block("b", (2,), 6)), (), ())
 NAN = float("nan")
@@ -31,7 +31,7 @@ def ids(*clients: int) -> Ids:
 
 def check(codec: str, *clients: int, **asks: Any) -> None:
     """Of five clients 1, 2 and 4 are available, and two are wanted."""
-    verify_selection(Selection(ids(*clients), **asks), ids(1, 2, 4), 2, 5, make("codec", codec))
+    verify_selection(Selection(ids(*clients), **asks), ids(1, 2, 4), 2, 5, make_component("codec", codec))
 
 
 def test_valid_requests_are_accepted() -> None:
@@ -96,11 +96,11 @@ def test_valid_advice_is_accepted(advice: AggregationOverride | None) -> None:
 )
 def test_invalid_advice_is_rejected(advice: AggregationOverride, message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
-        verify_advice(advice, make("selector", "random"))
+        verify_advice(advice, make_component("selector", "random"))
 
 
 def test_units_are_shared_or_per_client() -> None:
-    codec, draws = make("codec", "none"), Draws(0, 5, 0)
+    codec, draws = make_component("codec", "none"), Draws(0, 5, 0)
     plain = assign_work(Selection(ids(1, 4)), 3, LAYOUT, codec, 0, draws)
     assert (plain.client.tolist(), plain.assigned.tolist(), plain.tensor_mask) == ([1, 4], [3, 3], [None, None])
     per_client = assign_work(Selection(ids(1, 4), units=np.array([9, 1, 9, 9, 2])), 3, LAYOUT, codec, 0, draws)
@@ -110,7 +110,7 @@ def test_units_are_shared_or_per_client() -> None:
 
 def test_the_size_of_an_answer_is_what_is_sent() -> None:
     """A weight of 6 numbers and a bias of 2, 4 bytes each, and 5 further bytes whatever is left out."""
-    codec, draws, all_clients = make("codec", "none"), Draws(0, 40, 0), np.arange(40)
+    codec, draws, all_clients = make_component("codec", "none"), Draws(0, 40, 0), np.arange(40)
     half = np.full(40, 0.5)
     assigned = assign_work(Selection(all_clients, upload=half), 1, LAYOUT, codec, 5, draws)
     sent = [np.ones(2, bool) if mask is None else mask for mask in draw_tensor_masks(half, all_clients, LAYOUT, draws)]
@@ -122,7 +122,7 @@ def test_the_size_of_an_answer_is_what_is_sent() -> None:
 
 def test_an_empty_answer_has_no_bytes() -> None:
     """A codec of quantised tensors has a header, which is sent with any tensor, and not without tensors."""
-    codec, tiny = make("codec", "quant"), np.full(40, 1e-12)
+    codec, tiny = make_component("codec", "quant"), np.full(40, 1e-12)
     assigned = assign_work(Selection(np.arange(40), upload=tiny), 1, LAYOUT, codec, 5, Draws(0, 40, 0))
     assert assigned.bytes_up.tolist() == [5.0] * 40
 

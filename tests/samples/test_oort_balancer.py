@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from config_options import make_component
 from fedcohort.samples.base import SampleRequest
 from fedcohort.types import Population
-from yaml_words import make
 
 
 def request(n: int) -> SampleRequest:
@@ -16,7 +16,7 @@ def request(n: int) -> SampleRequest:
 
 
 def chosen(n: int, lt: float, p: float = 1.0) -> list[int]:
-    samples = make("samples", "oort_balancer", p=p)
+    samples = make_component("samples", "oort_balancer", p=p)
     rows: np.ndarray = samples.choose(replace(samples.init(Population(1, 6, 1, {})), threshold=lt), request(n))
     return [int(row) for row in rows]
 

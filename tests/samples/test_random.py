@@ -1,6 +1,6 @@
 import numpy as np
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.random import Random
 

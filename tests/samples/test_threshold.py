@@ -6,20 +6,20 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
+from config_options import make_component
 from fedcohort.errors import OptionError
 from fedcohort.rng import new_generator
 from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import compute_loss_threshold, draw_around_threshold
 from fedcohort.types import Population, RoundOutcome, Selection
-from yaml_words import make
 
 LOSSES = np.arange(1, 11) / 10
 POPULATION = Population(3, 6, 3, {"n_train": np.array([10, 10, 10])})
 
 
 def part(**options: Any) -> Any:
-    return make("samples", "fedbalancer", **options)
+    return make_component("samples", "fedbalancer", **options)
 
 
 def request(losses: np.ndarray = LOSSES, client: int = 0) -> SampleRequest:

@@ -6,12 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.selector.active_fl import ActiveFl, State
 from fedcohort.types import Population, ProbeResult, Selection
-from known import known
-from run_harness import go, startup_notices
-from selector_harness import context, ids, outcome
-from yaml_words import make_typed
+from optional_values import not_none
+from run_harness import run_training, startup_notices
+from selector_harness import ids, make_context, make_outcome
 
 N = np.array([100, 400, 25, 100, 225])
 LOSS = np.array([2.0, 0.5, 1.0, 1.0, 3.0])
@@ -23,17 +23,17 @@ def active(**changes: Any) -> ActiveFl:
 
 
 def chosen(selector: ActiveFl, loss: np.ndarray = LOSS, **kwargs: Any) -> Selection:
-    return selector.select(State(loss), context(signals={"n_train": N[: len(loss)]}, **kwargs), {})[0]
+    return selector.select(State(loss), make_context(signals={"n_train": N[: len(loss)]}, **kwargs), {})[0]
 
 
 def test_values_and_probabilities_by_hand() -> None:
     """v = 10 2, 20 .5, 5 1, 10 1, 15 3. Clients 2 and 1 are excluded; the others have e^.2, e^.1 and e^.45."""
     selection = chosen(active())
-    np.testing.assert_allclose(known(selection.scores), [20, 10, 5, 10, 45], rtol=1e-14)
+    np.testing.assert_allclose(not_none(selection.scores), [20, 10, 5, 10, 45], rtol=1e-14)
     expected = np.array([np.exp(0.2), 0, 0, np.exp(0.1), np.exp(0.45)])
-    np.testing.assert_allclose(known(selection.probability), expected / expected.sum(), rtol=1e-12)
+    np.testing.assert_allclose(not_none(selection.probability), expected / expected.sum(), rtol=1e-12)
     np.testing.assert_allclose(
-        known(selection.probability), [0.31359141, 0, 0, 0.28374924, 0.40265934], atol=1e-8, rtol=0
+        not_none(selection.probability), [0.31359141, 0, 0, 0.28374924, 0.40265934], atol=1e-8, rtol=0
     )
 
 
@@ -49,13 +49,13 @@ def test_inclusion_probabilities_of_two_draws() -> None:
 def test_the_mean_loss_over_the_root_prefers_small_clients() -> None:
     """v = .2, .025, .2, .1, .2: clients 1 and 3 are excluded."""
     selection = chosen(active(value="mean"))
-    np.testing.assert_allclose(known(selection.scores), [0.2, 0.025, 0.2, 0.1, 0.2], rtol=1e-14)
-    np.testing.assert_allclose(known(selection.probability), [1 / 3, 0, 1 / 3, 0, 1 / 3], atol=1e-8)
+    np.testing.assert_allclose(not_none(selection.scores), [0.2, 0.025, 0.2, 0.1, 0.2], rtol=1e-14)
+    np.testing.assert_allclose(not_none(selection.probability), [1 / 3, 0, 1 / 3, 0, 1 / 3], atol=1e-8)
 
 
 def test_equal_values_at_the_cut_are_excluded_at_random() -> None:
     """Clients 1 and 3 both have 10."""
-    excluded = {int(known(chosen(active(tie="random"), seed=seed).probability)[1] == 0) for seed in range(20)}
+    excluded = {int(not_none(chosen(active(tie="random"), seed=seed).probability)[1] == 0) for seed in range(20)}
     assert excluded == {0, 1}
 
 
@@ -76,7 +76,7 @@ def test_the_parts_are_disjoint_and_excluded_clients_return_uniformly() -> None:
 def test_without_values_it_is_random_selection(options: dict[str, float]) -> None:
     """Each client has two of five places; four sigma of 1500 rounds."""
     selections = [chosen(active(**options), seed=seed) for seed in range(1500)]
-    np.testing.assert_allclose(known(selections[0].probability), 0.2, rtol=1e-12)
+    np.testing.assert_allclose(not_none(selections[0].probability), 0.2, rtol=1e-12)
     share = np.bincount(np.concatenate([selection.clients for selection in selections])) / 1500
     assert (np.abs(share - 0.4) < 4 * np.sqrt(0.24 / 1500)).all()
 
@@ -84,32 +84,32 @@ def test_without_values_it_is_random_selection(options: dict[str, float]) -> Non
 def test_new_clients_have_the_largest_known_value() -> None:
     """The largest of the available ones: client 4 is away."""
     loss = np.array([2.0, NAN, 1.0, NAN, 3.0])
-    scores = known(chosen(active(), loss, available=[0, 1, 2, 3]).scores)
+    scores = not_none(chosen(active(), loss, available=[0, 1, 2, 3]).scores)
     np.testing.assert_allclose(scores[:4], [20, 20, 5, 20], rtol=1e-14)
-    assert known(chosen(active(), np.full(5, NAN)).scores).tolist() == [0] * 5
+    assert not_none(chosen(active(), np.full(5, NAN)).scores).tolist() == [0] * 5
 
 
 def test_reported_losses_are_kept_where_they_are_finite() -> None:
     """0.5 is the mean over the local steps, or a sum of 2 over 4 samples; the second client's loss is not finite."""
-    path = outcome(0, [0, 4], train_loss=[0.5, NAN])
-    first = outcome(0, [0, 4], loss_sum=[2.0, INF], n_used=[4.0, 4.0])
+    path = make_outcome(0, [0, 4], train_loss=[0.5, NAN])
+    first = make_outcome(0, [0, 4], loss_sum=[2.0, INF], n_used=[4.0, 4.0])
     for loss, result in (("train", path), ("first_epoch", first)):
         assert active(loss=loss).observe(State(LOSS), result)[1].loss.tolist() == [0.5, *LOSS[1:]]
 
 
 def test_a_client_without_a_sample_has_no_sum_of_losses() -> None:
-    state = active(loss="first_epoch").observe(State(LOSS), outcome(0, [0], loss_sum=[0.0], n_used=[0.0]))[1]
+    state = active(loss="first_epoch").observe(State(LOSS), make_outcome(0, [0], loss_sum=[0.0], n_used=[0.0]))[1]
     assert state.loss.tolist() == [0.0, *LOSS[1:]]
 
 
 def test_the_loss_at_the_start_is_queried_from_the_cohort() -> None:
-    selector, ctx = active(loss="start", alpha3=0.5), context(signals={"n_train": N})
+    selector, ctx = active(loss="start", alpha3=0.5), make_context(signals={"n_train": N})
     (probe,) = selector.plan(State(LOSS), ctx)
     selection, state = selector.select(State(LOSS), ctx, {})
     assert (probe.signal, probe.concurrent) == ("loss", True)
     assert probe.clients.tolist() == selection.clients.tolist()
     answers = {"loss": ProbeResult(ids(0, 4), np.array([0.25, 4.0]))}
-    after = selector.observe(state, outcome(0, [0, 4], answers))[1]
+    after = selector.observe(state, make_outcome(0, [0, 4], answers))[1]
     assert after.loss.tolist() == [0.25, 0.5, 1.0, 1.0, 4.0]
     assert active().plan(State(LOSS), ctx) == ()
 
@@ -129,6 +129,8 @@ def test_a_notice_says_that_every_cohort_is_uniform(options: tuple[str, ...], ex
 
 def test_the_reported_losses_cost_four_bytes_each(tmp_path: Path) -> None:
     """Two cohorts of four send a loss each, and twelve clients their size once; random selection sends neither."""
-    rows = [go(tmp_path / name, f"selector={name}", "rounds=2", "cohort=4") for name in ("random", "active_fl")]
+    rows = [
+        run_training(tmp_path / name, f"selector={name}", "rounds=2", "cohort=4") for name in ("random", "active_fl")
+    ]
     cost = [ran.last.metrics["comm/up_bytes"] for ran in rows]
     assert cost[1] - cost[0] == 4 * 4 * 2 + 4 * 12

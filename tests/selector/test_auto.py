@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import make_typed
 from fedcohort.selector.auto import Auto, State
 from fedcohort.selector.random import Random
 from fedcohort.types import Population, ProbeResult
-from known import known
-from run_harness import FinishedRun, go
-from selector_harness import context, outcome
-from yaml_words import make_typed
+from optional_values import not_none
+from run_harness import FinishedRun, run_training
+from selector_harness import make_context, make_outcome
 
 K, C, N_NOISY = 12, 4, 4
 ALL = np.arange(K)
@@ -42,25 +42,27 @@ def after(selector: Auto, *probes: ProbeResult, state: State | None = None) -> S
     """Return the state after rounds 12, 24, ... with these answers, each followed by a selection."""
     state = state or selector.init(Population(K, C, 4, {}))
     for look, answers in enumerate(probes, 1):
-        result = outcome(12 * look, [0, 1, 2, 3], probes={"class_loss": answers})
+        result = make_outcome(12 * look, [0, 1, 2, 3], probes={"class_loss": answers})
         state = selector.observe(state, result)[1]
-        state = selector.select(state, context(12 * look + 1, 4, K), {})[1]
+        state = selector.select(state, make_context(12 * look + 1, 4, K), {})[1]
     return state
 
 
 def cohorts(selector: Auto, state: State, rounds: int = 40) -> list[list[int]]:
     chosen = []
     for round in range(30, 30 + rounds):
-        selection, state = selector.select(state, context(round, 4, K), {})
+        selection, state = selector.select(state, make_context(round, 4, K), {})
         chosen.append(selection.clients.tolist())
-        state = selector.observe(state, outcome(round, selection.clients.tolist()))[1]
+        state = selector.observe(state, make_outcome(round, selection.clients.tolist()))[1]
     return chosen
 
 
 def random_cohorts(rounds: int = 40) -> list[list[int]]:
     selector = make_typed(Random, "selector", "random")
     state = selector.init(Population(K, C, 4, {}))
-    return [selector.select(state, context(round, 4, K), {})[0].clients.tolist() for round in range(30, 30 + rounds)]
+    return [
+        selector.select(state, make_context(round, 4, K), {})[0].clients.tolist() for round in range(30, 30 + rounds)
+    ]
 
 
 def test_two_looks_are_needed_before_clients_are_left_out() -> None:
@@ -100,7 +102,7 @@ def test_act_false_probes_and_stays_random() -> None:
     selector = auto(act=False)
     state = after(selector, noisy(0.6), noisy(0.6))
     assert cohorts(selector, state) == random_cohorts()
-    assert len(selector.plan(state, context(36, 4, K))) == 1
+    assert len(selector.plan(state, make_context(36, 4, K))) == 1
     np.testing.assert_allclose(state.rate[8:], 0.6, atol=0.05)
 
 
@@ -108,17 +110,17 @@ def test_probes_are_sent_in_the_rounds_of_the_interval() -> None:
     """With 12 clients and cohorts of 4 clients have 1.2 jobs after 3.6 rounds, so that `first` decides."""
     selector = auto(first=5, probes=2)
     state = selector.init(Population(K, C, 4, {}))
-    rounds = [round for round in range(30) if selector.plan(state, context(round, 4, K))]
+    rounds = [round for round in range(30) if selector.plan(state, make_context(round, 4, K))]
     assert rounds == [5, 10]
     assert selector.init(Population(1000, C, 10, {})).interval == 120
-    (probe,) = selector.plan(state, context(5, 4, K, available=[1, 2]))
+    (probe,) = selector.plan(state, make_context(5, 4, K, available=[1, 2]))
     assert (probe.signal, probe.clients.tolist(), probe.concurrent) == ("class_loss", [1, 2], True)
 
 
 def test_a_small_first_gap_ends_the_probes() -> None:
     assert after(auto(), noisy(0.05)).watch.is_done
     assert not after(auto(), noisy(0.15)).watch.is_done
-    assert not auto().plan(after(auto(), noisy(0.05)), context(24, 4, K))
+    assert not auto().plan(after(auto(), noisy(0.05)), make_context(24, 4, K))
 
 
 def test_a_large_federation_is_probed_in_part_first() -> None:
@@ -126,9 +128,9 @@ def test_a_large_federation_is_probed_in_part_first() -> None:
     selector = auto(sample=5)
     state = selector.init(Population(K, C, 4, {}))
     for round, clients in enumerate([[0, 1], [2, 3], [6, 7]], 9):
-        state = selector.observe(state, outcome(round, clients))[1]
-    assert selector.plan(state, context(12, 4, K))[0].clients.tolist() == [2, 3, 6, 7]
-    assert selector.plan(state, context(24, 4, K))[0].clients.tolist() == ALL.tolist()
+        state = selector.observe(state, make_outcome(round, clients))[1]
+    assert selector.plan(state, make_context(12, 4, K))[0].clients.tolist() == [2, 3, 6, 7]
+    assert selector.plan(state, make_context(24, 4, K))[0].clients.tolist() == ALL.tolist()
 
 
 def test_a_sample_of_clients_of_one_class_leads_to_a_question_to_all() -> None:
@@ -137,15 +139,15 @@ def test_a_sample_of_clients_of_one_class_leads_to_a_question_to_all() -> None:
     everyone = report([0.0] * K, counts)
     few = np.array([0, 3, 6, 9])
     selector = auto()
-    result = outcome(12, [0, 1], probes={"class_loss": ProbeResult(few, everyone.values[few])})
+    result = make_outcome(12, [0, 1], probes={"class_loss": ProbeResult(few, everyone.values[few])})
     state = selector.observe(selector.init(Population(K, C, 2, {})), result)[1]
-    state = selector.select(state, context(13, 2, K), {})[1]
+    state = selector.select(state, make_context(13, 2, K), {})[1]
     assert state.watch.is_done
     assert not state.is_balanced
-    assert selector.plan(state, context(24, 4, K))
-    result = outcome(24, [0, 1, 2, 3], probes={"class_loss": everyone})
+    assert selector.plan(state, make_context(24, 4, K))
+    result = make_outcome(24, [0, 1, 2, 3], probes={"class_loss": everyone})
     state = selector.observe(state, result)[1]
-    assert selector.select(state, context(25, 4, K), {})[1].is_balanced
+    assert selector.select(state, make_context(25, 4, K), {})[1].is_balanced
 
 
 def test_probation_keeps_an_eighth_of_the_places() -> None:
@@ -216,9 +218,9 @@ def test_slow_clients_are_left_out_if_speeds_persist() -> None:
         clients = [(4 * round + j) % K for j in range(4)]
         seconds = [(1.0 if k < 6 else 10.0) * rng.uniform(0.9, 1.1) for k in clients]
         probes = {"class_loss": report([0.0] * K)} if round == 12 else None
-        state = selector.observe(state, outcome(round, clients, probes=probes, duration=seconds))[1]
+        state = selector.observe(state, make_outcome(round, clients, probes=probes, duration=seconds))[1]
     assert np.flatnonzero(state.is_fast).tolist() == [0, 1, 2, 3, 4, 5]
-    selection, _ = selector.select(state, context(13, 4, K), {})
+    selection, _ = selector.select(state, make_context(13, 4, K), {})
     assert max(selection.clients) < 6
 
 
@@ -226,24 +228,24 @@ WORDS = ("clients=20", "cohort=5", "model=mlp", "client.epochs=2", "eval.clients
 
 
 def run(logs: Path, *words: str) -> FinishedRun:
-    return go(logs, *WORDS, *words)
+    return run_training(logs, *WORDS, *words)
 
 
 def test_a_run_without_differences_is_random_selection(tmp_path: Path) -> None:
     """Its weights are those of random selection, and the probe's cost is charged."""
     words = ("rounds=9", "selector.first=4")
     measured, uniform = run(tmp_path, "selector=auto", *words), run(tmp_path, "selector=random", "rounds=9")
-    assert measured.choices == uniform.choices
+    assert measured.cohorts == uniform.cohorts
     assert torch.equal(measured.weights(), uniform.weights())
-    downloads, answers = (20 - 5) * known(measured.info).n_params * 4, 20 * 31 * 4
+    downloads, answers = (20 - 5) * not_none(measured.info).n_params * 4, 20 * 31 * 4
     assert measured.last.metrics["comm/probe_bytes"] == downloads + answers
 
 
 def test_a_run_leaves_out_the_clients_with_wrong_labels(tmp_path: Path) -> None:
     words = ("rounds=14", "selector.first=6", "label_noise=bimodal", "selector.probation=0")
     ran = run(tmp_path, "selector=auto", *words)
-    is_noisy = known(ran.info).noise_rate > 0.5
-    later = np.concatenate([is_noisy[cohort] for cohort in ran.choices[13:]])
-    earlier = np.concatenate([is_noisy[cohort] for cohort in ran.choices[:13]])
+    is_noisy = not_none(ran.info).noise_rate > 0.5
+    later = np.concatenate([is_noisy[cohort] for cohort in ran.cohorts[13:]])
+    earlier = np.concatenate([is_noisy[cohort] for cohort in ran.cohorts[:13]])
     assert not later.any()
     assert earlier.mean() > 0.25

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.selector.base import draw_successively, find_answers, top
 from fedcohort.types import ProbeResult
 

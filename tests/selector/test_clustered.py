@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.errors import OptionError
 from fedcohort.maths.urns import Urns, cut_ward_tree, ward_tree
 from fedcohort.selector.clustered import (
@@ -16,10 +17,9 @@ from fedcohort.selector.clustered import (
     urns_by_size,
 )
 from fedcohort.types import Population, RoundContext, Selection
-from known import known
-from run_harness import go
-from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_typed
+from optional_values import not_none
+from run_harness import run_training
+from selector_harness import World, ids, make_context, make_outcome, play_rounds
 
 NAN = float("nan")
 DEGREES = np.deg2rad([0, 6, 10, 90, 95, 180])
@@ -60,10 +60,10 @@ def test_distributions_by_size(sizes: list[int], m: int, W: list[list[float]], i
     """Masses m n_k / n: 2 (4, 3, 2, 1) / 10 = .8, .6, .4, .2, of which the second one fills .2 of the first row."""
     n = np.array(sizes)
     np.testing.assert_allclose(matrix(urns_by_size(n, m), n, m), W, atol=1e-15)
-    ctx = context(cohort=m, n_clients=len(n), signals={"n_train": n})
+    ctx = make_context(cohort=m, n_clients=len(n), signals={"n_train": n})
     selection = clustered().select(clustered().init(Population(len(n), 2, m, {})), ctx, {})[0]
     if m < len(n):
-        np.testing.assert_allclose(known(selection.probability), inclusion, atol=1e-15)
+        np.testing.assert_allclose(not_none(selection.probability), inclusion, atol=1e-15)
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_rows_sum_to_one_and_columns_to_the_masses(tree: str) -> None:
 
 def test_equal_sizes_have_equal_inclusion_probabilities() -> None:
     """m / K where m divides K; every row is then of other clients, so that no client is drawn twice."""
-    for step in play(clustered(tie="random"), World(facts=lambda word, values: np.full(len(values), 50)), 20):
-        np.testing.assert_allclose(known(step.selection.probability), 3 / 12, rtol=1e-12)
+    for step in play_rounds(clustered(tie="random"), World(facts=lambda word, values: np.full(len(values), 50)), 20):
+        np.testing.assert_allclose(not_none(step.selection.probability), 3 / 12, rtol=1e-12)
         assert len(step.selection.clients) == 3
 
 
@@ -120,7 +120,7 @@ def test_weights_are_unbiased(criterion: str) -> None:
     state = State(np.zeros(6, np.int64), UNIT.astype(np.float32), angles_of(UNIT))
     draws = np.stack(
         [
-            selector.select(state, context(n_clients=6, signals={"n_train": n}, seed=seed), {})[1].draws
+            selector.select(state, make_context(n_clients=6, signals={"n_train": n}, seed=seed), {})[1].draws
             for seed in range(2000 if criterion == "size" else 300)
         ]
     )
@@ -131,9 +131,9 @@ def test_weights_are_unbiased(criterion: str) -> None:
 
 def test_equal_clients_are_in_changing_rows() -> None:
     def probability(seed: int, tie: str) -> tuple[float, ...]:
-        ctx = context(cohort=2, n_clients=3, signals={"n_train": np.array([1, 1, 1])}, seed=seed)
+        ctx = make_context(cohort=2, n_clients=3, signals={"n_train": np.array([1, 1, 1])}, seed=seed)
         selection: Selection = clustered(tie=tie).select(clustered().init(Population(3, 2, 2, {})), ctx, {})[0]
-        return tuple(known(selection.probability).round(9).tolist())
+        return tuple(not_none(selection.probability).round(9).tolist())
 
     assert {probability(seed, "id") for seed in range(9)} == {(0.666666667, 0.555555556, 0.666666667)}
     assert len({probability(seed, "random") for seed in range(30)}) == 3
@@ -141,30 +141,32 @@ def test_equal_clients_are_in_changing_rows() -> None:
 
 def test_draws_are_the_weights_of_arrivals() -> None:
     state = State(np.array([2, 0, 1, 0]), np.zeros((4, 0), np.float32), np.zeros((0, 0)))
-    advice, after = clustered().observe(state, outcome(0, [0, 2]))
-    assert known(known(advice).weights).tolist() == [2, 1]
-    assert not known(advice).absolute
+    advice, after = clustered().observe(state, make_outcome(0, [0, 2]))
+    assert not_none(not_none(advice).weights).tolist() == [2, 1]
+    assert not not_none(advice).absolute
     assert after is state
-    no_clients = clustered().observe(State(np.zeros(4, np.int64), state.updates, state.angles), outcome(0, [0, 2]))[0]
+    no_clients = clustered().observe(
+        State(np.zeros(4, np.int64), state.updates, state.angles), make_outcome(0, [0, 2])
+    )[0]
     assert no_clients is None
 
 
 def test_all_available_clients_train_where_they_are_at_most_m() -> None:
     state = clustered().init(Population(4, 2, 3, {}))
-    ctx = context(cohort=3, n_clients=4, available=[0, 2, 3], signals={"n_train": np.array([9, 9, 1, 1])})
+    ctx = make_context(cohort=3, n_clients=4, available=[0, 2, 3], signals={"n_train": np.array([9, 9, 1, 1])})
     selection, after = clustered().select(state, ctx, {})
     assert selection.clients.tolist() == [0, 2, 3]
-    assert known(selection.probability).tolist() == [1, 0, 1, 1]
+    assert not_none(selection.probability).tolist() == [1, 0, 1, 1]
     assert not after.draws.any()
 
 
 def test_clients_without_samples_are_drawn_only_where_no_client_has_any() -> None:
     def cohort(n: list[int]) -> RoundContext:
-        return context(cohort=2, n_clients=3, signals={"n_train": np.array(n)})
+        return make_context(cohort=2, n_clients=3, signals={"n_train": np.array(n)})
 
     state = clustered().init(Population(3, 2, 2, {}))
-    assert known(clustered().select(state, cohort([0, 5, 0]), {})[0].probability).tolist() == [0, 1, 0]
-    assert known(clustered().select(state, cohort([0, 0, 0]), {})[0].probability).min() > 0.5
+    assert not_none(clustered().select(state, cohort([0, 5, 0]), {})[0].probability).tolist() == [0, 1, 0]
+    assert not_none(clustered().select(state, cohort([0, 0, 0]), {})[0].probability).min() > 0.5
 
 
 def test_angles_are_those_of_the_latest_updates() -> None:
@@ -192,7 +194,7 @@ def test_large_populations_are_rejected() -> None:
 @pytest.mark.parametrize("criterion", ["size", "similarity"])
 def test_a_run_weighs_clients_by_their_draws(criterion: str, tmp_path: Path) -> None:
     """Weights are multiples of 1 / m that sum to 1, in cohorts of any size up to m."""
-    ran = go(
+    ran = run_training(
         tmp_path, "selector=clustered", f"selector.criterion={criterion}", "partition=quantity", "cohort=6", "rounds=4"
     )
     for report in ran.reports[1:]:

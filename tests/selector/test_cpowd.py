@@ -9,14 +9,14 @@ import pytest
 import torch
 from torch import Tensor, nn
 
+from config_options import make_component, make_typed
 from fedcohort.errors import OptionError
 from fedcohort.selector.base import Stateless
 from fedcohort.selector.cpowd import CPowD
 from fedcohort.types import Population, ProbeResult
-from run_harness import go
-from selector_harness import World, context, ids, play, to_list
-from signal_kinds import BareLab, count_passes, find_computed
-from yaml_words import make, make_typed
+from run_harness import run_training
+from selector_harness import World, ids, make_context, play_rounds, to_list
+from signal_kinds import UnimplementedAccess, count_passes, find_computed
 
 NAN = float("nan")
 
@@ -27,7 +27,7 @@ def cpowd(**changes: Any) -> CPowD:
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"batch_loss": ProbeResult(ids(*polled), np.array(losses))}
-    return to_list(cpowd().select(Stateless(), context(**kwargs), answers)[0].clients)
+    return to_list(cpowd().select(Stateless(), make_context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_are_selected() -> None:
@@ -39,20 +39,20 @@ def test_the_largest_losses_are_selected() -> None:
 
 def test_cpowd_queries_the_same_clients_as_powd_at_a_lower_cost() -> None:
     for cpowd_step, powd_step in zip(
-        play(cpowd(), World(), 4), play(make("selector", "powd"), World(), 4), strict=True
+        play_rounds(cpowd(), World(), 4), play_rounds(make_component("selector", "powd"), World(), 4), strict=True
     ):
         (probe,), (full,) = cpowd_step.probes, powd_step.probes
         assert probe.signal == "batch_loss"
         assert probe.clients.tolist() == full.clients.tolist()
         assert not probe.concurrent
         assert probe.options["batch"] == 10
-    keys = {step.probes[0].options["key"] for step in play(cpowd(), World(), 4)}
+    keys = {step.probes[0].options["key"] for step in play_rounds(cpowd(), World(), 4)}
     assert len(keys) == 4, "another mini-batch each round"
 
 
 def test_querying_all_clients_selects_the_globally_largest_losses() -> None:
     world = World()
-    for step in play(cpowd(candidates=12, candidate="uniform"), world, 5):
+    for step in play_rounds(cpowd(candidates=12, candidate="uniform"), world, 5):
         largest = np.argsort(-world.values("batch_loss", step.ctx.round))[:3]
         assert step.selection.clients.tolist() == sorted(largest.tolist())
     assert world.read == {"batch_loss"}
@@ -77,7 +77,7 @@ class Echo(nn.Module):
 
 
 @dataclass
-class OneNetwork(BareLab):
+class OneNetwork(UnimplementedAccess):
     """as much of a SignalAccess as the signal uses; client k has k samples 0, 1, ... of class 0."""
 
     network: Echo
@@ -122,7 +122,7 @@ def test_the_work_of_a_query_is_one_mini_batch() -> None:
 
 def test_a_run_is_charged_for_the_queries(tmp_path: Path) -> None:
     """(d - m) P B + 4 d bytes, and b of each candidate's samples: logistic regression on 8x8 digits, d = 2 m = 8."""
-    ran = go(tmp_path, "selector=cpowd", "selector.batch=3")
+    ran = run_training(tmp_path, "selector=cpowd", "selector.batch=3")
     names = ("comm/probe_bytes", "comp/client_flops")
     rows = np.diff([[report.metrics[name] for name in names] for report in ran.reports], axis=0)
     trained = [3 * 2 * float(ran.info.n_train[report.cohort].sum()) for report in ran.reports[1:]]

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from config_options import make_component
 from fedcohort.errors import OptionError
 from fedcohort.selector.divfl import locate_facilities
 from fedcohort.types import Population
-from selector_harness import context, outcome
-from yaml_words import make
+from selector_harness import make_context, make_outcome
 
 LINE = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [10.0, 0.0], [11.0, 0.0]]
 
@@ -39,33 +39,33 @@ def test_greedy_choices(rows: list[list[float]], count: int, order: list[int], s
 
 
 def test_new_clients_come_first_and_then_the_greedy_cohort() -> None:
-    selector = make("selector", "divfl", tie="id", aggregation="cluster")
+    selector = make_component("selector", "divfl", tie="id", aggregation="cluster")
     state = selector.init(Population(5, 2, 2, {}))
     for round, expected in ((0, [0, 1]), (1, [2, 3])):
-        selection, state = selector.select(state, context(round=round), {})
+        selection, state = selector.select(state, make_context(round=round), {})
         assert selection.clients.tolist() == expected
-        advice, state = selector.observe(state, outcome(round, expected, update=[LINE[k] for k in expected]))
+        advice, state = selector.observe(state, make_outcome(round, expected, update=[LINE[k] for k in expected]))
         assert advice is None
-    selection, state = selector.select(state, context(round=2), {})
+    selection, state = selector.select(state, make_context(round=2), {})
     assert selection.clients.tolist() == [1, 4]  # 4 never trained, so that weights of 1 would leave it out
-    advice, state = selector.observe(state, outcome(2, [1, 4], update=[LINE[1], LINE[4]]))
+    advice, state = selector.observe(state, make_outcome(2, [1, 4], update=[LINE[1], LINE[4]]))
     assert advice is None
     np.testing.assert_allclose(state.distances, distances(LINE), rtol=1e-6)
-    selection, state = selector.select(state, context(round=3), {})
+    selection, state = selector.select(state, make_context(round=3), {})
     assert selection.clients.tolist() == [1, 3]
-    advice, _ = selector.observe(state, outcome(3, [1, 3], update=[LINE[1], LINE[3]]))
+    advice, _ = selector.observe(state, make_outcome(3, [1, 3], update=[LINE[1], LINE[3]]))
     assert advice.weights.tolist() == [3, 2]
 
 
 def test_a_client_that_is_nearest_to_none_weighs_nothing() -> None:
     """Of three equal updates, all are nearest to the first one of the cohort."""
-    selector = make("selector", "divfl", tie="id", aggregation="cluster")
+    selector = make_component("selector", "divfl", tie="id", aggregation="cluster")
     state = selector.init(Population(3, 2, 2, {}))
-    assert selector.observe(state, outcome(0, [0], update=[[2.0]]))[0] is None  # nothing was selected
-    state = selector.observe(state, outcome(0, [0, 1, 2], update=[[2.0]] * 3))[1]
-    selection, state = selector.select(state, context(n_clients=3, cohort=2), {})
+    assert selector.observe(state, make_outcome(0, [0], update=[[2.0]]))[0] is None  # nothing was selected
+    state = selector.observe(state, make_outcome(0, [0, 1, 2], update=[[2.0]] * 3))[1]
+    selection, state = selector.select(state, make_context(n_clients=3, cohort=2), {})
     assert selection.clients.tolist() == [0, 1]
-    advice, _ = selector.observe(state, outcome(1, [0, 1], update=[[2.0]] * 2))
+    advice, _ = selector.observe(state, make_outcome(1, [0, 1], update=[[2.0]] * 2))
     assert advice.weights.tolist() == [3, 0]
 
 
@@ -77,26 +77,26 @@ def test_objectives_that_differ_by_rounding_are_equal() -> None:
 
 def test_memory_is_that_of_updates_and_distances() -> None:
     """10 clients with 100 parameters: 4 + 4 + 8 bytes of each update's number, and 8 + 8 + 8 of each distance."""
-    assert make("selector", "divfl").memory_bytes(10, 100) == 16 * 1000 + 24 * 100
+    assert make_component("selector", "divfl").memory_bytes(10, 100) == 16 * 1000 + 24 * 100
 
 
 def test_an_invalid_update_leaves_the_stored_one() -> None:
-    selector = make("selector", "divfl")
-    state = selector.observe(selector.init(Population(3, 2, 2, {})), outcome(0, [0, 1], update=[[1.0], [4.0]]))[1]
-    after = selector.observe(state, outcome(1, [1, 2], update=[[np.nan], [1e300]]))[1]
+    selector = make_component("selector", "divfl")
+    state = selector.observe(selector.init(Population(3, 2, 2, {})), make_outcome(0, [0, 1], update=[[1.0], [4.0]]))[1]
+    after = selector.observe(state, make_outcome(1, [1, 2], update=[[np.nan], [1e300]]))[1]
     np.testing.assert_array_equal(after.updates, [[1.0], [4.0], [0.0]])
     assert after.has_trained.all()
     assert after.distances[0, 1] == 3
 
 
 def test_ties_are_broken_at_random() -> None:
-    selector = make("selector", "divfl")
+    selector = make_component("selector", "divfl")
     state = selector.init(Population(9, 2, 2, {}))
-    drawn = {tuple(selector.select(state, context(n_clients=9, seed=seed), {})[0].clients) for seed in range(9)}
+    drawn = {tuple(selector.select(state, make_context(n_clients=9, seed=seed), {})[0].clients) for seed in range(9)}
     assert len(drawn) > 4
 
 
 def test_a_population_above_the_limit_is_rejected() -> None:
-    make("selector", "divfl", limit=11).init(Population(11, 2, 2, {}))
+    make_component("selector", "divfl", limit=11).init(Population(11, 2, 2, {}))
     with pytest.raises(OptionError, match="limit must be an integer of at least 11"):
-        make("selector", "divfl", limit=10).init(Population(11, 2, 2, {}))
+        make_component("selector", "divfl", limit=10).init(Population(11, 2, 2, {}))

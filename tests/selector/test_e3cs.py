@@ -5,11 +5,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.selector.e3cs import E3cs, State, capped_probabilities, draw_systematically
 from fedcohort.types import Population
-from known import known
-from selector_harness import World, context, outcome, play
-from yaml_words import make_typed
+from optional_values import not_none
+from selector_harness import World, make_context, make_outcome, play_rounds
 
 W = np.array([1.0, 1.0, 20.0, 1.0])
 CAPPED = np.array([1 / 3, 1 / 3, 1.0, 1 / 3])
@@ -60,12 +60,12 @@ def test_probabilities_sum_to_m_and_are_those_of_a_capped_weight() -> None:
 def test_weights_after_a_round() -> None:
     """sigma = .25, so that (m - K sigma) eta / (K p_0) = 1 .5 3 / 4: w_0 = e^.375. Client 2 is capped."""
     selector = e3cs()
-    rounds = [selector.select(state_of(W), context(cohort=2, n_clients=4, seed=seed), {}) for seed in range(20)]
+    rounds = [selector.select(state_of(W), make_context(cohort=2, n_clients=4, seed=seed), {}) for seed in range(20)]
     selection, state = next((chosen, after) for chosen, after in rounds if chosen.clients.tolist() == [0, 2])
-    np.testing.assert_allclose(known(selection.probability), CAPPED, rtol=1e-12)
-    after = selector.observe(state, outcome(0, [0, 2]))[1]
+    np.testing.assert_allclose(not_none(selection.probability), CAPPED, rtol=1e-12)
+    after = selector.observe(state, make_outcome(0, [0, 2]))[1]
     np.testing.assert_allclose(20 * np.exp(after.log_weights), [1.45499141, 1, 20, 1], atol=1e-8)
-    failed = selector.observe(state, outcome(0, [2], failed=[0]))[1]
+    failed = selector.observe(state, make_outcome(0, [2], failed=[0]))[1]
     np.testing.assert_allclose(20 * np.exp(failed.log_weights), W, rtol=1e-12)
 
 
@@ -94,7 +94,9 @@ def test_systematic_draws_are_distinct_whatever_the_rounding() -> None:
 def test_inclusion_probabilities(draw: str, inclusion: list[float]) -> None:
     """Of p = (.25, .25, .5, 1), with quota 0: a successive draw leaves the certain client out at times. 4 sigma."""
     selector, state = e3cs(draw=draw, quota=0.0), state_of(np.array([0.25, 0.25, 0.5, 1.0]))
-    chosen = [selector.select(state, context(cohort=2, n_clients=4, seed=seed), {})[0].clients for seed in range(1500)]
+    chosen = [
+        selector.select(state, make_context(cohort=2, n_clients=4, seed=seed), {})[0].clients for seed in range(1500)
+    ]
     share = np.bincount(np.concatenate(chosen), minlength=4) / 1500
     p = np.array(inclusion)
     assert (np.abs(share - p) <= 4 * np.sqrt(p * (1 - p) / 1500)).all()
@@ -102,38 +104,38 @@ def test_inclusion_probabilities(draw: str, inclusion: list[float]) -> None:
 
 @pytest.mark.parametrize("options", [{"quota": 1.0}, {"quota": 0.0, "uniform_from": 0}])
 def test_a_full_quota_is_uniform_and_learns_nothing(options: dict[str, Any]) -> None:
-    steps = play(e3cs(**options), World(lost=lambda t, cohort: cohort[:1]), 30)
+    steps = play_rounds(e3cs(**options), World(lost=lambda t, cohort: cohort[:1]), 30)
     for step in steps:
-        np.testing.assert_allclose(known(step.selection.probability), 3 / 12, rtol=1e-12)
+        np.testing.assert_allclose(not_none(step.selection.probability), 3 / 12, rtol=1e-12)
     assert not steps[-1].after.log_weights.any()
 
 
 def test_the_quota_may_begin_later() -> None:
     selector = e3cs(quota=0.0, uniform_from=5)
     for round, expected in ((4, [0.25, 0.25, 0.5, 1.0]), (5, [0.5] * 4)):
-        ctx = context(round, cohort=2, n_clients=4)
+        ctx = make_context(round, cohort=2, n_clients=4)
         p = selector.select(state_of(np.array([1.0, 1.0, 2.0, 4.0])), ctx, {})[0].probability
-        np.testing.assert_allclose(known(p), expected, rtol=1e-12)
+        np.testing.assert_allclose(not_none(p), expected, rtol=1e-12)
 
 
 def test_probabilities_are_of_the_available_clients() -> None:
     """m = 2 of clients 0, 1 and 3, with equal weights: sigma = 1/3, and the rest is shared equally."""
-    selection, state = e3cs().select(state_of(W), context(cohort=2, n_clients=4, available=[0, 1, 3]), {})
-    np.testing.assert_allclose(known(selection.probability), [2 / 3, 2 / 3, 0, 2 / 3], rtol=1e-12)
+    selection, state = e3cs().select(state_of(W), make_context(cohort=2, n_clients=4, available=[0, 1, 3]), {})
+    np.testing.assert_allclose(not_none(selection.probability), [2 / 3, 2 / 3, 0, 2 / 3], rtol=1e-12)
     np.testing.assert_allclose(state.log_weight_gain[selection.clients], 0.25, rtol=1e-12)  # (2 - 1) .5 / (3 2/3)
 
 
 def test_reliable_clients_are_selected_more_often() -> None:
     """Half of the clients never return; the quota leaves each at least .5 x 3 / 12 of the rounds."""
-    steps = play(e3cs(), World(lost=lambda t, cohort: cohort[cohort < 6]), 200)
-    p = known(steps[-1].selection.probability)
+    steps = play_rounds(e3cs(), World(lost=lambda t, cohort: cohort[cohort < 6]), 200)
+    p = not_none(steps[-1].selection.probability)
     assert p[6:].sum() > 2 * p[:6].sum()
     assert p.min() >= 0.125 - 1e-12
 
 
 def test_extreme_weights_leave_every_client_a_probability() -> None:
     state = State(np.array([0.0, -1e6, -1e6, -3.0]), np.zeros(4))
-    selection, after = e3cs(quota=0.0).select(state, context(cohort=2, n_clients=4), {})
-    assert known(selection.probability).min() > 0
+    selection, after = e3cs(quota=0.0).select(state, make_context(cohort=2, n_clients=4), {})
+    assert not_none(selection.probability).min() > 0
     assert np.isfinite(after.log_weight_gain).all()
     assert e3cs().init(Population(3, 2, 2, {})).log_weights.tolist() == [0, 0, 0]

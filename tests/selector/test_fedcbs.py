@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.maths.qcid import ROWS_PER_BLOCK, class_imbalances
 from fedcohort.selector.fedcbs import FedCbs, State
 from fedcohort.signal.base import Static, find_signal
-from known import known
-from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_typed
+from optional_values import not_none
+from selector_harness import World, ids, make_context, make_outcome, play_rounds
 
 H = np.array([[5] * 6, [6] * 5 + [0], [0] * 3 + [10] * 3, [10] * 3 + [0] * 3])
 K = len(H)
@@ -56,7 +56,7 @@ def test_imbalances_after_adding_a_second_client(
 def distribution() -> tuple[np.ndarray, dict[tuple[int, ...], float]]:
     """Of the first client and of the set of three, for lambda = 0, draw by draw."""
     selector, sets = cbs(lam=0.0), defaultdict[tuple[int, ...], float](float)
-    selection = selector.select(State(np.ones(K, np.int64)), context(0, 3, K, signals={"label_counts": H}), {})[0]
+    selection = selector.select(State(np.ones(K, np.int64)), make_context(0, 3, K, signals={"label_counts": H}), {})[0]
     first = selection.probability
     assert first is not None
     for i in range(K):
@@ -84,7 +84,7 @@ def test_selections_have_that_distribution() -> None:
     """4 sigma of 4000 cohorts."""
     selector, counts = cbs(lam=0.0), defaultdict[tuple[int, ...], int](int)
     for seed in range(4000):
-        ctx = context(0, 3, K, signals={"label_counts": H}, seed=seed)
+        ctx = make_context(0, 3, K, signals={"label_counts": H}, seed=seed)
         counts[tuple(selector.select(State(np.ones(K, np.int64)), ctx, {})[0].clients.tolist())] += 1
     for S, p in distribution()[1].items():
         assert abs(counts[S] / 4000 - p) < 4 * np.sqrt(p * (1 - p) / 4000)
@@ -93,25 +93,25 @@ def test_selections_have_that_distribution() -> None:
 def test_the_first_score_by_hand() -> None:
     """1 / max(QCID, .001) + 10 sqrt(3 ln 5 / (2 T)): nothing to explore in round 0, and less of who was there often."""
     rounds = State(ids(1, 1, 1, 4))
-    selection = cbs().select(rounds, context(4, 1, K, signals={"label_counts": H}), {})[0]
+    selection = cbs().select(rounds, make_context(4, 1, K, signals={"label_counts": H}), {})[0]
     explore = 10 * np.sqrt(3 * np.log(5) / 2) * np.array([1, 1, 1, 0.5])
     np.testing.assert_allclose(selection.score_terms["exploit"], [1000, 30, 6, 6], rtol=1e-12)
     np.testing.assert_allclose(selection.score_terms["explore"], explore, rtol=1e-12)
-    np.testing.assert_allclose(known(selection.scores), np.array([1000, 30, 6, 6]) + explore, rtol=1e-12)
+    np.testing.assert_allclose(not_none(selection.scores), np.array([1000, 30, 6, 6]) + explore, rtol=1e-12)
     assert (
-        cbs().select(rounds, context(0, 1, K, signals={"label_counts": H}), {})[0].score_terms["explore"] == 0
+        cbs().select(rounds, make_context(0, 1, K, signals={"label_counts": H}), {})[0].score_terms["explore"] == 0
     ).all()
 
 
 def test_failed_clients_count_as_selected() -> None:
-    state = cbs().observe(State(np.ones(4, np.int64)), outcome(0, [0, 2], failed=[1]))[1]
+    state = cbs().observe(State(np.ones(4, np.int64)), make_outcome(0, [0, 2], failed=[1]))[1]
     assert state.selection_rounds.tolist() == [2, 2, 2, 1]
 
 
 def test_a_long_cohort_does_not_overflow() -> None:
     """eps^-400 would."""
     counts = np.full((400, 3), 7)
-    ctx = context(3, 399, 400, signals={"label_counts": counts})
+    ctx = make_context(3, 399, 400, signals={"label_counts": counts})
     selection = cbs(eps=1e-12, beta=10.0).select(State(np.ones(400, np.int64)), ctx, {})[0]
     assert len(np.unique(selection.clients)) == 399
 
@@ -122,13 +122,15 @@ def test_clients_without_samples_have_the_largest_imbalance() -> None:
     no_clients = np.zeros((3, 6), np.int64)
     np.testing.assert_allclose(class_imbalances(no_clients.astype(float)), 5 / 6)
     assert len(
-        cbs().select(State(np.ones(3, np.int64)), context(0, 2, 3, signals={"label_counts": no_clients}), {})[0].clients
+        cbs()
+        .select(State(np.ones(3, np.int64)), make_context(0, 2, 3, signals={"label_counts": no_clients}), {})[0]
+        .clients
     )
 
 
 def test_no_client_is_queried() -> None:
     world = World()
-    assert all(not step.probes for step in play(cbs(), world, 3))
+    assert all(not step.probes for step in play_rounds(cbs(), world, 3))
     assert world.read == {"label_counts"}
     signal = find_signal("label_counts")
     assert isinstance(signal, Static)

@@ -9,19 +9,19 @@ import pytest
 import torch
 
 from agg_harness import make_update
-from engine_toy import federation_of, network_of, trainer_of
+from config_options import make_typed
+from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.bandit import gaussian
 from fedcohort.flat import FlatModel
 from fedcohort.selector import fedcor
 from fedcohort.selector.fedcor import FedCor, State
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, ProbeResult
-from known import known
-from run_harness import go
-from saving import restore
-from selector_harness import World, cohorts, context, outcome, play
+from optional_values import not_none
+from run_harness import run_training
+from selector_harness import World, list_cohorts, make_context, make_outcome, play_rounds
 from signal_kinds import find_computed
-from yaml_words import make_typed
+from state_saving import save_and_restore
 
 SIGMA = np.array([[1, 0.9, 0.1], [0.9, 1.2, 0.2], [0.1, 0.2, 0.8]])
 P = np.array([0.2, 0.3, 0.5])
@@ -37,7 +37,7 @@ def quick(**changes: Any) -> FedCor:
 
 
 def chosen(p: np.ndarray = P, alpha: Sequence[float] = (1, 1, 1)) -> tuple[list[int], list[np.ndarray]]:
-    order, scores = cor().order_cohort(SIGMA, p, np.array(alpha, float), context(20, 2, 3))
+    order, scores = cor().order_cohort(SIGMA, p, np.array(alpha, float), make_context(20, 2, 3))
     return order.tolist(), scores
 
 
@@ -74,7 +74,7 @@ def test_the_posterior_avoids_two_correlated_clients() -> None:
 
 def test_a_client_without_variance_comes_last() -> None:
     sigma = np.diag([1.0, 0.0, 1e-11])
-    order, scores = cor().order_cohort(sigma, P, np.ones(3), context(20, 3, 3))
+    order, scores = cor().order_cohort(sigma, P, np.ones(3), make_context(20, 3, 3))
     assert order[0] == 0
     assert np.isneginf(scores[0][1:]).all()
     assert sorted(order) == [0, 1, 2]
@@ -83,14 +83,14 @@ def test_a_client_without_variance_comes_last() -> None:
 def test_negative_sums_rank_last() -> None:
     """No absolute value: a client against the others would raise the loss."""
     sigma = np.array([[1.0, -0.9], [-0.9, 1.0]])
-    order, scores = cor().order_cohort(sigma, np.array([0.1, 0.9]), np.ones(2), context(20, 1, 2))
+    order, scores = cor().order_cohort(sigma, np.array([0.1, 0.9]), np.ones(2), make_context(20, 1, 2))
     np.testing.assert_allclose(scores[0], [-0.71, 0.81])
     assert order.tolist() == [1]
 
 
 def test_queries_follow_the_schedule() -> None:
     """W = 5, interval 4, 40 rounds: rounds 0 to 6; shadow rounds after 8, 12, .., 36: 7 + 2 * 8 polls."""
-    steps = play(quick(warmup=5, interval=4), World(), 40)
+    steps = play_rounds(quick(warmup=5, interval=4), World(), 40)
     queried = [[probe.signal for probe in step.probes] for step in steps]
     assert queried[:7] == [["loss"]] * 7
     shadows = [t for t, words in enumerate(queried) if "shadow_loss" in words]
@@ -111,7 +111,7 @@ def test_the_first_shadow_round_is_after_the_warm_up_even_where_the_interval_end
 def test_loss_changes() -> None:
     """Round e's are F(w_{e+1}) - F(w_e) in the warm-up, shadow - F(w_t) afterwards, and none between."""
     world = World()
-    steps = play(quick(warmup=2, interval=3, memory=100), world, 12)
+    steps = play_rounds(quick(warmup=2, interval=3, memory=100), world, 12)
     changes = steps[-1].after.loss_changes
     assert list(changes) == [0, 1, 2, 4, 7, 10]
     for e in (0, 1, 2):
@@ -121,12 +121,12 @@ def test_loss_changes() -> None:
 
 
 def test_old_loss_changes_are_forgotten() -> None:
-    steps = play(quick(warmup=2, interval=3, memory=4), World(), 12)
+    steps = play_rounds(quick(warmup=2, interval=3, memory=4), World(), 12)
     assert [list(steps[t].after.loss_changes) for t in (4, 7, 10)] == [[0, 1, 2, 4], [4, 7], [7, 10]]
 
 
 def test_features_are_fitted_only_after_warm_up_and_shadow_rounds() -> None:
-    steps = play(quick(warmup=2, interval=3), World(), 9)
+    steps = play_rounds(quick(warmup=2, interval=3), World(), 9)
     assert [step.after.X is None for step in steps[:4]] == [True, True, True, False]
     renewed = [t for t in range(4, 9) if not np.array_equal(steps[t].after.X, steps[t - 1].after.X)]
     assert renewed == [4, 7]
@@ -134,20 +134,20 @@ def test_features_are_fitted_only_after_warm_up_and_shadow_rounds() -> None:
 
 def test_the_mean_is_weighted_by_age() -> None:
     """gamma^2, gamma, 1 times the changes of rounds 0, 1, 2, over 1 + gamma + gamma^2: any factor cancels."""
-    steps = play(quick(warmup=2, gamma=0.5), World(), 4)
+    steps = play_rounds(quick(warmup=2, gamma=0.5), World(), 4)
     rows = np.stack(list(steps[3].after.loss_changes.values()))
     np.testing.assert_allclose(steps[3].after.mu, np.array([0.25, 0.5, 1]) @ rows / 1.75, rtol=1e-12)
-    assert not play(quick(warmup=2, update_mean=False), World(), 4)[3].after.mu.any()
+    assert not play_rounds(quick(warmup=2, update_mean=False), World(), 4)[3].after.mu.any()
 
 
 def test_discounts() -> None:
     """beta for each time that a client is selected after the warm-up, arrived or not; a shadow round forgives all."""
     state = State(np.zeros((1, 3)), 1.0, P, np.zeros(3), np.ones(3), {}, np.full(3, NAN), -1)
     selector = cor(warmup=3, beta=0.5)
-    assert selector.observe(state, outcome(3, [0]))[1].alpha.tolist() == [1, 1, 1]
-    once = selector.observe(state, outcome(4, [0, 1], failed=[2]))[1]
-    assert selector.observe(once, outcome(5, [0]))[1].alpha.tolist() == [0.25, 0.5, 0.5]
-    steps = play(quick(warmup=1, interval=3, beta=0.5), World(), 8)
+    assert selector.observe(state, make_outcome(3, [0]))[1].alpha.tolist() == [1, 1, 1]
+    once = selector.observe(state, make_outcome(4, [0, 1], failed=[2]))[1]
+    assert selector.observe(once, make_outcome(5, [0]))[1].alpha.tolist() == [0.25, 0.5, 0.5]
+    steps = play_rounds(quick(warmup=1, interval=3, beta=0.5), World(), 8)
     alpha = steps[7].chosen.alpha  # the shadow round after round 6
     assert steps[6].after.alpha.min() < 1
     assert alpha.tolist() == [1.0] * 12
@@ -161,9 +161,9 @@ def test_correlated_clients_are_not_chosen_together() -> None:
     changes = dict(enumerate(np.repeat(groups, 4, axis=1) + 0.01 * rng.standard_normal((60, K))))
     state = State(None, 1.0, np.full(K, 1 / K), np.zeros(K), np.ones(K), changes, np.full(K, NAN), -1)
     selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False, first_steps=2000)
-    selection, after = selector.select(state, context(2, 3, K), {})
+    selection, after = selector.select(state, make_context(2, 3, K), {})
     assert sorted(selection.clients // 4) == [0, 1, 2]
-    sigma = known(after.X).T @ known(after.X)
+    sigma = not_none(after.X).T @ not_none(after.X)
     correlation = sigma / np.sqrt(np.outer(np.diag(sigma), np.diag(sigma)))
     same_group = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
     assert correlation[same_group].min() > 0.9
@@ -177,9 +177,9 @@ def test_the_squared_exponential_kernel_avoids_correlated_clients_too() -> None:
     changes = dict(enumerate(np.repeat(groups, 4, axis=1) + 0.01 * rng.standard_normal((60, K))))
     state = State(None, 1.0, np.full(K, 1 / K), np.zeros(K), np.ones(K), changes, np.full(K, NAN), -1)
     selector = cor(warmup=1, dim=6, gamma=1.0, update_mean=False, kernel="se")
-    selection, after = selector.select(state, context(2, 3, K), {})
+    selection, after = selector.select(state, make_context(2, 3, K), {})
     assert sorted(selection.clients // 4) == [0, 1, 2]
-    sigma = gaussian.SquaredExponentialKernel(0.0, 1.0).covariance(known(after.X), after.f)
+    sigma = gaussian.SquaredExponentialKernel(0.0, 1.0).covariance(not_none(after.X), after.f)
     same_group = np.repeat(np.arange(3), 4)[:, None] == np.repeat(np.arange(3), 4)
     assert after.f != 1.0
     assert sigma[same_group].min() > 0.9 * after.f**2 > 2 * sigma[~same_group].max()
@@ -189,10 +189,10 @@ def test_the_kernels_choose_by_their_covariance() -> None:
     """x = 0, 1, 3 and l = 2: exp(-1/4), exp(-9/4), exp(-1) apart. Equal p: the sums are 1.884, 2.147 and 1.473."""
     X, K = np.array([[0.0, 1.0, 3.0]]), 3
     state = State(X, 1.0, np.full(K, 1 / K), np.zeros(K), np.ones(K), {}, np.full(K, NAN), -1)
-    ctx = context(30, 1, K)
+    ctx = make_context(30, 1, K)
     chosen = cor(kernel="se", length=2.0).select(state, ctx, {})[0]
     sums = [1 + 0.7788008 + 0.1053992, 1 + 0.7788008 + 0.3678794, 1 + 0.1053992 + 0.3678794]
-    np.testing.assert_allclose(known(chosen.scores), np.array(sums) / 3, atol=1e-4)
+    np.testing.assert_allclose(not_none(chosen.scores), np.array(sums) / 3, atol=1e-4)
     assert chosen.clients.tolist() == [1]
     assert cor().select(state, ctx, {})[0].clients.tolist() == [2], "linear: 4 / 3 for 1 and 2, but for the noise"
 
@@ -213,32 +213,32 @@ def test_the_laws_hold_after_the_warm_up_too(value: float, frequency: int, kerne
     world = World(
         corrupt=corrupt, available=lambda t: [] if t == 2 else changing_available(t), lost=lambda t, cohort: cohort[::2]
     )
-    steps = play(quick(kernel=kernel), world, 9)
+    steps = play_rounds(quick(kernel=kernel), world, 9)
     for step in steps:
         picked = step.selection.clients
         assert len(picked) == min(3, len(step.ctx.available)) == len(np.unique(picked))
         assert np.isin(picked, step.ctx.available).all()
         assert step.after.X is None or np.isfinite(step.after.X).all()
-    resumed = play(quick(kernel=kernel), world, 4, restore(steps[4].after), start=5)
-    assert cohorts(resumed) == cohorts(steps)[5:]
+    resumed = play_rounds(quick(kernel=kernel), world, 4, save_and_restore(steps[4].after), start=5)
+    assert list_cohorts(resumed) == list_cohorts(steps)[5:]
 
 
 def test_a_round_without_queries_interrupts_loss_changes() -> None:
     world = World(available=lambda t: [] if t == 1 else range(12))
-    assert list(play(quick(warmup=3), world, 5)[-1].after.loss_changes) == [2, 3]
+    assert list(play_rounds(quick(warmup=3), world, 5)[-1].after.loss_changes) == [2, 3]
 
 
 def test_an_unavailable_client_has_no_loss_change() -> None:
     world = World(available=lambda t: range(11) if t == 1 else range(12))
-    (dF,) = play(quick(), world, 2)[-1].after.loss_changes.values()
+    (dF,) = play_rounds(quick(), world, 2)[-1].after.loss_changes.values()
     assert np.flatnonzero(np.isnan(dF)).tolist() == [11]
 
 
 def test_the_shadow_model_is_the_mean_of_its_trainers() -> None:
     """Against the engine's own lab: w_t + (10 D_0 + n_2 D_2) / (10 + n_2); without a finite update there is none."""
-    federation, network = federation_of(), network_of()
-    trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
+    federation, network = make_federation(), make_network()
+    trainer = make_trainer(federation, network, epochs=1, batch=10)
+    lab = SignalMeasurer(trainer.server, FlatModel(make_network()), federation, trainer.train_whole_job)
     n, all_clients = federation.n_train, np.arange(federation.n_clients)
     deltas = {k: trainer.train_whole_job(4, k).delta.double() for k in (0, 2)}
     mean = sum(n[k] * delta for k, delta in deltas.items()) / (n[0] + n[2])
@@ -266,7 +266,7 @@ def test_the_cost_of_a_shadow_round(tmp_path: Path) -> None:
     """
     K, m, model = 12, 4, 4 * (64 * 10 + 10)
     changes = [f"selector.{name}" for name in ("warmup=1", "interval=2", "first_steps=5", "steps=5")]
-    ran = go(tmp_path, "selector=fedcor", "rounds=5", *changes)
+    ran = run_training(tmp_path, "selector=fedcor", "rounds=5", *changes)
     names = ("comm/down_bytes", "comm/up_bytes", "comm/probe_bytes", "comp/client_flops", "time/virtual_s")
     total = np.array([[report.metrics[name] for name in names] for report in ran.reports])
     polled = [K * model, m * model + 4 * K, (K - m) * model + 4 * K]

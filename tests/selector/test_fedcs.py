@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.selector.base import Stateless
 from fedcohort.selector.fedcs import FedCs, plan_round
-from run_harness import go
-from selector_harness import World, context, play
-from yaml_words import make_typed
+from run_harness import run_training
+from selector_harness import World, make_context, play_rounds
 
 # 100 bits at 10, 5, 20 and 10 bit/s in both directions, and the seconds of the training
 LINK_S, COMPUTE_S = np.array([10.0, 20.0, 5.0, 10.0]), np.array([5.0, 20.0, 30.0, 8.0])
@@ -58,7 +58,7 @@ def test_without_transfers_all_fast_clients_fit() -> None:
     ],
 )
 def test_a_selection(options: dict[str, Any], cohort: int, clients: list[int]) -> None:
-    ctx = context(cohort=cohort, n_clients=4, signals=SIGNALS)
+    ctx = make_context(cohort=cohort, n_clients=4, signals=SIGNALS)
     chosen = fedcs(**options).select(Stateless(), ctx, {})[0].clients.tolist()
     assert chosen == clients
     assert FedCs.may_choose_fewer, "of four available clients, three or two are chosen"
@@ -66,7 +66,7 @@ def test_a_selection(options: dict[str, Any], cohort: int, clients: list[int]) -
 
 def test_candidates_are_drawn_uniformly() -> None:
     """Two of four: the cohort is a part of them, and every client is in it at times."""
-    ctx = [context(cohort=2, n_clients=4, signals=SIGNALS, seed=seed) for seed in range(60)]
+    ctx = [make_context(cohort=2, n_clients=4, signals=SIGNALS, seed=seed) for seed in range(60)]
     cohorts = {tuple(fedcs(limit=9.0).select(Stateless(), c, {})[0].clients.tolist()) for c in ctx}
     assert cohorts == {(a, b) for a in range(4) for b in range(a + 1, 4)}
     assert fedcs().shortlist(7) == 7
@@ -75,7 +75,7 @@ def test_candidates_are_drawn_uniformly() -> None:
 
 def test_the_size_of_a_cohort_follows_the_limit() -> None:
     sizes = [
-        np.mean([len(step.selection.clients) for step in play(fedcs(limit=limit), World(cohort=8), 30)])
+        np.mean([len(step.selection.clients) for step in play_rounds(fedcs(limit=limit), World(cohort=8), 30)])
         for limit in (0.1, 1.0, 100.0)
     ]
     assert sizes[0] == 1
@@ -85,7 +85,7 @@ def test_the_size_of_a_cohort_follows_the_limit() -> None:
 def test_no_planned_client_is_late_on_a_deterministic_device(tmp_path: Path) -> None:
     """deadline.k is the same number: both are in mean expected durations of a job."""
     words = ("device.lam=0", "partition=quantity", "deadline=fixed", "deadline.k=1.2", "selector.limit=1.2")
-    ran = go(tmp_path, "selector=fedcs", "cohort=8", "rounds=4", *words)
+    ran = run_training(tmp_path, "selector=fedcs", "cohort=8", "rounds=4", *words)
     planned = [report for report in ran.reports[1:] if len(report.cohort) > 1]
     assert planned
     assert all(np.array_equal(report.cohort, report.arrived) for report in planned)

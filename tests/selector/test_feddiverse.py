@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
+from config_options import load_options
 from fedcohort.selector.base import draw
 from fedcohort.selector.feddiverse import (
     FedDiverse,
@@ -18,8 +19,7 @@ from fedcohort.selector.feddiverse import (
 )
 from fedcohort.signal.base import unknowable_signals
 from fedcohort.types import Population, ProbeResult, RoundContext
-from selector_harness import World, context, ids, play
-from yaml_words import node
+from selector_harness import World, ids, make_context, play_rounds
 
 DELTA = np.array(
     [[0.1, 0.1, 0.8], [0.7, 0.2, 0.1], [0.1, 0.82, 0.08], [0.3, 0.3, 0.2], [0.05, 0.05, 0.4], [0.0, 0.0, 0.0]]
@@ -29,7 +29,7 @@ NAN = float("nan")
 
 
 def make(**options: Any) -> FedDiverse:
-    defaults = {k: v for k, v in node("selector", "feddiverse").items() if k != "_target_"}
+    defaults = {k: v for k, v in load_options("selector", "feddiverse").items() if k != "_target_"}
     return FedDiverse(**(defaults | {"tie": "id"} | options))
 
 
@@ -131,7 +131,7 @@ def test_a_balanced_client_is_three_thirds() -> None:
 
 def test_the_rotation_restarts_unless_it_persists() -> None:
     """A cohort of 6 is two groups: the next round starts at CI again, or at AI with persist_rotation."""
-    ctx = context(3, 6, 6)
+    ctx = make_context(3, 6, 6)
     for persists, column in ((False, 2), (True, 1)):
         selector = make(persist_rotation=persists)
         _, after = selector.select(state(DELTA), ctx, {})
@@ -145,7 +145,7 @@ def test_the_rotation_has_three_turns(turn: int) -> None:
     column, first = (2, 0, 1)[turn % 3], (0, 1, 2)[turn % 3]
     assert order(make(), DELTA, 1, 0.5, turn=turn) == [first]
     selector = make(persist_rotation=True)
-    selection, after = selector.select(state(DELTA, turn), context(3, 4, 6), {})
+    selection, after = selector.select(state(DELTA, turn), make_context(3, 4, 6), {})
     np.testing.assert_array_equal(selection.scores, DELTA[:, column])
     assert after.n_triples == turn + 2
 
@@ -165,13 +165,13 @@ def test_unknown_clients_come_last() -> None:
     delta = DELTA.copy()
     delta[[1, 2]] = NAN
     for seed in range(30):
-        ctx = context(3, 4, 6, seed=seed)
+        ctx = make_context(3, 4, 6, seed=seed)
         assert make(tie="random").select(state(delta), ctx, {})[0].clients.tolist() == [0, 3, 4, 5]
 
 
 def test_pre_training_selects_at_random_without_queries() -> None:
     world = World(cohort=4)
-    steps = play(make(pretrain=3), world, 5)
+    steps = play_rounds(make(pretrain=3), world, 5)
     assert [len(step.probes) for step in steps] == [0, 0, 0, 1, 0]
     for step in steps[:3]:
         fresh = world.context(step.ctx.round, frozenset({"dht"}))
@@ -184,15 +184,15 @@ def test_pre_training_selects_at_random_without_queries() -> None:
 
 def test_unavailable_clients_are_queried_later_and_only_once() -> None:
     world = World(available=lambda t: [0, 1, 2] if t < 3 else range(t))
-    queried = [[p.clients.tolist() for p in step.probes] for step in play(make(), world, 6)]
+    queried = [[p.clients.tolist() for p in step.probes] for step in play_rounds(make(), world, 6)]
     assert queried == [[], [[0, 1, 2]], [], [], [[3]], [[4]]]
     hopeless = World(corrupt=lambda word, values: np.full_like(values, np.nan))
-    assert [len(step.probes) for step in play(make(), hopeless, 4)] == [0, 1, 0, 0]
+    assert [len(step.probes) for step in play_rounds(make(), hopeless, 4)] == [0, 1, 0, 0]
 
 
 def test_triplets_from_outside_the_unit_interval_are_clipped() -> None:
     answers = {"dht": ProbeResult(ids(0, 1, 2), np.array([[-1.0, 0.5, 1e300], [0.1, 0.2, 0.3], [NAN, 0, 0]]))}
-    _, after = make().select(make().init(Population(3, 2, 2, {})), context(1, 2, 3), answers)
+    _, after = make().select(make().init(Population(3, 2, 2, {})), make_context(1, 2, 3), answers)
     np.testing.assert_array_equal(after.delta, [[0, 0.5, 1], [0.1, 0.2, 0.3], [NAN] * 3])
 
 
@@ -209,8 +209,8 @@ def test_oracle_triplets_come_from_the_true_matrices() -> None:
     """[[40,10],[10,40]] is (0, 0, .278072), [[50,0],[0,0]] is (1, 1, 0)."""
     selector, start = make_oracle("known_dht")
     np.testing.assert_allclose(start.delta[[2, 3]], [[1.0, 1.0, 0.0], [0.0, 0.0, 0.278072]], atol=1e-6)
-    assert selector.plan(start, context(1, 2, 4)) == ()
-    chosen = selector.select(start, context(1, 3, 4), {})[0]
+    assert selector.plan(start, make_context(1, 2, 4)) == ()
+    chosen = selector.select(start, make_context(1, 3, 4), {})[0]
     assert 2 in chosen.clients, "the only one with imbalances complements any other"
 
 
@@ -219,15 +219,15 @@ def test_oracle_matrices_score_clients_by_the_balance_of_the_mixture() -> None:
     selector, start = make_oracle("known_matrix", GROUPS[:3])
     np.testing.assert_allclose(start.draw_weights, [0.5, 0.5, 0], atol=1e-6)
     for t in range(1, 30):
-        assert selector.select(start, context(t, 2, 3), {})[0].clients.tolist() == [0, 1]
-    assert selector.select(start, context(1, 3, 3), {})[0].clients.tolist() == [0, 1, 2]
-    assert selector.select(start, context(1, 2, 3, available=[2]), {})[0].clients.tolist() == [2]
+        assert selector.select(start, make_context(t, 2, 3), {})[0].clients.tolist() == [0, 1]
+    assert selector.select(start, make_context(1, 3, 3), {})[0].clients.tolist() == [0, 1, 2]
+    assert selector.select(start, make_context(1, 2, 3, available=[2]), {})[0].clients.tolist() == [2]
 
 
 @pytest.mark.parametrize("source", ["known_dht", "known_matrix"])
 def test_the_ablations_read_only_the_matrices(source: str) -> None:
     world = World()
-    for step in play(make(source=source), world, 5):
+    for step in play_rounds(make(source=source), world, 5):
         assert len(step.selection.clients) == 3
         assert not step.probes
     assert world.read == {"group_counts"}

@@ -8,7 +8,8 @@ import pytest
 import torch
 
 from agg_harness import make_update
-from engine_toy import federation_of, network_of, trainer_of
+from config_options import make_typed
+from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.flat import FlatModel
 from fedcohort.selector.fedpns import (
     FedPns,
@@ -22,11 +23,10 @@ from fedcohort.selector.fedpns import (
 from fedcohort.signal.base import Derived, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, RoundOutcome, Selection
-from known import known
-from run_harness import go
-from selector_harness import World, context, derive, ids, play
+from optional_values import not_none
+from run_harness import run_training
+from selector_harness import World, derive, ids, make_context, play_rounds
 from signal_kinds import find_derived, find_reported
-from yaml_words import make_typed
 
 G = np.array([[1.0, 0.0], [1.0, 0.5], [0.5, 1.0], [-1.0, 0.2]])
 NAN = float("nan")
@@ -124,7 +124,7 @@ def test_a_round_by_hand() -> None:
     advice, state = selector.observe(fresh(5), arrived([0, 1, 2, 3], G))
     assert advice is not None
     assert advice.keep is not None
-    assert known(known(advice).keep).tolist() == [True, True, True, False]
+    assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert advice.weights is None
     assert state.rounds_arrived.tolist() == [1, 1, 1, 1, 0]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 0]
@@ -141,7 +141,7 @@ def test_keep_is_a_share_of_the_arrived_clients() -> None:
     g = np.concatenate([np.ones((5, 1)), -np.ones((4, 1)), np.ones((1, 1))])
     advice = pns().observe(fresh(10), arrived(list(range(10)), g))[0]
     assert advice is not None
-    assert np.flatnonzero(~known(advice.keep)).tolist() == [5, 6]
+    assert np.flatnonzero(~not_none(advice.keep)).tolist() == [5, 6]
 
 
 def test_updates_are_divided_by_steps() -> None:
@@ -160,7 +160,7 @@ def test_a_non_finite_update_does_not_affect_the_comparison(bad: float) -> None:
     g = G.copy()
     g[1] = bad
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], g))
-    assert known(known(advice).keep).tolist() == [True, True, True, False]
+    assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
     assert state.probability.sum() == pytest.approx(1.0)
 
@@ -170,7 +170,7 @@ def test_a_non_finite_update_does_not_affect_the_comparison(bad: float) -> None:
 def test_the_size_of_updates_does_not_matter(size: float) -> None:
     """At 1e154 each product is a number, and a sum of all of them, 5.14e308, is none."""
     advice, state = pns(keep=0.5).observe(fresh(4), arrived([0, 1, 2, 3], size * G))
-    assert known(known(advice).keep).tolist() == [True, True, True, False]
+    assert not_none(not_none(advice).keep).tolist() == [True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1]
     assert not divide_by_largest(np.zeros((2, 2))).any()
 
@@ -186,12 +186,12 @@ def test_the_draw_follows_the_probabilities() -> None:
     """4 sigma of 4000 draws; a client of probability near 0 is drawn if no other is available."""
     state = State(np.array([0.5, 0.3, 0.2 - 1e-8, 1e-8]), np.zeros(4, np.int64), np.zeros(4, np.int64))
     selector = pns()
-    picks = [selector.select(state, context(0, 1, 4, seed=seed), {})[0].clients[0] for seed in range(4000)]
+    picks = [selector.select(state, make_context(0, 1, 4, seed=seed), {})[0].clients[0] for seed in range(4000)]
     p = state.probability
     assert (np.abs(np.bincount(picks, minlength=4) / 4000 - p) <= 4 * np.sqrt(p * (1 - p) / 4000)).all()
-    selection = pns().select(state, context(0, 1, 4, available=[1, 2]), {})[0]
-    np.testing.assert_allclose(known(selection.probability), [0, 0.6, 0.4, 0], atol=1e-7)
-    assert pns().select(state, context(0, 1, 4, available=[3]), {})[0].clients.tolist() == [3]
+    selection = pns().select(state, make_context(0, 1, 4, available=[1, 2]), {})[0]
+    np.testing.assert_allclose(not_none(selection.probability), [0, 0.6, 0.4, 0], atol=1e-7)
+    assert pns().select(state, make_context(0, 1, 4, available=[3]), {})[0].clients.tolist() == [3]
 
 
 def checked(losses: dict[tuple[int, ...], float], keep: float = 0.4) -> tuple[Any, State]:
@@ -213,10 +213,10 @@ def test_the_loss_check_by_hand() -> None:
     """E(all) = 0; without 4 it is 4 / 4, then without 3 it is 9 / 3. Who lowers the loss is labelled, and stays."""
     all_clients, four, three = (0, 1, 2, 3, 4), (0, 1, 2, 3), (0, 1, 2)
     advice, state = checked({all_clients: 3.0, four: 2.0, three: 1.0})
-    assert known(known(advice).keep).tolist() == [True, True, True, False, False]
+    assert not_none(not_none(advice).keep).tolist() == [True, True, True, False, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 1]
     advice, state = checked({all_clients: 3.0, four: 2.0, three: 2.5})
-    assert known(known(advice).keep).tolist() == [True, True, True, True, False]
+    assert not_none(not_none(advice).keep).tolist() == [True, True, True, True, False]
     assert state.rounds_labelled.tolist() == [0, 0, 0, 1, 1], "labelled all the same"
     assert state.probability[3] == pytest.approx(1e-8, rel=1e-3)
     advice, state = checked({all_clients: 1.0, four: 2.0})
@@ -231,9 +231,9 @@ def test_the_loss_check_by_hand() -> None:
 
 def test_the_loss_check_uses_the_updated_model() -> None:
     """Against the engine's own lab: w_t + (2 D_0 + D_2) / 4."""
-    federation, network = federation_of(), network_of()
-    trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
+    federation, network = make_federation(), make_network()
+    trainer = make_trainer(federation, network, epochs=1, batch=10)
+    lab = SignalMeasurer(trainer.server, FlatModel(make_network()), federation, trainer.train_whole_job)
     updates = torch.stack([trainer.train_whole_job(4, k).delta.double() for k in range(3)])
     w = trainer.server.w.clone()
     trial = find_derived("server_loss").make(lab, updates)
@@ -245,7 +245,7 @@ def test_the_loss_check_uses_the_updated_model() -> None:
 def test_a_run_with_the_loss_check_completes(tmp_path: Path) -> None:
     """It is read, costs no bytes, and leaves no more out than the rule without it."""
     words = ("selector=fedpns", "selector.keep=0.3", "cohort=6", "partition=dirichlet", "partition.alpha=0.1")
-    checked, unchecked = (go(tmp_path / f, *words, f"selector.loss_check={f}") for f in ("true", "false"))
+    checked, unchecked = (run_training(tmp_path / f, *words, f"selector.loss_check={f}") for f in ("true", "false"))
     assert checked.last.metrics["comm/up_bytes"] == unchecked.last.metrics["comm/up_bytes"]
     n_kept = [(r.reports[1].clients["weight"] > 0).sum() for r in (checked, unchecked)]
     assert n_kept[0] >= n_kept[1]
@@ -254,7 +254,7 @@ def test_a_run_with_the_loss_check_completes(tmp_path: Path) -> None:
 
 
 def test_probabilities_always_sum_to_one() -> None:
-    for step in play(pns(keep=0.3), World(cohort=6), 30):
+    for step in play_rounds(pns(keep=0.3), World(cohort=6), 30):
         assert step.after.probability.sum() == pytest.approx(1.0, abs=1e-12)
         assert (step.after.probability > 0).all()
 

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from agg_harness import make_update
+from config_options import make_component
 from fedcohort.selector.feel import (
     Feel,
     State,
@@ -20,10 +21,9 @@ from fedcohort.selector.feel import (
     sampling_probabilities,
 )
 from fedcohort.types import AggregationOverride, ProbeResult, Selection
-from known import known
-from selector_harness import World, context, ids, outcome, play
-from signal_kinds import BareLab, find_computed, find_reported
-from yaml_words import make
+from optional_values import not_none
+from selector_harness import World, ids, make_context, make_outcome, play_rounds
+from signal_kinds import UnimplementedAccess, find_computed, find_reported
 
 NAN, INF = float("nan"), float("inf")
 A = np.array([0.5 * 2, 0.3 * 1, 0.2 * 5])  # n_k/n = (.5, .3, .2), ||g|| = (2, 1, 5)
@@ -32,7 +32,7 @@ W, G, Q = np.array([0.5, 0.3, 0.2]), np.array([[1.0, 0], [0, 2], [-1, 1]]), np.a
 SIGNALS = {"n_train": np.array([50, 30, 20]), "expected_s": 10 * T}
 
 
-PLAIN: Feel = make("selector", "feel")
+PLAIN: Feel = make_component("selector", "feel")
 
 
 def find_lagrange_multiplier(a: np.ndarray, T: np.ndarray, rho: float) -> float:
@@ -47,7 +47,7 @@ def feel(**changes: Any) -> Feel:
 def chosen(norms: list[float], cohort: int = 1, seed: int = 0, **changes: Any) -> tuple[Selection, State]:
     answers = {"grad_norm": ProbeResult(ids(0, 1, 2), np.array(norms))}
     state = State(np.full(3, NAN), np.zeros(3))
-    return feel(**changes).select(state, context(0, cohort, 3, signals=SIGNALS, seed=seed), answers)
+    return feel(**changes).select(state, make_context(0, cohort, 3, signals=SIGNALS, seed=seed), answers)
 
 
 @pytest.mark.parametrize(
@@ -113,8 +113,8 @@ def test_latency_counts_as_much_among_many_as_among_few(rho: float, redraw: str)
         K = 3 * copies
         answers = {"grad_norm": ProbeResult(ids(*range(K)), np.repeat(norms, copies))}
         state = State(np.full(K, NAN), np.zeros(K))
-        selection, _ = feel(rho=rho, redraw=redraw).select(state, context(0, 1, K, signals=signals), answers)
-        ratios.append(known(selection.probability).reshape(3, copies).sum(axis=1))
+        selection, _ = feel(rho=rho, redraw=redraw).select(state, make_context(0, 1, K, signals=signals), answers)
+        ratios.append(not_none(selection.probability).reshape(3, copies).sum(axis=1))
     np.testing.assert_allclose(ratios[0], ratios[1], rtol=1e-9)
 
 
@@ -129,8 +129,8 @@ def test_a_selection_scales_importance_by_its_sum_and_time_by_its_mean() -> None
     """a over 2.3, T over 70 / 3: the scores, which are the probabilities."""
     selection, _ = chosen([2.0, 1.0, 5.0])
     expected = sampling_probabilities(A / 2.3, T / (7 / 3), 0.5)
-    np.testing.assert_allclose(known(selection.scores), expected, rtol=1e-10)
-    np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
+    np.testing.assert_allclose(not_none(selection.scores), expected, rtol=1e-10)
+    np.testing.assert_allclose(not_none(selection.probability), expected, rtol=1e-10)
     np.testing.assert_allclose(selection.score_terms["importance"], A / 2.3)
     np.testing.assert_allclose(selection.score_terms["latency"], T / (7 / 3))
 
@@ -191,7 +191,7 @@ def test_the_advice_is_unbiased_over_rounds(redraw: str) -> None:
     selector, sums = feel(agg="unbiased", redraw=redraw), []
     for seed in range(500):
         selection, state = chosen([2.0, 1.0, 5.0], 2, seed, agg="unbiased", redraw=redraw)
-        advice, _ = selector.observe(state, outcome(0, selection.clients.tolist()))
+        advice, _ = selector.observe(state, make_outcome(0, selection.clients.tolist()))
         assert advice is not None
         assert advice.weights is not None
         assert advice.absolute
@@ -204,22 +204,22 @@ def test_the_advice_is_unbiased_over_rounds(redraw: str) -> None:
 def test_arrived_clients_replace_failed_ones_in_the_weights() -> None:
     selector = feel(agg="unbiased")
     state = State(np.full(4, NAN), np.array([0.4, 0.0, 0.3, 0.5]))
-    advice, _ = selector.observe(state, outcome(0, [0, 3], failed=[2]))
+    advice, _ = selector.observe(state, make_outcome(0, [0, 3], failed=[2]))
     assert isinstance(advice, AggregationOverride)
-    np.testing.assert_allclose(known(advice.weights), [0.4 * 1.2 / 0.9, 0.5 * 1.2 / 0.9])
-    assert selector.observe(state, outcome(0, [], failed=[0, 2, 3]))[0] is None
+    np.testing.assert_allclose(not_none(advice.weights), [0.4 * 1.2 / 0.9, 0.5 * 1.2 / 0.9])
+    assert selector.observe(state, make_outcome(0, [], failed=[0, 2, 3]))[0] is None
 
 
 def test_without_positive_weights_there_is_no_advice() -> None:
     # Clients 1 and 3 have no samples: no multiple of their weights has the cohort's sum.
     state = State(np.full(4, NAN), np.array([0.4, 0.0, 0.3, 0.0]))
-    assert feel(agg="unbiased").observe(state, outcome(0, [1, 3], failed=[0, 2]))[0] is None
+    assert feel(agg="unbiased").observe(state, make_outcome(0, [1, 3], failed=[0, 2]))[0] is None
 
 
 def test_only_the_unbiased_option_returns_advice() -> None:
     assert feel(agg="unbiased").advises
     assert not feel().advises
-    assert feel().observe(State(np.full(3, NAN), W), outcome(0, [0, 1]))[0] is None
+    assert feel().observe(State(np.full(3, NAN), W), make_outcome(0, [0, 1]))[0] is None
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF, 0.0, -1.0])
@@ -239,12 +239,12 @@ def test_a_non_finite_norm_is_not_preferred_for_its_speed(bad: float) -> None:
 
 def test_all_clients_or_none_are_queried() -> None:
     world = World(available=lambda t: range(t, 12))
-    for step in play(feel(), world, 3):
+    for step in play_rounds(feel(), world, 3):
         (probe,) = step.probes
         assert probe.signal == "grad_norm"
         assert probe.clients.tolist() == step.ctx.available.tolist()
     lag = World()
-    assert all(not step.probes for step in play(feel(importance="update_lag"), lag, 3))
+    assert all(not step.probes for step in play_rounds(feel(importance="update_lag"), lag, 3))
     assert lag.read == {"n_train", "expected_s", "update_norm"}
 
 
@@ -254,17 +254,17 @@ def test_the_last_update_stands_in_for_the_gradient() -> None:
     assert fill_missing_norms(np.array([0.25, NAN, 0.75])).tolist() == [0.25, 0.5, 0.75]
     assert fill_missing_norms(np.full(2, NAN)).tolist() == [1.0, 1.0]
     selector = feel(importance="update_lag")
-    state = selector.observe(State(np.full(3, NAN), np.zeros(3)), outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
+    state = selector.observe(State(np.full(3, NAN), np.zeros(3)), make_outcome(0, [0, 2], update_norm=[2.0, 5.0]))[1]
     np.testing.assert_array_equal(state.update_norms, [2.0, NAN, 5.0])
-    selection, _ = selector.select(state, context(1, 1, 3, signals=SIGNALS), {})
+    selection, _ = selector.select(state, make_context(1, 1, 3, signals=SIGNALS), {})
     expected = sampling_probabilities(normalise_importance(W * [2.0, 3.5, 5.0]), T / (7 / 3), 0.5)
-    np.testing.assert_allclose(known(selection.probability), expected, rtol=1e-10)
+    np.testing.assert_allclose(not_none(selection.probability), expected, rtol=1e-10)
 
 
 def test_shares_are_relative_to_the_available_clients() -> None:
     """Clients 0 and 2 of n = (50, 30, 20), one drawn: the estimate is of (5/7 g_0 + 2/7 g_2)."""
     answers = {"grad_norm": ProbeResult(ids(0, 2), np.array([2.0, 5.0]))}
-    ctx = replace(context(0, 1, 3, [0, 2], SIGNALS))
+    ctx = replace(make_context(0, 1, 3, [0, 2], SIGNALS))
     selection, state = feel().select(State(np.full(3, NAN), np.zeros(3)), ctx, answers)
     (client,) = selection.clients
     assert selection.probability is not None
@@ -272,7 +272,7 @@ def test_shares_are_relative_to_the_available_clients() -> None:
 
 
 @dataclass
-class Slope(BareLab):
+class Slope(UnimplementedAccess):
     """as much of a SignalAccess as the signal uses."""
 
     def gradient(self, client: int) -> Tensor:

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import CONFIGS, load_options, load_yaml, to_dict
 from fedcohort.selector.contexts import FEATURE_NAMES
 from fedcohort.signal.robust_loss import robust_loss
-from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, ridge, theta
-from known import known
-from selector_harness import World, cohorts, play
-from yaml_words import CONFIGS, load_yaml, node, to_dict
+from flash_harness import LOSSES, RAW_FEATURES, SECONDS, get_ridge, make_flash, play_losses, theta
+from optional_values import not_none
+from selector_harness import World, list_cohorts, play_rounds
 
 
 def test_causal_credit_by_hand() -> None:
@@ -20,36 +20,36 @@ def test_causal_credit_by_hand() -> None:
 
     The last reward is credited to the context that chose client 1: ratios .5 and .6, duration 2 s, reward .25.
     """
-    state = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
+    state = play_losses(make_flash(context="fresh", **RAW_FEATURES), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0, 0.25])
     V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
     b = np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x
-    np.testing.assert_allclose(ridge(state).V, V, rtol=1e-14)
-    np.testing.assert_allclose(ridge(state).b, b, rtol=1e-14)
+    np.testing.assert_allclose(get_ridge(state).V, V, rtol=1e-14)
+    np.testing.assert_allclose(get_ridge(state).b, b, rtol=1e-14)
     np.testing.assert_allclose(theta(state), [0.07373518, 0.07996049, 0.12450612, 0.01556326], atol=1e-8)
 
 
 @pytest.mark.parametrize("context_kind", ["lagged", "fresh"])
 def test_literal_credit_by_hand(context_kind: str) -> None:
     """Two contexts (1, 1, 0, 0) with r_0 = 0, then (.5, .6, 2, r_0 = 0) with r_1 = .25: its own target isn't in it."""
-    state = play_rounds(flash(context=context_kind, credit="literal", **RAW), LOSSES[:2], SECONDS[:2])[1]
+    state = play_losses(make_flash(context=context_kind, credit="literal", **RAW_FEATURES), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(theta(state), [0.00292626, 0.00780336, 0.09754194, 0.0], atol=1e-8)
 
 
 def test_a_lagged_context_is_a_round_older() -> None:
     """What chose client 1 in round 1 was measured at w_0: ratios 1, its 2 s, no reward yet. Its reward is the same."""
-    state = play_rounds(flash(**RAW), LOSSES, SECONDS)[-1]
+    state = play_losses(make_flash(**RAW_FEATURES), LOSSES, SECONDS)[-1]
     x = np.array([1.0, 1.0, 2.0, 0.0])
     V = np.eye(4) + 2 * np.outer([1, 1, 0, 0], [1, 1, 0, 0]) + np.outer(x, x)
-    np.testing.assert_allclose(ridge(state).V, V, rtol=1e-14)
-    np.testing.assert_allclose(ridge(state).b, np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x, rtol=1e-14)
+    np.testing.assert_allclose(get_ridge(state).V, V, rtol=1e-14)
+    np.testing.assert_allclose(get_ridge(state).b, np.array([0.35, 0.35, 0.0, 0.0]) + 0.4 * x, rtol=1e-14)
 
 
 def test_contexts_of_the_next_selection_by_hand() -> None:
     """After w_1 was measured: ratios to w_0, each client's last seconds, its last reward (client 0's is of round 0)."""
-    lagged = play_rounds(flash(**RAW), LOSSES[:2], SECONDS[:2])[1]
+    lagged = play_losses(make_flash(**RAW_FEATURES), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(lagged.X, [[0.8, 0.9, 1.0, 0.1], [0.5, 0.6, 1.0, 0.25]], rtol=1e-14)
-    literal = play_rounds(flash(credit="literal", **RAW), LOSSES[:2], SECONDS[:2])[1]
+    literal = play_losses(make_flash(credit="literal", **RAW_FEATURES), LOSSES[:2], SECONDS[:2])[1]
     np.testing.assert_allclose(literal.X, [[0.8, 0.9, 1.0, 0.0], [0.5, 0.6, 2.0, 0.0]], rtol=1e-14)  # tau_0, r_0
 
 
@@ -58,34 +58,34 @@ def test_contexts_of_the_next_selection_by_hand() -> None:
 def test_rewards_are_changes_per_second(context_kind: str, change: str, rewards: list[float]) -> None:
     """Losses 2, 1.5, 2, 1.9 around rounds of 2, 4 and 1 s: .5/2, -.5/4, .1/1."""
     losses = [([loss], [1.0]) for loss in (2.0, 1.5, 2.0, 1.9)]
-    states = play_rounds(
-        flash(context=context_kind, change=change, **RAW), losses, [{0: 2.0}, {0: 4.0}, {0: 1.0}, {}], [1]
+    states = play_losses(
+        make_flash(context=context_kind, change=change, **RAW_FEATURES), losses, [{0: 2.0}, {0: 4.0}, {0: 1.0}, {}], [1]
     )
     np.testing.assert_allclose([state.measurements.r[0] for state in states[1:]], rewards, rtol=1e-12)
 
 
 def test_rewards_are_divided_by_the_slowest_or_the_own_time() -> None:
     for kind, rewards in (("round", [0.1, 0.25]), ("client", [0.2, 0.25])):
-        states = play_rounds(flash(reward_tau=kind, **RAW), LOSSES[:2], SECONDS[:2])
+        states = play_losses(make_flash(reward_tau=kind, **RAW_FEATURES), LOSSES[:2], SECONDS[:2])
         np.testing.assert_allclose(states[1].measurements.r, rewards, rtol=1e-12)
 
 
 def test_a_global_reward_is_the_weighted_mean_change() -> None:
     """p = (3/4, 1/4): (3/4 .2 + 1/4 .5) / 2 s for both."""
-    state = play_rounds(flash(reward="global", **RAW), LOSSES[:2], SECONDS[:2], n_train=[3, 1])[1]
+    state = play_losses(make_flash(reward="global", **RAW_FEATURES), LOSSES[:2], SECONDS[:2], n_train=[3, 1])[1]
     np.testing.assert_allclose(state.measurements.r, [0.1375, 0.1375], rtol=1e-12)
     rising = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]  # 3/4 .2 - 1/4 .6 = 0: changes may cancel
     np.testing.assert_allclose(
-        play_rounds(flash(reward="global"), rising, SECONDS[:2], n_train=[3, 1])[1].measurements.r, 0, atol=1e-15
+        play_losses(make_flash(reward="global"), rising, SECONDS[:2], n_train=[3, 1])[1].measurements.r, 0, atol=1e-15
     )
 
 
 def test_the_running_scale_by_hand() -> None:
     """tau in units of mean(1, 2, 1) s; r and the target in units of mean(.1, .25), then of mean(.1, .25, .4)."""
-    state = play_rounds(flash(context="fresh"), LOSSES, SECONDS)[-1]
+    state = play_losses(make_flash(context="fresh"), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
     b = np.array([2.0, 2.0, 0.0, 0.0]) + 0.4 / 0.25 * x  # (.1 + .25) / .175 = 2
-    np.testing.assert_allclose(ridge(state).b, b, rtol=1e-12)
+    np.testing.assert_allclose(get_ridge(state).b, b, rtol=1e-12)
     assert state.measurements.tau_unit.mean_size() == pytest.approx(4 / 3)
     np.testing.assert_allclose(state.X[1], [0.1, 0.6, 1.0 * 3 / 4, 0.4 / 0.25], rtol=1e-12)
 
@@ -93,15 +93,15 @@ def test_the_running_scale_by_hand() -> None:
 def test_the_scale_of_signed_rewards_is_their_mean_size() -> None:
     """.2/2 and -.6/2: mean size .2, where the mean of the values would be negative and of the positive ones .1."""
     losses = [([1.0, 1.0], [1.0, 1.0]), ([0.8, 1.6], [1.0, 1.0])]
-    state = play_rounds(flash(change="signed"), losses, SECONDS[:2])[1]
+    state = play_losses(make_flash(change="signed"), losses, SECONDS[:2])[1]
     np.testing.assert_allclose(state.X[:, 3], [0.5, -1.5], rtol=1e-12)
 
 
 def test_the_first_round_scale_by_hand() -> None:
     """As above, with the units of round 0 kept: 1.5 s and .175."""
-    state = play_rounds(flash(context="fresh", scale="first_round"), LOSSES, SECONDS)[-1]
+    state = play_losses(make_flash(context="fresh", scale="first_round"), LOSSES, SECONDS)[-1]
     x = np.array([0.5, 0.6, 2.0 / 1.5, 0.25 / 0.175])
-    np.testing.assert_allclose(ridge(state).b, [2, 2, 0, 0] + 0.4 / 0.175 * x, rtol=1e-12)
+    np.testing.assert_allclose(get_ridge(state).b, [2, 2, 0, 0] + 0.4 / 0.175 * x, rtol=1e-12)
     assert state.measurements.tau_unit.mean_size() == 1.5
 
 
@@ -112,17 +112,19 @@ def test_scaled_choices_do_not_depend_on_the_unit_of_time() -> None:
         return values * {"duration": 3600.0, "robust_loss": 1e6}.get(word, 1.0)
 
     for scale, equal in (("running", True), ("first_round", True), ("none", False)):
-        plain, rescaled = (play(flash(scale=scale), world, 12) for world in (World(), World(corrupt=units)))
-        assert (cohorts(plain) == cohorts(rescaled)) is equal
+        plain, rescaled = (play_rounds(make_flash(scale=scale), world, 12) for world in (World(), World(corrupt=units)))
+        assert (list_cohorts(plain) == list_cohorts(rescaled)) is equal
 
 
 def test_the_first_contexts_can_be_left_out() -> None:
     """Their rewards stay known: as a feature, and as a scale."""
     for credit in ("causal", "literal"):
-        states = play_rounds(
-            flash(context="fresh", credit=credit, skip_first_update=True, **RAW), LOSSES[:2], [SECONDS[0], {}]
+        states = play_losses(
+            make_flash(context="fresh", credit=credit, skip_first_update=True, **RAW_FEATURES),
+            LOSSES[:2],
+            [SECONDS[0], {}],
         )
-        np.testing.assert_array_equal(ridge(states[1]).V, np.eye(4))
+        np.testing.assert_array_equal(get_ridge(states[1]).V, np.eye(4))
         np.testing.assert_allclose(
             states[1].measurements.r, [0.1, 0.25] if credit == "causal" else [0.0, 0.0], rtol=1e-12
         )
@@ -130,7 +132,7 @@ def test_the_first_contexts_can_be_left_out() -> None:
 
 @pytest.mark.parametrize("context_kind", ["lagged", "fresh"])
 def test_all_clients_are_queried_first_then_the_cohort(context_kind: str) -> None:
-    steps = play(flash(context=context_kind), World(), 4)
+    steps = play_rounds(make_flash(context=context_kind), World(), 4)
     assert [len(step.selection.clients) for step in steps] == [12, 3, 3, 3]
     assert [step.selection.uncapped for step in steps] == [True, False, False, False]
     for step in steps:
@@ -150,17 +152,17 @@ def test_the_draw_for_the_first_choice_has_gamma_0() -> None:
     """
     for gamma_scale in (1.0, 0.01):
         world = World()
-        step = play(flash(gamma_scale=gamma_scale), world, 2)[1]
+        step = play_rounds(make_flash(gamma_scale=gamma_scale), world, 2)[1]
         z = world.context(1, frozenset()).rng.standard_normal(4)
         gamma = gamma_scale * (1 + np.sqrt(4 * np.log(20)))
-        np.testing.assert_allclose(known(step.selection.scores), step.before.X @ z * gamma, rtol=1e-12)
+        np.testing.assert_allclose(not_none(step.selection.scores), step.before.X @ z * gamma, rtol=1e-12)
 
 
 def test_without_exploration_it_is_greedy_ridge_regression() -> None:
     """gamma_scale = 0: scores are x'theta_hat, and the best of them train."""
-    for step in play(flash(gamma_scale=0.0), World(), 8)[1:]:
+    for step in play_rounds(make_flash(gamma_scale=0.0), World(), 8)[1:]:
         scores = step.before.X @ theta(step.before)
-        np.testing.assert_allclose(known(step.selection.scores), scores, rtol=1e-9, atol=1e-12)
+        np.testing.assert_allclose(not_none(step.selection.scores), scores, rtol=1e-9, atol=1e-12)
         np.testing.assert_array_equal(step.selection.score_terms["explore"], np.zeros(12))
         if scores.any():  # all zero before the first reward
             assert step.selection.clients.tolist() == sorted(np.argsort(-scores)[:3].tolist())
@@ -178,17 +180,17 @@ def test_a_simulated_reward_is_learned() -> None:
         def values(self, word: str, round: int = -1) -> np.ndarray:
             return 10 - rate * round if word == "robust_loss" else np.ones(12)
 
-    steps = play(flash(gamma_scale=0.01), Falling(), 30)[10:]
-    assert np.mean(np.concatenate(cohorts(steps)) < 6) > 0.9
+    steps = play_rounds(make_flash(gamma_scale=0.01), Falling(), 30)[10:]
+    assert np.mean(np.concatenate(list_cohorts(steps)) < 6) > 0.9
 
 
 def test_trace_is_theta_with_its_deviation() -> None:
-    selector = flash(context="fresh", **RAW)
-    state = play_rounds(selector, LOSSES, SECONDS)[-1]
+    selector = make_flash(context="fresh", **RAW_FEATURES)
+    state = play_losses(selector, LOSSES, SECONDS)[-1]
     trace = selector.trace(state)
     assert tuple(trace) == FEATURE_NAMES == ("train_ratio", "val_ratio", "duration", "prev_reward")
     np.testing.assert_allclose([mean for mean, _ in trace.values()], theta(state), rtol=1e-10)
-    sd = np.sqrt(np.diag(np.linalg.inv(ridge(state).V)))
+    sd = np.sqrt(np.diag(np.linalg.inv(get_ridge(state).V)))
     np.testing.assert_allclose([sd for _, sd in trace.values()], sd, rtol=1e-10)
 
 
@@ -223,10 +225,10 @@ def choose_combinations() -> list[tuple[Any, ...]]:
 def test_any_three_options_learn_and_read_the_declared_signals() -> None:
     for values in choose_combinations():
         options = dict(zip(OPTIONS, values, strict=True))
-        selector, world = flash(**options), World()
-        last = play(selector, world, 4)[-1]
+        selector, world = make_flash(**options), World()
+        last = play_rounds(selector, world, 4)[-1]
         assert last.after.posterior.b.any(), values
-        assert np.isfinite(known(last.selection.scores)).all(), values
+        assert np.isfinite(not_none(last.selection.scores)).all(), values
         assert world.read == selector.needs, values
 
 
@@ -240,8 +242,8 @@ def test_the_robust_loss_by_hand() -> None:
 
 def test_the_literal_variant_overrides_existing_options() -> None:
     literal = to_dict(load_yaml(CONFIGS / "selector" / "flash_literal.yaml"))["selector"]
-    assert set(literal) < set(node("selector", "flash"))
-    literal_flash = flash(**literal)
+    assert set(literal) < set(load_options("selector", "flash"))
+    literal_flash = make_flash(**literal)
     assert (
         literal_flash.context,
         literal_flash.credit,

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from hydra import compose, initialize_config_dir
 
-from cases import for_all
+from case_loop import for_all
+from config_options import CONFIGS, load_options
 from fedcohort.bandit import neural, ridge
 from fedcohort.bandit.neural import NetworkBelief
 from fedcohort.bandit.restless import HiddenMarkov
@@ -16,11 +17,10 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.selector.contexts import FEATURE_NAMES
 from fedcohort.startup import check, components
 from fedcohort.startup.compose import Composed, compose_config
-from flash_toy import LOSSES, RAW, SECONDS, flash, play_rounds, theta
-from known import known
-from saving import restore
-from selector_harness import World, cohorts, play
-from yaml_words import CONFIGS, node
+from flash_harness import LOSSES, RAW_FEATURES, SECONDS, make_flash, play_losses, theta
+from optional_values import not_none
+from selector_harness import World, list_cohorts, play_rounds
+from state_saving import save_and_restore
 
 BANDITS = ("thompson", "linucb", "neural", "restless")
 bandits = pytest.mark.parametrize("bandit", BANDITS)
@@ -28,15 +28,15 @@ bandits = pytest.mark.parametrize("bandit", BANDITS)
 
 def small(bandit: str, **changes: Any) -> Any:
     """With a network that fits in no time."""
-    return flash(bandit=bandit, pairs=4, fit_steps=5, **changes)
+    return make_flash(bandit=bandit, pairs=4, fit_steps=5, **changes)
 
 
 @for_all("kept_features", [k for n in (1, 2, 3) for k in combinations(FEATURE_NAMES, n)])
 def test_excluded_features_are_excluded_columns(kept_features: tuple[str, ...]) -> None:
-    """The story of flash_toy with some columns: theta is ridge regression on what is left, and rewards are the same."""
+    """With fewer columns theta is the ridge regression on these columns, and rewards stay the same."""
     columns = [FEATURE_NAMES.index(name) for name in kept_features]
-    all_features = play_rounds(flash(context="fresh", **RAW), LOSSES, SECONDS)[-1]
-    state = play_rounds(flash(context="fresh", features=list(kept_features), **RAW), LOSSES, SECONDS)[-1]
+    all_features = play_losses(make_flash(context="fresh", **RAW_FEATURES), LOSSES, SECONDS)[-1]
+    state = play_losses(make_flash(context="fresh", features=list(kept_features), **RAW_FEATURES), LOSSES, SECONDS)[-1]
     rows = np.array([[1, 1, 0, 0], [1, 1, 0, 0], [0.5, 0.6, 2.0, 0.25]])[:, columns]
     expected = np.linalg.solve(np.eye(len(kept_features)) + rows.T @ rows, rows.T @ [0.1, 0.25, 0.4])
     np.testing.assert_allclose(theta(state), expected, rtol=1e-10, atol=1e-14)
@@ -44,25 +44,25 @@ def test_excluded_features_are_excluded_columns(kept_features: tuple[str, ...]) 
     if "val_ratio" in kept_features:
         np.testing.assert_array_equal(state.X, all_features.X[:, columns])
     assert state.X.flags.c_contiguous  # as after a resume: products with another layout differ in the last bit
-    assert tuple(flash(features=list(kept_features)).trace(state)) == kept_features
+    assert tuple(make_flash(features=list(kept_features)).trace(state)) == kept_features
 
 
 @pytest.mark.parametrize(("gamma_dim", "d"), [("kept", 3), ("fixed4", 4)])
 def test_the_confidence_width_uses_the_number_of_features(gamma_dim: str, d: int) -> None:
     """Before the first reward score = x'z gamma_0, gamma_0 = 1 + sqrt(d ln 20) (the other rounds: test_ridge.py)."""
     world = World()
-    selector = flash(features=["train_ratio", "val_ratio", "prev_reward"], gamma_dim=gamma_dim)
-    step = play(selector, world, 2)[1]
+    selector = make_flash(features=["train_ratio", "val_ratio", "prev_reward"], gamma_dim=gamma_dim)
+    step = play_rounds(selector, world, 2)[1]
     z = world.context(1, frozenset()).rng.standard_normal(3)
     expected = step.before.X @ z * (1 + np.sqrt(d * np.log(20)))
-    np.testing.assert_allclose(known(step.selection.scores), expected, rtol=1e-12)
+    np.testing.assert_allclose(not_none(step.selection.scores), expected, rtol=1e-12)
 
 
 @bandits
 def test_excluded_features_are_not_queried(bandit: str) -> None:
     world = World()
     selector = small(bandit, features=["train_ratio", "prev_reward"])
-    play(selector, world, 4)
+    play_rounds(selector, world, 4)
     assert world.read == selector.needs == {"robust_loss", "duration"}  # the reward's
 
 
@@ -73,24 +73,24 @@ def test_unknown_features_are_rejected(features: Any) -> None:
     )
     with pytest.raises(OptionError, match=re.escape(allowed)):
         components.make_component(
-            Composed({"selector": {**node("selector", "flash"), "features": features}}, {}, ()), "selector"
+            Composed({"selector": {**load_options("selector", "flash"), "features": features}}, {}, ()), "selector"
         )
 
 
 def test_linucb_scores_are_upper_bounds_without_random_draws() -> None:
     """x'theta_hat + gamma_{t-1} sqrt(x'V^-1 x) on the posterior that Thompson sampling would have."""
-    for t, step in enumerate(play(flash(bandit="linucb"), World(), 6)[1:], 1):
+    for t, step in enumerate(play_rounds(make_flash(bandit="linucb"), World(), 6)[1:], 1):
         X, posterior = step.before.X, step.before.posterior
         width = np.sqrt(np.einsum("ij,jk,ik->i", X, np.linalg.inv(posterior.V), X))
         expected = X @ theta(step.before) + ridge.exploration_width(t - 1, 12, 4, 1.0, 0.05) * width
-        np.testing.assert_allclose(known(step.selection.scores), expected, rtol=1e-9)
+        np.testing.assert_allclose(not_none(step.selection.scores), expected, rtol=1e-9)
         assert step.selection.clients.tolist() == sorted(np.argsort(-expected)[:3].tolist())
 
 
 @bandits
 def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
     """Given the same cohorts, the rewards do not depend on the estimator; here all clients are always selected."""
-    plain, variant = (play(small(word), World(cohort=12), 5) for word in ("thompson", bandit))
+    plain, variant = (play_rounds(small(word), World(cohort=12), 5) for word in ("thompson", bandit))
     for a, b in zip(plain, variant, strict=True):
         np.testing.assert_array_equal(a.after.X, b.after.X)
         np.testing.assert_array_equal(a.after.measurements.r, b.after.measurements.r)
@@ -103,7 +103,9 @@ def test_contexts_rewards_and_credit_are_the_same(bandit: str) -> None:
 
 
 def test_the_neural_bandit_starts_from_the_runs_own_draws() -> None:
-    a, b, c = (play(small("neural"), World(seed=seed), 2)[-1].after.posterior.initial_theta for seed in (0, 0, 1))
+    a, b, c = (
+        play_rounds(small("neural"), World(seed=seed), 2)[-1].after.posterior.initial_theta for seed in (0, 0, 1)
+    )
     assert np.array_equal(a, b)
     assert a.any()
     assert not np.array_equal(a, c)
@@ -111,7 +113,7 @@ def test_the_neural_bandit_starts_from_the_runs_own_draws() -> None:
 
 def test_the_neural_bandit_is_less_certain_about_unselected_clients() -> None:
     """Z has the gradients of the cohort at its own selection, before any reward of it is known."""
-    step = play(small("neural"), World(), 3)[2]
+    step = play_rounds(small("neural"), World(), 3)[2]
     before, after = step.before.posterior, step.chosen.posterior
     rows = neural.standardise_contexts(after, step.before.X[step.selection.clients])
     G = neural.output_gradients(before.theta, rows)
@@ -121,7 +123,7 @@ def test_the_neural_bandit_is_less_certain_about_unselected_clients() -> None:
 
 def test_gamma_scale_is_the_neural_bandits_nu() -> None:
     nu_1, nu_2, nu_0 = (
-        play(small("neural", gamma_scale=g), World(), 2)[1].selection.score_terms for g in (1.0, 2.0, 0.0)
+        play_rounds(small("neural", gamma_scale=g), World(), 2)[1].selection.score_terms for g in (1.0, 2.0, 0.0)
     )
     np.testing.assert_allclose(nu_2["explore"], 2 * nu_1["explore"], rtol=1e-12)
     assert nu_1["explore"].any()
@@ -130,18 +132,20 @@ def test_gamma_scale_is_the_neural_bandits_nu() -> None:
 
 def test_the_restless_bandit_explores_in_its_rounds() -> None:
     """c = 2: rounds 1, 2, 3, 4 and 7 have equal scores, so that the cohort is a draw."""
-    steps = play(flash(bandit="restless"), World(), 9)[1:]
-    assert [t for t, step in enumerate(steps, 1) if not known(step.selection.scores).any()] == [1, 2, 3, 4, 7]
+    steps = play_rounds(make_flash(bandit="restless"), World(), 9)[1:]
+    assert [t for t, step in enumerate(steps, 1) if not not_none(step.selection.scores).any()] == [1, 2, 3, 4, 7]
     assert steps[-1].after.posterior.n_explored_rounds == 5
-    assert play(flash(bandit="restless", explore=0.0), World(), 4)[-1].after.posterior.n_explored_rounds == 0
+    assert (
+        play_rounds(make_flash(bandit="restless", explore=0.0), World(), 4)[-1].after.posterior.n_explored_rounds == 0
+    )
 
 
 @bandits
 def test_a_resumed_selector_continues_identically(bandit: str) -> None:
     world, selector = World(), small(bandit)
-    uninterrupted = play(selector, world, 7)
-    resumed = play(selector, world, 4, restore(uninterrupted[2].after), start=3)
-    assert cohorts(resumed) == cohorts(uninterrupted)[3:]
+    uninterrupted = play_rounds(selector, world, 7)
+    resumed = play_rounds(selector, world, 4, save_and_restore(uninterrupted[2].after), start=3)
+    assert list_cohorts(resumed) == list_cohorts(uninterrupted)[3:]
     np.testing.assert_array_equal(resumed[-1].selection.scores, uninterrupted[-1].selection.scores)
 
 
@@ -154,7 +158,7 @@ def test_no_signal_makes_it_raise_or_warn(bandit: str, value: float, every: int)
         return np.where(np.arange(len(values)) % every == 0, value, values)
 
     world = World(corrupt=corrupt, available=lambda t: [] if t == 3 else [k for k in range(12) if (k + t) % 4])
-    for step in play(small(bandit), world, 7):
+    for step in play_rounds(small(bandit), world, 7):
         chosen = step.selection.clients
         assert np.isin(chosen, step.ctx.available).all()
         assert len(chosen) == (len(step.ctx.available) if step.selection.uncapped else min(3, len(step.ctx.available)))
@@ -173,8 +177,8 @@ def test_a_simulated_reward_is_learned(bandit: str) -> None:
         def values(self, word: str, round: int = -1) -> np.ndarray:
             return 10 - rate * round if word == "robust_loss" else np.ones(12)
 
-    selector = flash(bandit=bandit, gamma_scale=0.01, explore=0.5)
-    assert np.mean(np.concatenate(cohorts(play(selector, Falling(), 25)[10:])) < 6) > 0.9
+    selector = make_flash(bandit=bandit, gamma_scale=0.01, explore=0.5)
+    assert np.mean(np.concatenate(list_cohorts(play_rounds(selector, Falling(), 25)[10:])) < 6) > 0.9
 
 
 @pytest.mark.parametrize("word", ["neural", "restless"])
@@ -187,7 +191,7 @@ def test_aliases_are_flash_with_another_bandit(word: str) -> None:
 
     plain = composed("selector.scale=none")
     check.check_aliases(plain)
-    assert components.make_component(plain, "selector") == flash(bandit=word, scale="none")
+    assert components.make_component(plain, "selector") == make_flash(bandit=word, scale="none")
     message = f"selector={word}_bandit stands for selector.bandit={word}, but selector.bandit=linucb was requested"
     with pytest.raises(IncompatibleConfig, match=re.escape(message)):
         check.check_aliases(composed("selector.bandit=linucb"))

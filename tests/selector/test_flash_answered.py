@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.errors import OptionError
 from fedcohort.selector.flash import Flash
-from flash_toy import LOSSES, NAN, RAW, SECONDS, flash, play_rounds, ridge
-from selector_harness import World, cohorts, play
-from yaml_words import make_typed
+from flash_harness import LOSSES, NAN, RAW_FEATURES, SECONDS, get_ridge, make_flash, play_losses
+from selector_harness import World, list_cohorts, play_rounds
 
 
 def answered(**changes: object) -> Flash:
@@ -19,33 +19,33 @@ def answered(**changes: object) -> Flash:
 
 @pytest.mark.parametrize(("context_kind", "x0"), [("fresh", [0.8, 0.9, 1.0, 0.1]), ("lagged", [1.0, 1.0, 1.0, 0.0])])
 def test_all_answering_clients_are_learned_from(context_kind: str, x0: list[float]) -> None:
-    """The story of flash_toy: in round 1 client 1 alone trains, in 1 s, and client 0's loss falls from .8 to .75.
+    """The story of flash_harness: in round 1 client 1 alone trains, in 1 s, and client 0's loss falls from .8 to .75.
 
     Its row is the context that it was not chosen by: its ratios, its 1 s, its reward of round 0.
     """
-    ours = play_rounds(answered(context=context_kind, **RAW), LOSSES, SECONDS)[-1]
-    chosen = play_rounds(flash(context=context_kind, **RAW), LOSSES, SECONDS)[-1]
-    np.testing.assert_allclose(ridge(ours).V, ridge(chosen).V + np.outer(x0, x0), rtol=1e-13)
-    np.testing.assert_allclose(ridge(ours).b, ridge(chosen).b + 0.05 * np.array(x0), rtol=1e-12)
+    ours = play_losses(answered(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
+    chosen = play_losses(make_flash(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS)[-1]
+    np.testing.assert_allclose(get_ridge(ours).V, get_ridge(chosen).V + np.outer(x0, x0), rtol=1e-13)
+    np.testing.assert_allclose(get_ridge(ours).b, get_ridge(chosen).b + 0.05 * np.array(x0), rtol=1e-12)
     np.testing.assert_allclose(ours.measurements.r, [0.05, 0.4], rtol=1e-12)
     np.testing.assert_allclose(chosen.measurements.r, [0.1, 0.4], rtol=1e-12)
 
 
 def test_clients_without_two_answers_are_not_learned_from() -> None:
     story = [LOSSES[0], LOSSES[1], ([NAN, 0.1], [0.9, 0.6])]
-    ours, chosen = (play_rounds(make(**RAW), story, SECONDS)[-1] for make in (answered, flash))
-    np.testing.assert_array_equal(ridge(ours).V, ridge(chosen).V)
+    ours, chosen = (play_losses(make(**RAW_FEATURES), story, SECONDS)[-1] for make in (answered, make_flash))
+    np.testing.assert_array_equal(get_ridge(ours).V, get_ridge(chosen).V)
     np.testing.assert_array_equal(ours.measurements.r, chosen.measurements.r)
 
 
 def test_if_all_clients_train_it_equals_flash() -> None:
-    ours, plain_flash = (play(make(), World(cohort=12), 6) for make in (answered, flash))
-    assert cohorts(ours) == cohorts(plain_flash)
-    np.testing.assert_array_equal(ridge(ours[-1].after).V, ridge(plain_flash[-1].after).V)
+    ours, plain_flash = (play_rounds(make(), World(cohort=12), 6) for make in (answered, make_flash))
+    assert list_cohorts(ours) == list_cohorts(plain_flash)
+    np.testing.assert_array_equal(get_ridge(ours[-1].after).V, get_ridge(plain_flash[-1].after).V)
 
 
 def test_no_additional_signal_is_queried() -> None:
-    assert answered().needs == flash().needs
+    assert answered().needs == make_flash().needs
 
 
 @pytest.mark.parametrize("reward", ["global", "progress"])

@@ -7,14 +7,24 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.errors import OptionError
 from fedcohort.selector.contexts import PendingRewards, State
 from fedcohort.selector.flash import Flash
 from fedcohort.selector.rewards import share_loss_decrease
-from flash_toy import INF, LOSSES, NAN, RAW, SECONDS, flash, make_probe_results, play_rounds, ridge
-from run_harness import go
-from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_typed
+from flash_harness import (
+    INF,
+    LOSSES,
+    NAN,
+    RAW_FEATURES,
+    SECONDS,
+    get_ridge,
+    make_flash,
+    make_probe_results,
+    play_losses,
+)
+from run_harness import run_training
+from selector_harness import World, ids, make_context, make_outcome, play_rounds
 
 SERVER = [2.0, 1.5, 1.7]  # the server's loss of w_0, w_1, w_2
 
@@ -30,10 +40,10 @@ def test_shares_by_hand(context_kind: str, ratios: list[float]) -> None:
     Client 1 alone in round 1, in 1 s: 1.5 - 1.7 = -.2, on what chose it: its ratios (of w_0 where contexts lag), its
     2 s, and its .125, which is known by then in either case.
     """
-    states = play_rounds(progress(context=context_kind, **RAW), LOSSES, SECONDS, server=SERVER)
+    states = play_losses(progress(context=context_kind, **RAW_FEATURES), LOSSES, SECONDS, server=SERVER)
     o, x = np.array([1.0, 1.0, 0.0, 0.0]), np.array([*ratios, 2.0, 0.125])
-    np.testing.assert_allclose(ridge(states[-1]).V, np.eye(4) + 2 * np.outer(o, o) + np.outer(x, x), rtol=1e-14)
-    np.testing.assert_allclose(ridge(states[-1]).b, 2 * 0.125 * o - 0.2 * x, rtol=1e-13)
+    np.testing.assert_allclose(get_ridge(states[-1]).V, np.eye(4) + 2 * np.outer(o, o) + np.outer(x, x), rtol=1e-14)
+    np.testing.assert_allclose(get_ridge(states[-1]).b, 2 * 0.125 * o - 0.2 * x, rtol=1e-13)
     rewards = np.array([state.measurements.r for state in states])
     np.testing.assert_allclose(rewards, [[0.0, 0.0], [0.125, 0.125], [0.125, -0.2]], rtol=1e-13)
     np.testing.assert_allclose(states[1].latest_rewards, [0.125, 0.125], rtol=1e-13)
@@ -41,21 +51,21 @@ def test_shares_by_hand(context_kind: str, ratios: list[float]) -> None:
 
 
 def test_a_rise_is_a_reward_where_changes_have_no_sign() -> None:
-    assert play_rounds(progress(change="abs", **RAW), LOSSES, SECONDS, server=SERVER)[-1].measurements.r[
+    assert play_losses(progress(change="abs", **RAW_FEATURES), LOSSES, SECONDS, server=SERVER)[-1].measurements.r[
         1
     ] == pytest.approx(0.2)
 
 
 def test_a_share_is_divided_by_the_clients_seconds() -> None:
-    state = play_rounds(progress(reward_tau="client", **RAW), LOSSES, SECONDS, server=SERVER)[1]
+    state = play_losses(progress(reward_tau="client", **RAW_FEATURES), LOSSES, SECONDS, server=SERVER)[1]
     np.testing.assert_allclose(state.measurements.r, [0.25, 0.125], rtol=1e-13)
 
 
 def test_failed_clients_have_no_share() -> None:
     """Client 0 fails in round 0: all of .5 is client 1's, over its 2 s."""
-    state = play_rounds(progress(**RAW), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]], server=SERVER)[1]
+    state = play_losses(progress(**RAW_FEATURES), LOSSES[:2], [{1: 2.0}, {1: 1.0}], failed=[[0]], server=SERVER)[1]
     np.testing.assert_allclose(state.measurements.r, [0.0, 0.25], rtol=1e-13)
-    np.testing.assert_allclose(ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
+    np.testing.assert_allclose(get_ridge(state).V, np.eye(4) + np.outer([1, 1, 0, 0], [1, 1, 0, 0]), rtol=1e-14)
 
 
 def test_without_clients_there_is_no_share() -> None:
@@ -65,19 +75,19 @@ def test_without_clients_there_is_no_share() -> None:
 
 def test_a_round_without_clients_does_not_repeat_the_reward() -> None:
     """The engine skips observe: S_0 is paid in round 1, and w_2 = w_1 earns it nothing more in round 2."""
-    selector = progress(context="fresh", **RAW)
-    state = play_rounds(selector, LOSSES[:1], SECONDS[:1], server=SERVER)[0]
+    selector = progress(context="fresh", **RAW_FEATURES)
+    state = play_losses(selector, LOSSES[:1], SECONDS[:1], server=SERVER)[0]
     for t in (1, 2):
-        state = selector.select(state, context(t, 2, 2, available=[], signals={"server_val_loss": 1.5}), {})[1]
+        state = selector.select(state, make_context(t, 2, 2, available=[], signals={"server_val_loss": 1.5}), {})[1]
         np.testing.assert_allclose(state.measurements.r, [0.125, 0.125], rtol=1e-13)
-        np.testing.assert_allclose(ridge(state).b, [0.25, 0.25, 0, 0], rtol=1e-13)
+        np.testing.assert_allclose(get_ridge(state).b, [0.25, 0.25, 0, 0], rtol=1e-13)
 
 
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_a_nan_loss_removes_the_rewards_of_two_rounds(bad: float) -> None:
     losses, seconds = [([1.0, 1.0], [1.0, 1.0])] * 4, [{0: 1.0, 1: 1.0}] * 4
-    states: list[State] = play_rounds(progress(**RAW), losses, seconds, server=[2.0, bad, 1.5, 1.0])
-    np.testing.assert_array_equal(ridge(states[2]).b, np.zeros(4))
+    states: list[State] = play_losses(progress(**RAW_FEATURES), losses, seconds, server=[2.0, bad, 1.5, 1.0])
+    np.testing.assert_array_equal(get_ridge(states[2]).b, np.zeros(4))
     np.testing.assert_allclose(states[3].measurements.r, [0.25, 0.25], rtol=1e-13)
 
 
@@ -85,11 +95,11 @@ def test_clients_are_queried_only_for_contexts() -> None:
     """The robust loss is used in contexts and not in rewards: without that feature no client is queried."""
     assert progress().needs == {"duration", "robust_loss", "val_loss", "server_val_loss"}
     world, selector = World(), progress(features=["duration", "prev_reward"])
-    steps = play(selector, world, 4)
+    steps = play_rounds(selector, world, 4)
     assert world.read == selector.needs == {"duration", "server_val_loss"}
     assert not any(step.probes for step in steps)
     assert steps[-1].after.posterior.b.any()
-    assert "server_val_loss" not in flash().needs
+    assert "server_val_loss" not in make_flash().needs
 
 
 @pytest.mark.parametrize("credit", ["literal", "answered"])
@@ -101,16 +111,18 @@ def test_only_the_cohort_gets_credit(credit: str) -> None:
 
 def test_fresh_contexts_do_not_change_shares() -> None:
     """Client 1's own loss is a feature, whatever it says."""
-    selector = progress(context="fresh", **RAW)
-    state = play_rounds(selector, LOSSES[:1], SECONDS[:1], server=SERVER)[0]
+    selector = progress(context="fresh", **RAW_FEATURES)
+    state = play_losses(selector, LOSSES[:1], SECONDS[:1], server=SERVER)[0]
     rewards = [
         selector.select(
-            state, context(1, 1, 2, signals={"server_val_loss": 1.5}), make_probe_results([0.8, answer], [1.0, 1.0])
+            state,
+            make_context(1, 1, 2, signals={"server_val_loss": 1.5}),
+            make_probe_results([0.8, answer], [1.0, 1.0]),
         )[1]
         for answer in (0.1, 9.0)
     ]
     np.testing.assert_array_equal(rewards[0].measurements.r, rewards[1].measurements.r)
-    after = selector.observe(rewards[0], outcome(1, [0], duration=[1.0]))[1]
+    after = selector.observe(rewards[0], make_outcome(1, [0], duration=[1.0]))[1]
     assert after.pending is not None
     assert after.pending.clients.tolist() == [0]
 
@@ -121,7 +133,7 @@ def test_the_rewards_of_a_run_follow_from_its_metrics(tmp_path: Path) -> None:
     Evaluated every second round alone, rewards are the same: the signal hangs on no metric.
     """
     words = ("selector=flash_progress", "rounds=5", "heterogeneity=noise_bimodal", "deadline=wait_for_all")
-    ran = go(tmp_path / "every", *words)
+    ran = run_training(tmp_path / "every", *words)
     loss = [report.metrics["server_val/loss"] for report in ran.reports]
     for step in range(2, 6):
         before, now = ran.reports[step - 1], ran.reports[step]
@@ -129,11 +141,11 @@ def test_the_rewards_of_a_run_follow_from_its_metrics(tmp_path: Path) -> None:
         expected = np.full(12, NAN)
         expected[before.arrived] = (loss[step - 2] - loss[step - 1]) / len(before.arrived) / seconds
         np.testing.assert_allclose(now.clients["reward"], expected, rtol=1e-9)
-    seldom = go(tmp_path / "seldom", *words, "eval.every=2")
+    seldom = run_training(tmp_path / "seldom", *words, "eval.every=2")
     np.testing.assert_array_equal(seldom.last.clients["reward"], ran.last.clients["reward"])
     assert np.isfinite(ran.last.clients["reward"]).sum() == 4
 
 
 def test_a_server_without_data_is_rejected_at_start_up(tmp_path: Path) -> None:
     with pytest.raises(OptionError, match=r"split\.server_val must be a number in \(0, 0\.5\], got 0"):
-        go(tmp_path, "selector=flash_progress", "split.server_val=0")
+        run_training(tmp_path, "selector=flash_progress", "split.server_val=0")

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.selector.contexts import whiten_contexts
-from run_harness import go
+from run_harness import run_training
 
 
 def test_whitened_contexts_by_hand() -> None:
@@ -66,8 +66,8 @@ def test_whitened_flash_avoids_label_noise_and_flash_does_not(tmp_path: Path) ->
     )
 
     def noise(selector: str, seed: int) -> float:
-        ran = go(tmp_path / f"{selector}{seed}", f"selector={selector}", *words, f"seed={seed}")
-        return float(np.mean([ran.info.noise_rate[cohort].mean() for cohort in ran.choices[5:]]))
+        ran = run_training(tmp_path / f"{selector}{seed}", f"selector={selector}", *words, f"seed={seed}")
+        return float(np.mean([ran.info.noise_rate[cohort].mean() for cohort in ran.cohorts[5:]]))
 
     flash, whitened = (np.mean([noise(word, seed) for seed in range(2)]) for word in ("flash", "flash_whitened"))
     assert float(whitened) < min(0.9 * float(flash), 0.28)

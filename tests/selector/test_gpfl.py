@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.selector.gpfl import State, rate_improvement
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import Population, RoundOutcome
-from run_harness import go
-from selector_harness import TwoLayers, context, ids, outcome
+from run_harness import run_training
+from selector_harness import TwoLayers, ids, make_context, make_outcome
 from signal_kinds import find_derived
-from yaml_words import make
 
 N_TRAIN = np.array([30, 10, 20, 40, 50])
 START = Population(5, 2, 2, {"n_train": N_TRAIN})
@@ -28,7 +28,7 @@ def arrived(
     clients: list[int], project: Callable[[np.ndarray], np.ndarray], scores: Scores, failed: tuple[int, ...] = ()
 ) -> RoundOutcome:
     """Return a round with the projections, and the server's accuracy and loss before and after the step."""
-    result = outcome(0, clients, failed=failed)
+    result = make_outcome(0, clients, failed=failed)
     signals = {"server_accuracy": lambda weights: scores[int(weights.any())], "step_projection": project}
     result.signals.update(signals)  # type: ignore[attr-defined]
     return result
@@ -45,7 +45,7 @@ def values_of(state: State) -> list[float]:
 
 def test_values_are_means_of_the_rewards_and_an_initial_zero() -> None:
     """exp(c) of 1, 2, 4 give 1/7, 2/7, 4/7, halved by the initial 0. Then 0 and 3 share -1, in halves."""
-    selector = make("selector", "gpfl")
+    selector = make_component("selector", "gpfl")
     state = selector.init(START)
     state = selector.observe(state, arrived([0, 1, 2], fixed(*np.log([1e4, 2e4, 4e4])), RISES, failed=(4,)))[1]
     assert values_of(state) == pytest.approx([1 / 14, 1 / 7, 2 / 7, 0, 0])
@@ -69,9 +69,9 @@ def test_the_improvement_is_of_accuracy_and_then_of_loss(after: tuple[float, flo
 def test_the_bonus_follows_its_schedule(schedule: str, t: int, alpha: float) -> None:
     """At t = 50 and N = 4 it is .5 sqrt(2 ln 50 / 4) = .5 sqrt(1.9560115) = .6992874; exploration=2 doubles it."""
     for exploration in (1.0, 2.0):
-        selector = make("selector", "gpfl", schedule=schedule, exploration=exploration)
+        selector = make_component("selector", "gpfl", schedule=schedule, exploration=exploration)
         state = State(np.array([3.0, 0, 0, 0, 0]), ids(2, 0, 0, 0, 0), ids(4, 1, 1, 1, 0), N_TRAIN)
-        selection = selector.select(state, context(round=t), {})[0]
+        selection = selector.select(state, make_context(round=t), {})[0]
         bonus = exploration * alpha * math.sqrt(2 * math.log(t) / 4)
         assert selection.score_terms["explore"][:2] == pytest.approx([bonus, 2 * bonus])
         assert selection.scores[0] == pytest.approx(1 + bonus)
@@ -81,21 +81,23 @@ def test_the_bonus_follows_its_schedule(schedule: str, t: int, alpha: float) -> 
 
 
 def test_clients_that_were_never_selected_come_first() -> None:
-    selector = make("selector", "gpfl", exploration=0.0)
+    selector = make_component("selector", "gpfl", exploration=0.0)
     state = State(np.array([5.0, 4.0, 3.0, 0, 0]), ids(1, 1, 1, 0, 0), ids(1, 1, 1, 0, 0), N_TRAIN)
-    assert selector.select(state, context(round=150), {})[0].clients.tolist() == [3, 4]
-    assert selector.select(state, context(round=150, available=[1, 2, 4]), {})[0].clients.tolist() == [1, 4]
-    assert selector.select(state, context(round=150, available=[2]), {})[0].clients.tolist() == [2]
-    first_cohorts = {tuple(selector.select(selector.init(START), context(seed=s), {})[0].clients) for s in range(60)}
+    assert selector.select(state, make_context(round=150), {})[0].clients.tolist() == [3, 4]
+    assert selector.select(state, make_context(round=150, available=[1, 2, 4]), {})[0].clients.tolist() == [1, 4]
+    assert selector.select(state, make_context(round=150, available=[2]), {})[0].clients.tolist() == [2]
+    first_cohorts = {
+        tuple(selector.select(selector.init(START), make_context(seed=s), {})[0].clients) for s in range(60)
+    }
     assert len(first_cohorts) == 10, "all pairs of five clients"
 
 
 def test_without_rewards_every_client_has_its_turn() -> None:
     """v = 0 leaves the bonus alone, which is largest for the clients that were selected least."""
-    selector = make("selector", "gpfl")
+    selector = make_component("selector", "gpfl")
     state = selector.init(Population(6, 2, 2, {"n_train": np.full(6, 5)}))
     for t in range(12):
-        clients = selector.select(state, context(round=t, n_clients=6), {})[0].clients.tolist()
+        clients = selector.select(state, make_context(round=t, n_clients=6), {})[0].clients.tolist()
         state = selector.observe(state, arrived(clients, fixed(0.0, 1.0), STAYS))[1]
         assert np.ptp(state.times_selected) == (0 if t % 3 == 2 else 1)
     assert state.reward_counts.tolist() == [4] * 6
@@ -103,12 +105,12 @@ def test_without_rewards_every_client_has_its_turn() -> None:
 
 
 def test_values_that_are_not_finite_give_no_reward() -> None:
-    selector = make("selector", "gpfl")
+    selector = make_component("selector", "gpfl")
     state = selector.init(START)
     for result in (
         arrived([0, 1], fixed(NAN, NAN), RISES),
         arrived([0, 1], fixed(0.0, 1.0), ((0.5, 1.0), (0.6, NAN))),
-        outcome(0, [], failed=[0, 1]),
+        make_outcome(0, [], failed=[0, 1]),
     ):
         after = selector.observe(state, result)[1]
         assert not after.reward_counts.any()
@@ -127,7 +129,7 @@ def test_weights_are_shares_of_the_reported_samples(n_train: list[int], expected
         weights.append(step_weights)
         return np.zeros(2)
 
-    selector = make("selector", "gpfl")
+    selector = make_component("selector", "gpfl")
     selector.observe(
         selector.init(Population(2, 2, 2, {"n_train": np.array(n_train)})), arrived([0, 1], project, RISES)
     )
@@ -169,10 +171,10 @@ class Released:
 def test_cohorts_are_those_of_the_released_rule() -> None:
     """K = 6 and m = 2: the code's warm-up of three rounds has cohorts of ceil(6 / 3) = 2. No values are tied."""
     rng, n_train = np.random.default_rng(3), np.array([30, 10, 20, 40, 50, 60])
-    selector, released, improvements = make("selector", "gpfl"), Released(6), list[float]()
+    selector, released, improvements = make_component("selector", "gpfl"), Released(6), list[float]()
     state, model, scores = selector.init(Population(6, 2, 2, {"n_train": n_train})), np.zeros(3), (0.5, 1.0)
     for t in range(130):
-        clients = selector.select(state, context(round=t, n_clients=6), {})[0].clients.tolist()
+        clients = selector.select(state, make_context(round=t, n_clients=6), {})[0].clients.tolist()
         assert t < 3 or clients == released.select(2)
         updates = rng.normal(size=(2, 3)) + np.array(clients)[:, None] / 2
         step = n_train[clients] @ updates / n_train[clients].sum()
@@ -198,7 +200,7 @@ def test_the_step_is_fedavgs_and_its_evaluation_is_charged(tmp_path: Path, monke
         return noted[-1]
 
     monkeypatch.setattr(SignalMeasurer, "server_accuracy_after", note)
-    reports = go(tmp_path, "selector=gpfl", "rounds=3").reports
+    reports = run_training(tmp_path, "selector=gpfl", "rounds=3").reports
     measured = [(report.metrics["server_val/acc"], report.metrics["server_val/loss"]) for report in reports]
     assert len(noted) == 6
     np.testing.assert_allclose(noted[0::2], measured[:-1], rtol=1e-5)
@@ -213,10 +215,10 @@ def test_the_step_is_fedavgs_and_its_evaluation_is_charged(tmp_path: Path, monke
 def test_two_processes_select_the_same_clients_with_batch_normalisation(tmp_path: Path) -> None:
     """Each process trains a part of the cohort. Projections and evaluations need the updates of the whole cohort."""
     words = ("selector=gpfl", "rounds=3", "model=resnet8_gn", "model.norm=batch", "model.width=8", "cohort=4")
-    one, two = go(tmp_path / "one", *words), go(tmp_path / "two", *words, "trainer.devices=2")
+    one, two = run_training(tmp_path / "one", *words), run_training(tmp_path / "two", *words, "trainer.devices=2")
     np.testing.assert_allclose(two.weights(), one.weights(), rtol=0, atol=1e-5)
 
 
 def test_late_updates_are_rejected(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match="selector=gpfl needs all updates of a round to start from the same"):
-        go(tmp_path, "selector=gpfl", "deadline=buffered", "device=shifted_exponential")
+        run_training(tmp_path, "selector=gpfl", "deadline=buffered", "device=shifted_exponential")

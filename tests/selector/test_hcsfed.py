@@ -6,7 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine_toy import federation_of, network_of, trainer_of
+from config_options import make_typed
+from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.flat import FlatModel
 from fedcohort.maths.sketch import sketch_gradient
 from fedcohort.maths.strata import stratum_weights
@@ -14,11 +15,10 @@ from fedcohort.rng import new_generator
 from fedcohort.selector.hcsfed import HcsFed, State
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ProbeResult, RoundOutcome, Selection
-from known import known
-from run_harness import go
-from selector_harness import World, context, ids, play
+from optional_values import not_none
+from run_harness import run_training
+from selector_harness import World, ids, make_context, play_rounds
 from signal_kinds import find_computed
-from yaml_words import make_typed
 
 NAN = float("nan")
 # three strata, of 6, 3 and 1 clients, apart from one another; all of norm 10 but client 9, whose is 20
@@ -34,7 +34,7 @@ def blank(n_clients: int = 10) -> State:
 
 
 def select_after_query(cohort: int, seed: int = 0, sketches: np.ndarray = X, **changes: Any) -> tuple[Selection, State]:
-    ctx = context(0, cohort, len(sketches), seed=seed)
+    ctx = make_context(0, cohort, len(sketches), seed=seed)
     answers = {"compressed_gradient": ProbeResult(ctx.available, sketches)}
     return hcs(**{"strata": 3, **changes}).select(blank(len(sketches)), ctx, answers)
 
@@ -63,16 +63,16 @@ def test_probabilities_within_a_stratum_follow_the_norms() -> None:
     """(3, 4), (6, 8), (0, 5) in one stratum: 5, 10 and 5 of 20. 4 sigma of 1000 draws."""
     sketches = np.array([[3.0, 4], [6, 8], [0, 5]])
     selection, state = select_after_query(1, sketches=sketches, strata=1)
-    np.testing.assert_allclose(known(selection.probability), [0.25, 0.5, 0.25])
+    np.testing.assert_allclose(not_none(selection.probability), [0.25, 0.5, 0.25])
     np.testing.assert_allclose(selection.score_terms["norm"], [5, 10, 5])
     selector = hcs()
-    picks = [selector.select(state, context(1, 1, 3, seed=seed), {})[0].clients[0] for seed in range(1000)]
+    picks = [selector.select(state, make_context(1, 1, 3, seed=seed), {})[0].clients[0] for seed in range(1000)]
     p = np.array([0.25, 0.5, 0.25])
     assert (np.abs(np.bincount(picks, minlength=3) / 1000 - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
 
 def test_without_norms_probabilities_are_equal() -> None:
-    np.testing.assert_allclose(known(select_after_query(1, sketches=np.zeros((4, 2)))[0].probability), 0.25)
+    np.testing.assert_allclose(not_none(select_after_query(1, sketches=np.zeros((4, 2)))[0].probability), 0.25)
 
 
 def test_weights_by_hand() -> None:
@@ -94,7 +94,7 @@ def test_the_advice_has_the_stratified_weights() -> None:
     outcome = updates(selection.clients.tolist(), np.zeros((4, 2)))
     advice, _ = hcs(agg="stratified").observe(state, outcome)
     assert advice is not None
-    np.testing.assert_allclose(known(advice.weights), stratum_weights(state.stratum_of_client, selection.clients))
+    np.testing.assert_allclose(not_none(advice.weights), stratum_weights(state.stratum_of_client, selection.clients))
     assert advice.keep is None
     assert hcs(agg="stratified").advises
     assert hcs(agg="stratified").weighs
@@ -108,14 +108,14 @@ def test_unknown_clients_are_a_separate_stratum() -> None:
     state = State(X[:4], np.ones(4, bool), np.array([0, 0, 1, -1]), False)
     advice, _ = hcs(agg="stratified").observe(state, updates([0, 3], np.zeros((2, 2))))
     assert advice is not None
-    np.testing.assert_allclose(known(advice.weights), [0.5, 0.25])
+    np.testing.assert_allclose(not_none(advice.weights), [0.5, 0.25])
     strange = State(X[:4], np.ones(4, bool), np.full(4, -1), False)
     assert hcs(agg="stratified").observe(strange, updates([0, 3], np.zeros((2, 2))))[0] is None
 
 
 def test_all_clients_are_queried_once() -> None:
     world = World(available=lambda t: range(6) if t < 2 else range(12))
-    steps = play(hcs(), world, 4)
+    steps = play_rounds(hcs(), world, 4)
     assert [[probe.clients.tolist() for probe in step.probes] for step in steps] == [
         [list(range(6))],
         [],
@@ -132,7 +132,7 @@ def test_all_clients_are_queried_once() -> None:
 def test_strata_are_formed_again_periodically() -> None:
     """recluster=3: all clients are queried in rounds 0, 3 and 6, and absent ones when they return."""
     world = World(available=lambda t: range(6) if t == 3 else range(12))
-    steps = play(hcs(recluster=3), world, 8)
+    steps = play_rounds(hcs(recluster=3), world, 8)
     all_clients, first = list(range(12)), list(range(6))
     assert [[probe.clients.tolist() for probe in step.probes] for step in steps] == [
         [all_clients], [], [], [first], [list(range(6, 12))], [], [all_clients], []
@@ -143,7 +143,7 @@ def test_strata_are_formed_again_periodically() -> None:
     np.testing.assert_array_equal(steps[3].chosen.X[6:], steps[2].chosen.X[6:])
     assert np.array_equal(steps[5].chosen.stratum_of_client, steps[4].chosen.stratum_of_client)
     assert not np.array_equal(steps[6].chosen.stratum_of_client, steps[5].chosen.stratum_of_client)
-    assert [len(step.probes) for step in play(hcs(), World(), 8)] == [1] + [0] * 7
+    assert [len(step.probes) for step in play_rounds(hcs(), World(), 8)] == [1] + [0] * 7
 
 
 def test_a_client_that_moves_changes_its_stratum() -> None:
@@ -151,7 +151,7 @@ def test_a_client_that_moves_changes_its_stratum() -> None:
     selector, state = hcs(strata=3, recluster=2), select_after_query(4)[1]
     moved = X.copy()
     moved[9] = 10.0, 0.03
-    ctx = context(2, 4, 10)
+    ctx = make_context(2, 4, 10)
     assert selector.plan(state, ctx)[0].clients.tolist() == list(range(10))
     after = selector.select(state, ctx, {"compressed_gradient": ProbeResult(ctx.available, moved)})[1]
     assert state.stratum_of_client[9] != state.stratum_of_client[0]
@@ -171,7 +171,7 @@ def test_probabilities_sum_to_1_with_clients_outside_the_strata() -> None:
     """8 of 9 places of the cohort are drawn from strata, and the last one from the two clients without a sketch."""
     sketches = X.copy()
     sketches[[0, 7]] = NAN
-    probability = known(select_after_query(9, 0, sketches)[0].probability)
+    probability = not_none(select_after_query(9, 0, sketches)[0].probability)
     np.testing.assert_allclose(probability[[0, 7]], 1 / 9 / 2)
     assert probability.sum() == pytest.approx(1)
 
@@ -191,18 +191,18 @@ def feddiverse_state(rows: np.ndarray, cohort: int = 3) -> State:
     """The state after round 0, in which all clients sent `rows`, and the selection of round 1."""
     selector = hcs(variant="feddiverse_paper")
     K = len(rows)
-    selection, state = selector.select(blank(K), context(0, cohort, K), {})
+    selection, state = selector.select(blank(K), make_context(0, cohort, K), {})
     assert selection.uncapped
     assert len(selection.clients) == K
     _, state = selector.observe(state, updates(list(range(K)), rows))
-    return selector.select(state, context(1, cohort, K), {})[1]
+    return selector.select(state, make_context(1, cohort, K), {})[1]
 
 
 @pytest.mark.parametrize("way", ["values", "shared_projection"])
 def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
-    federation, network = federation_of(), network_of()
-    trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
+    federation, network = make_federation(), make_network()
+    trainer = make_trainer(federation, network, epochs=1, batch=10)
+    lab = SignalMeasurer(trainer.server, FlatModel(make_network()), federation, trainer.train_whole_job)
     signal = find_computed("compressed_gradient")
     sketches = signal.compute(lab, 0, ids(0, 2), {"rate": 0.1, "way": way, "key": 0})
     for row, k in zip(sketches, (0, 2), strict=True):
@@ -215,7 +215,7 @@ def test_the_signal_is_the_sketch_of_the_gradient(way: str) -> None:
 def test_every_client_can_be_selected_in_a_cohort_of_three(tmp_path: Path) -> None:
     """Six clients of a class each: with ten strata for three places the same three would come in every round."""
     words = ("clients=6", "cohort=3", "rounds=30", "heterogeneity=iid", "partition=label_shards", "partition.shards=1")
-    ran = go(tmp_path, "selector=hcsfed", "model=logreg", "client.epochs=1", *words)
+    ran = run_training(tmp_path, "selector=hcsfed", "model=logreg", "client.epochs=1", *words)
     assert {int(client) for report in ran.reports for client in report.cohort} == set(range(6))
 
 
@@ -223,5 +223,5 @@ def test_all_clients_compress_with_the_same_random_numbers_in_every_round() -> N
     """The key is a number of the method: results of earlier versions would change with it."""
     selector = hcs(recluster=2)
     for round in (0, 2):
-        (probe,) = selector.plan(blank(), context(round, 4, 10))
+        (probe,) = selector.plan(blank(), make_context(round, 4, 10))
         assert probe.options["key"] == 0

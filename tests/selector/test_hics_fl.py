@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import make_component
 from fedcohort.errors import OptionError
 from fedcohort.selector.hics_fl import (
     client_distances,
@@ -13,9 +14,8 @@ from fedcohort.selector.hics_fl import (
     softmax_entropy,
 )
 from fedcohort.types import Population
-from run_harness import go
-from selector_harness import context, outcome
-from yaml_words import make
+from run_harness import run_training
+from selector_harness import make_context, make_outcome
 
 WEIGHTS = np.array([[0.002, 0.002], [0.0, 0.0], [-0.001, -0.001]])  # update of the layer of three classes
 BIASES = np.array([0.002, 0.0, -0.001])
@@ -56,11 +56,11 @@ def test_a_cluster_without_clients_left_is_not_drawn() -> None:
 
 @pytest.mark.parametrize("source", ["bias", "layer"])
 def test_the_entropy_is_of_biases_or_of_mean_weights(source: str) -> None:
-    selector = make("selector", "hics_fl", source=source)
+    selector = make_component("selector", "hics_fl", source=source)
     layer = np.concatenate([WEIGHTS.ravel(), 3 * BIASES])
     state = selector.init(Population(3, 3, 2, {}))
     np.testing.assert_allclose(state.entropy, np.log(3))
-    _, state = selector.observe(state, outcome(0, [0, 2], output_layer=[layer, layer * np.nan]))
+    _, state = selector.observe(state, make_outcome(0, [0, 2], output_layer=[layer, layer * np.nan]))
     expected = 0.52426662 if source == "layer" else softmax_entropy(3 * BIASES[None] / 0.001)[0]
     np.testing.assert_allclose(state.entropy, [expected, np.log(3), np.log(3)], atol=1e-8)
     assert np.linalg.norm(state.vectors, axis=1).tolist() == pytest.approx([1, 0, 0])
@@ -70,35 +70,35 @@ def test_the_entropy_is_of_biases_or_of_mean_weights(source: str) -> None:
 
 def test_new_clients_come_first_and_then_clusters_by_entropy() -> None:
     """Of four clients with one class and two with equal classes, gamma = 100 draws the latter."""
-    selector = make("selector", "hics_fl", gamma=100.0, clusters=2)
+    selector = make_component("selector", "hics_fl", gamma=100.0, clusters=2)
     state = selector.init(Population(6, 2, 4, {}))
-    first, _ = selector.select(state, context(cohort=4, n_clients=6), {})
+    first, _ = selector.select(state, make_context(cohort=4, n_clients=6), {})
     assert len(first.clients) == 4
     biases = [[1.0, -1.0], [1.0, -1.0], [-1.0, 1.0], [1.0, -1.0], [1e-6, 1e-6], [1e-6, 1e-6]]
     layers = np.column_stack([biases, biases]).tolist()
-    _, state = selector.observe(state, outcome(0, [0, 1, 2, 3], output_layer=layers[:4]))
-    second, _ = selector.select(state, context(round=1, cohort=4, n_clients=6), {})
+    _, state = selector.observe(state, make_outcome(0, [0, 1, 2, 3], output_layer=layers[:4]))
+    second, _ = selector.select(state, make_context(round=1, cohort=4, n_clients=6), {})
     assert {4, 5} < set(second.clients.tolist())
-    _, state = selector.observe(state, outcome(1, [4, 5], output_layer=layers[4:]))
+    _, state = selector.observe(state, make_outcome(1, [4, 5], output_layer=layers[4:]))
     assert len(set(selector.cluster_clients(state, np.arange(6), 2).tolist())) == 2
-    third, _ = selector.select(state, context(round=2, cohort=2, n_clients=6), {})
+    third, _ = selector.select(state, make_context(round=2, cohort=2, n_clients=6), {})
     assert third.clients.tolist() == [4, 5]
     np.testing.assert_allclose(third.score_terms["entropy"], [0, 0, 0, 0, np.log(2), np.log(2)], atol=1e-9)
-    single, _ = selector.select(state, context(round=2, cohort=2, n_clients=6, available=[3]), {})
+    single, _ = selector.select(state, make_context(round=2, cohort=2, n_clients=6, available=[3]), {})
     assert single.clients.tolist() == [3]
 
 
 def test_a_run_reads_the_last_layer(tmp_path: Path) -> None:
     """With logistic regression the output layer is the model: 64 x 10 weights and 10 biases."""
-    ran = go(tmp_path, "selector=hics_fl", "selector.temperature=1", "rounds=3", "cohort=6")
+    ran = run_training(tmp_path, "selector=hics_fl", "selector.temperature=1", "rounds=3", "cohort=6")
     assert ((ran.last.clients["part_entropy"] > 2) & (ran.last.clients["part_entropy"] <= np.log(10))).all()
     assert ran.last.metrics["comm/probe_bytes"] == 0
 
 
 def test_a_population_above_the_limit_is_rejected() -> None:
     with pytest.raises(OptionError, match="limit must be an integer of at least 11"):
-        make("selector", "hics_fl", limit=10).init(Population(11, 2, 2, {}))
+        make_component("selector", "hics_fl", limit=10).init(Population(11, 2, 2, {}))
 
 
 def test_memory_is_that_of_matrices_of_distances() -> None:
-    assert make("selector", "hics_fl").memory_bytes(10, 100) == 24 * 100
+    assert make_component("selector", "hics_fl").memory_bytes(10, 100) == 24 * 100

@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import make_component
 from fedcohort.selector.ocs import approximate_probabilities, optimal_probabilities
 from fedcohort.types import Population, ProbeResult
-from run_harness import go
-from selector_harness import context, outcome
-from yaml_words import make
+from run_harness import run_training
+from selector_harness import make_context, make_outcome
 
 THIRD = 1 / 3
 
@@ -62,11 +62,11 @@ def test_no_other_probabilities_have_less_variance() -> None:
 @pytest.mark.parametrize("form", ["exact", "approximate"])
 def test_draws_are_independent_and_the_estimate_is_unbiased(form: str) -> None:
     """Norms 1, 2, 3, 10 under equal shares: clients are drawn with p_i, and weigh (1/4) / p_i where they are."""
-    selector, p = make("selector", "ocs", form=form), np.array([1 / 6, 1 / 3, 1 / 2, 1])
+    selector, p = make_component("selector", "ocs", form=form), np.array([1 / 6, 1 / 3, 1 / 2, 1])
     answers = {"trained_norm": ProbeResult(np.arange(4), np.array([1.0, 2, 3, 10]))}
     counts, sizes, n_rounds = np.zeros(4), np.zeros(5), 2000
     for seed in range(n_rounds):
-        ctx = context(n_clients=4, signals={"n_train": np.full(4, 7)}, seed=seed)
+        ctx = make_context(n_clients=4, signals={"n_train": np.full(4, 7)}, seed=seed)
         selection, state = selector.select(selector.init(Population(4, 2, 2, {})), ctx, answers)
         np.testing.assert_allclose(state.weights, 0.25 / p)
         counts[selection.clients] += 1
@@ -74,19 +74,21 @@ def test_draws_are_independent_and_the_estimate_is_unbiased(form: str) -> None:
         assert selection.uncapped == (len(selection.clients) > 2)
     np.testing.assert_allclose(counts / n_rounds, p, atol=0.05)
     np.testing.assert_allclose(sizes[[1, 4]] / n_rounds, [5 / 18, 1 / 36], atol=0.03)
-    advice, _ = selector.observe(state, outcome(0, [1, 3]))
+    advice, _ = selector.observe(state, make_outcome(0, [1, 3]))
     assert advice.absolute
     assert advice.weights.tolist() == pytest.approx([0.75, 0.25])
 
 
 def test_shares_weigh_norms_and_a_cohort_is_never_empty() -> None:
     """w ||U|| of 1/4 x 3 and 3/4 x 1 are equal; with one place, both stay out in a quarter of the rounds."""
-    selector = make("selector", "ocs")
+    selector = make_component("selector", "ocs")
     answers = {"trained_norm": ProbeResult(np.array([0, 2]), np.array([3.0, 1.0]))}
-    ctx = context(cohort=1, n_clients=3, available=[0, 2], signals={"n_train": np.array([1, 50, 3])})
+    ctx = make_context(cohort=1, n_clients=3, available=[0, 2], signals={"n_train": np.array([1, 50, 3])})
     assert selector.plan(None, ctx)[0].clients.tolist() == [0, 2]
     for seed in range(20):
-        ctx = context(cohort=1, n_clients=3, available=[0, 2], signals={"n_train": np.array([1, 50, 3])}, seed=seed)
+        ctx = make_context(
+            cohort=1, n_clients=3, available=[0, 2], signals={"n_train": np.array([1, 50, 3])}, seed=seed
+        )
         selection, _ = selector.select(selector.init(Population(3, 2, 1, {})), ctx, answers)
         assert selection.probability.tolist() == [0.5, 0, 0.5]
         assert len(selection.clients) >= 1
@@ -98,7 +100,7 @@ def test_all_train_and_some_upload(tmp_path: Path) -> None:
     A model has 650 parameters; each client sends a norm, and the numbers of samples once. Links take no time.
     """
     device = ("device=shifted_exponential", "device.lam=0", "rounds=2", "partition=dirichlet")
-    ocs, full = (go(tmp_path / s, *device, f"selector={s}", "cohort=4") for s in ("ocs", "full"))
+    ocs, full = (run_training(tmp_path / s, *device, f"selector={s}", "cohort=4") for s in ("ocs", "full"))
     for name in ("comp/client_flops", "comm/down_bytes", "time/virtual_s"):
         assert [r.metrics[name] for r in ocs.reports] == pytest.approx([r.metrics[name] for r in full.reports]), name
     sent = [r.metrics["comm/up_bytes"] for r in ocs.reports]
@@ -110,7 +112,7 @@ def test_the_norms_are_those_of_the_updates_that_are_sent(tmp_path: Path) -> Non
     """All clients train from w_0 in round 1, and PyramidFL reads the norms of their updates after it."""
     plain = ("selector.overcommit=1", "selector.beta=0", "selector.low=0", "selector.high=0")
     ocs, later = (
-        go(tmp_path / choice, f"selector={choice}", *options, "cohort=12", "rounds=1").last
+        run_training(tmp_path / choice, f"selector={choice}", *options, "cohort=12", "rounds=1").last
         for choice, options in (("ocs", ()), ("pyramidfl", plain))
     )
     np.testing.assert_allclose(ocs.clients["signal_trained_norm"], later.clients["signal_update_norm"], rtol=1e-4)

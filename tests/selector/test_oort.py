@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from agg_harness import make_update
-from cases import for_all
+from case_loop import for_all
+from config_options import make_component, make_typed
 from fedcohort.errors import OptionError
 from fedcohort.selector.oort import Oort
 from fedcohort.selector.ranking import State
@@ -22,14 +23,13 @@ from fedcohort.selector.ranking_terms import (
 )
 from fedcohort.signal.base import find_signal
 from fedcohort.types import Selection
-from known import known
-from selector_harness import World, context, ids, outcome, play
+from optional_values import not_none
+from selector_harness import World, ids, make_context, make_outcome, play_rounds
 from signal_kinds import find_reported
-from yaml_words import make, make_typed
 
 NAN, INF = float("nan"), float("inf")
 EXPECTED = {"expected_s": np.ones(5)}
-PLAIN: Oort = make("selector", "oort", preferred_in="seconds", preferred=10.0)
+PLAIN: Oort = make_component("selector", "oort", preferred_in="seconds", preferred=10.0)
 
 
 def oort(**changes: Any) -> Oort:
@@ -52,7 +52,7 @@ def five(**changes: Any) -> State:
 
 def chosen(state: State, cohort: int = 2, round: int = 9, seed: int = 0, **changes: Any) -> Selection:
     selector = replace(PLAIN, **changes)
-    return selector.select(state, context(round, cohort, signals=EXPECTED, seed=seed), {})[0]
+    return selector.select(state, make_context(round, cohort, signals=EXPECTED, seed=seed), {})[0]
 
 
 def test_utility_by_hand() -> None:
@@ -89,14 +89,14 @@ def test_the_whole_score_by_hand() -> None:
     before = [0.16006196, 0.28086338, 0.43690524, 0.61045042, 1.47985259]
     np.testing.assert_allclose(parts["utility"] + parts["staleness"], before, atol=5e-9)
     scores = np.array([0.16006196, 0.28086338, 0.10922631, 0.61045042, 0.09249079])
-    np.testing.assert_allclose(known(selection.scores), scores, atol=5e-9)
+    np.testing.assert_allclose(not_none(selection.scores), scores, atol=5e-9)
     assert selection.scores is not None
     assert clients_above_cutoff(selection.scores, np.arange(5), 2, 0.95).tolist() == [1, 3], (
         "at least .95 x .28086 = .26682"
     )
     assert 0.95 * np.sort(selection.scores)[-2] == pytest.approx(0.26682, abs=5e-6)
     assert len(clients_above_cutoff(selection.scores, np.arange(5), 2, 0.05)) == 5
-    np.testing.assert_allclose(known(selection.probability), [0, 0.315112, 0, 0.684888, 0], atol=5e-7)
+    np.testing.assert_allclose(not_none(selection.probability), [0, 0.315112, 0, 0.684888, 0], atol=5e-7)
     assert selection.clients.tolist() == [1, 3]
 
 
@@ -120,7 +120,7 @@ def test_the_largest_utilities_are_clipped() -> None:
 
 def test_exploration_decays() -> None:
     """max(.98^R .9, .2): .2 after ceil(ln(.2/.9) / ln .98) = 75 rounds."""
-    eps = [step.after.eps for step in play(oort(), World(), 76)]
+    eps = [step.after.eps for step in play_rounds(oort(), World(), 76)]
     np.testing.assert_allclose(eps[:5], [0.882, 0.86436, 0.847073, 0.830131, 0.813529], atol=5e-7)
     assert eps[73] > 0.2
     assert eps[74] == eps[75] == 0.2
@@ -154,7 +154,7 @@ def test_all_clients_are_explored_and_cohorts_stay_complete(cohort: int) -> None
 
     From the first round on eps is .2, less than one client of a cohort of 1, 2 or 3: one client explores anyway.
     """
-    steps = play(oort(eps=0.2), World(cohort=cohort), 40)
+    steps = play_rounds(oort(eps=0.2), World(cohort=cohort), 40)
     done = next(i for i, step in enumerate(steps) if (step.after.last_rounds > 0).all())
     assert len(steps) - done > 20
     assert all(len(np.unique(step.selection.clients)) == cohort for step in steps)
@@ -166,8 +166,10 @@ def test_unexplored_clients_are_selected_by_speed_or_size(explore: str, chances:
     signals = {"expected_s": np.array([1.0, 2.0, 4.0]), "n_train": np.array([50, 30, 20])}
     selector = oort(explore=explore, preferred=100.0)
     state = selector.init(World(3, 1).population(selector.needs))
-    selections = [selector.select(state, context(0, 1, 3, signals=signals, seed=seed), {})[0] for seed in range(1000)]
-    np.testing.assert_allclose(known(selections[0].probability), chances, rtol=1e-12)
+    selections = [
+        selector.select(state, make_context(0, 1, 3, signals=signals, seed=seed), {})[0] for seed in range(1000)
+    ]
+    np.testing.assert_allclose(not_none(selections[0].probability), chances, rtol=1e-12)
     p, share = np.array(chances), np.bincount([s.clients[0] for s in selections], minlength=3) / 1000
     assert (np.abs(share - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
 
@@ -177,10 +179,10 @@ def test_exploring_by_size_counts_duration() -> None:
     signals = {"expected_s": np.array([1.0, 2.0, 4.0]), "n_train": np.array([50, 30, 20])}
     selector = oort(explore="size", preferred=0.1)
     selection = selector.select(
-        selector.init(World(3, 1).population(selector.needs)), context(0, 1, 3, signals=signals), {}
+        selector.init(World(3, 1).population(selector.needs)), make_context(0, 1, 3, signals=signals), {}
     )
     weights = np.array([50.0, 7.5, 1.25])
-    np.testing.assert_allclose(known(selection[0].probability), weights / weights.sum(), rtol=1e-12)
+    np.testing.assert_allclose(not_none(selection[0].probability), weights / weights.sum(), rtol=1e-12)
 
 
 @pytest.mark.parametrize(("percent", "T"), [(0.1, 5.0), (30.0, 5.0), (40.0, 10.0), (99.0, 40.0), (100.0, INF)])
@@ -203,7 +205,7 @@ def paced(sums: list[float], **changes: Any) -> tuple[float, list[float]]:
     state = selector.init(World(3, 1).population(selector.needs))
     for round, total in enumerate(sums):
         answers: dict[str, Any] = {"loss_count": [1.0], "loss_squares": [total**2], "duration": [1.0]}
-        state = selector.observe(state, outcome(round, [0], **answers))[1]
+        state = selector.observe(state, make_outcome(round, [0], **answers))[1]
     return state.preferred, state.utility_sums.tolist()
 
 
@@ -239,7 +241,7 @@ def test_a_clients_report_is_kept_until_it_trains_again() -> None:
     selector = oort()
     state = selector.init(World(3, 2).population(selector.needs))
     answers: dict[str, Any] = {"loss_count": [3.0, 4.0], "loss_squares": [9.0, 4.0], "duration": [7.0, 8.0]}
-    state = selector.observe(state, outcome(4, [0, 2], failed=[1], **answers))[1]
+    state = selector.observe(state, make_outcome(4, [0, 2], failed=[1], **answers))[1]
     np.testing.assert_allclose(state.utilities, [5.1961524, NAN, 4.0], atol=1e-7)
     assert state.last_rounds.tolist() == [5, 0, 5], "rounds count from 1"
     np.testing.assert_array_equal(state.seconds, [7.0, NAN, 8.0])
@@ -279,7 +281,7 @@ def test_probabilities_refer_to_one_draw() -> None:
 )
 def test_only_the_signals_of_the_options_are_needed(changes: dict[str, Any], needs: set[str]) -> None:
     world = World()
-    play(oort(**changes), world, 2)
+    play_rounds(oort(**changes), world, 2)
     assert world.read == oort(**changes).needs == needs | {"loss_count", "loss_squares", "duration"}
 
 

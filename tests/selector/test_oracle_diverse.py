@@ -5,19 +5,19 @@ import numpy as np
 from fedcohort.selector.base import Stateless
 from fedcohort.selector.oracle_diverse import OracleDiverse
 from fedcohort.types import RoundContext
-from known import known
-from selector_harness import context, to_list
+from optional_values import not_none
+from selector_harness import make_context, to_list
 
 # Two clients of class 0, two of class 1, one of class 2, one of all three
 COUNTS = np.array([[6, 0, 0], [6, 0, 0], [0, 6, 0], [0, 6, 0], [0, 0, 6], [2, 2, 2]])
 
 
-def make_context(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> RoundContext:
-    return context(cohort=cohort, n_clients=len(counts), signals={"label_counts": counts}, seed=seed)
+def make_count_context(seed: int, cohort: int, counts: np.ndarray = COUNTS) -> RoundContext:
+    return make_context(cohort=cohort, n_clients=len(counts), signals={"label_counts": counts}, seed=seed)
 
 
 def chosen(seed: int, cohort: int = 3) -> list[int]:
-    return to_list(OracleDiverse().select(Stateless(), make_context(seed, cohort), {})[0].clients)
+    return to_list(OracleDiverse().select(Stateless(), make_count_context(seed, cohort), {})[0].clients)
 
 
 def test_cohorts_are_balanced_over_classes() -> None:
@@ -38,12 +38,12 @@ def test_the_first_client_is_uniform() -> None:
 def test_clients_without_samples_come_last() -> None:
     counts = np.vstack([COUNTS[:3], np.zeros((1, 3), dtype=np.int64)])
     assert all(
-        to_list(OracleDiverse().select(Stateless(), make_context(s, 3, counts), {})[0].clients) == [0, 1, 2]
+        to_list(OracleDiverse().select(Stateless(), make_count_context(s, 3, counts), {})[0].clients) == [0, 1, 2]
         for s in range(9)
     )
 
 
 def test_a_score_is_the_clients_class_balance() -> None:
     """A single class is (1 - 1/3)^2 + 2/9 = 2/3 away from balance."""
-    scores = known(OracleDiverse().select(Stateless(), make_context(0, 2), {})[0].scores)
+    scores = not_none(OracleDiverse().select(Stateless(), make_count_context(0, 2), {})[0].scores)
     np.testing.assert_allclose(scores, [-2 / 3] * 5 + [0])

@@ -5,19 +5,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.selector.base import Stateless, draw
 from fedcohort.selector.powd import PowD
 from fedcohort.types import Population, ProbeResult
-from selector_harness import World, context, ids, play, to_list
+from selector_harness import World, ids, make_context, play_rounds, to_list
 
 NAN, INF = float("nan"), float("inf")
 
 
 def chosen(polled: list[int], losses: list[float], **kwargs: Any) -> list[int]:
     answers = {"loss": ProbeResult(ids(*polled), np.array(losses))}
-    return to_list(PowD(None, "size").select(Stateless(), context(**kwargs), answers)[0].clients)
+    return to_list(PowD(None, "size").select(Stateless(), make_context(**kwargs), answers)[0].clients)
 
 
 def test_the_largest_losses_are_selected() -> None:
@@ -55,7 +55,7 @@ def test_equal_losses_at_the_cut_are_equally_likely() -> None:
 def test_number_of_candidates(candidates: int | None, cohort: int, available: int, polled: int) -> None:
     """d = min(candidates or 2 m, those available)."""
     world = World(12, cohort, available=lambda t: range(available))
-    (probe,) = play(PowD(candidates, "size"), world, 1)[0].probes
+    (probe,) = play_rounds(PowD(candidates, "size"), world, 1)[0].probes
     assert len(np.unique(probe.clients)) == polled
     assert probe.signal == "loss"
     assert not probe.concurrent
@@ -64,7 +64,7 @@ def test_number_of_candidates(candidates: int | None, cohort: int, available: in
 def test_querying_only_the_cohort_is_proportional_sampling() -> None:
     """d = m: S = A, the draw in proportion to n_k that `random` makes with weights=proportional."""
     world = World(cohort=4)
-    for step in play(PowD(4, "size"), world, 10):
+    for step in play_rounds(PowD(4, "size"), world, 10):
         fresh = world.context(step.ctx.round, frozenset({"n_train"}))
         proportional = draw(world.values("n_train").astype(float), fresh.available, 4, fresh.rng)
         assert step.selection.clients.tolist() == step.probes[0].clients.tolist() == proportional.tolist()
@@ -72,7 +72,7 @@ def test_querying_only_the_cohort_is_proportional_sampling() -> None:
 
 def test_querying_all_clients_selects_the_globally_largest_losses() -> None:
     world = World()
-    for step in play(PowD(12, "uniform"), world, 10):
+    for step in play_rounds(PowD(12, "uniform"), world, 10):
         largest = np.argsort(-world.values("loss", step.ctx.round))[:3]
         assert step.selection.clients.tolist() == sorted(largest.tolist())
 
@@ -87,7 +87,7 @@ def test_candidates_are_drawn_by_size() -> None:
     """One candidate of three with n = (50, 30, 20): chances .5, .3, .2; uniform: 1/3 each. 4 sigma of 1000 draws."""
     n = {"n_train": np.array([50, 30, 20])}
     for candidate, chances in (("size", [0.5, 0.3, 0.2]), ("uniform", [1 / 3] * 3)):
-        rounds = (context(t, 1, 3, signals=n) for t in range(1000))
+        rounds = (make_context(t, 1, 3, signals=n) for t in range(1000))
         drawn = [PowD(1, candidate).plan(Stateless(), ctx)[0].clients[0] for ctx in rounds]
         p = np.array(chances)
         assert (np.abs(np.bincount(drawn, minlength=3) / 1000 - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
@@ -96,11 +96,11 @@ def test_candidates_are_drawn_by_size() -> None:
 def test_sizes_are_read_only_where_they_count() -> None:
     for candidate, needs in (("uniform", {"loss"}), ("size", {"loss", "n_train"})):
         world = World()
-        play(PowD(None, candidate), world, 2)
+        play_rounds(PowD(None, candidate), world, 2)
         assert world.read == PowD(None, candidate).needs == needs
 
 
 def test_scores_are_the_reported_losses() -> None:
     answers = {"loss": ProbeResult(ids(0, 3), np.array([0.5, NAN]))}
-    scores = PowD(None, "size").select(Stateless(), context(), answers)[0].scores
+    scores = PowD(None, "size").select(Stateless(), make_context(), answers)[0].scores
     np.testing.assert_array_equal(scores, [0.5, NAN, NAN, -INF, NAN])

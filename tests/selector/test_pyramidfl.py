@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import make_typed
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.selector.pyramidfl import (
@@ -20,9 +21,8 @@ from fedcohort.selector.pyramidfl import (
     work_multipliers,
 )
 from fedcohort.selector.ranking_terms import client_utilities
-from run_harness import FinishedRun, go, same_bits
-from selector_harness import World, context, ids, outcome, play
-from yaml_words import make_typed
+from run_harness import FinishedRun, run_training, same_bits
+from selector_harness import World, ids, make_context, make_outcome, play_rounds
 
 ONES = np.ones(3)
 NAN = float("nan")
@@ -42,7 +42,7 @@ def pyramid(**changes: Any) -> PyramidFl:
 
 def chosen(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> Any:
     selector = pyramid(**changes)
-    ctx = context(0, cohort, 3, signals=TIMES, seed=seed)
+    ctx = make_context(0, cohort, 3, signals=TIMES, seed=seed)
     object.__setattr__(ctx, "units", units)
     world = World(3, cohort)
     state = selector.init(world.population(selector.needs))
@@ -60,7 +60,7 @@ def test_the_most_important_clients_upload_most() -> None:
 def test_fast_clients_train_longer_up_to_the_slowest_clients_time() -> None:
     """c = (17.33, 29, 10.67), R = 29: floor(11.67 / 2) = 5 and floor(18.33 / 1) = 18 units more, half of them."""
     rho = drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
-    c = predict_job_seconds(context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
+    c = predict_job_seconds(make_context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
     np.testing.assert_allclose(c, [17.333333, 29.0, 10.666667], atol=5e-7)
     unit_s = TIMES["expected_unit_s"]
     np.testing.assert_allclose(work_multipliers(c, unit_s, 5, 0.5), [1.5, 1, 2.8])
@@ -130,7 +130,7 @@ def test_the_state_after_a_round_by_hand() -> None:
     for per_step, expected in ((False, 2.0), (True, 0.5)):
         selector = pyramid(per_step=per_step)
         state = selector.init(World(3, 2).population(selector.needs))
-        after = selector.observe(state, outcome(4, [2], failed=[0], **signals))[1]
+        after = selector.observe(state, make_outcome(4, [2], failed=[0], **signals))[1]
         assert after.importance.tolist() == [*state.importance[:2], expected]
         assert after.ranking_state.utilities[2] == client_utilities(np.array([50.0]), np.array([200.0]))[0]
         assert after.ranking_state.last_rounds.tolist() == [0, 0, 5]
@@ -141,7 +141,7 @@ def test_the_state_after_a_round_by_hand() -> None:
 
 def test_importance_decides_from_the_second_time_on() -> None:
     """All 12 of 12 train: who had the largest ||D|| |B| has the smallest drop in the next round."""
-    steps = play(pyramid(), World(cohort=12), 3)
+    steps = play_rounds(pyramid(), World(cohort=12), 3)
     importance, drop = steps[1].after.importance, steps[2].selection.score_terms["drop"]
     assert np.argsort(-importance).tolist() == np.argsort(drop).tolist()
     assert drop.min() == pytest.approx(0.1)
@@ -177,7 +177,7 @@ WEIGHT, BIAS, FORWARD = 640, 10, 2 * 640
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
     """The run that others are compared with."""
-    return go(tmp_path_factory.mktemp("plain"), *RUN)
+    return run_training(tmp_path_factory.mktemp("plain"), *RUN)
 
 
 def assigned_units(ran: FinishedRun, t: int) -> np.ndarray:
@@ -189,7 +189,7 @@ def assigned_units(ran: FinishedRun, t: int) -> np.ndarray:
 
 def test_the_actual_work_is_charged(tmp_path: Path) -> None:
     """Three forward passes per sample and epoch; no client finishes after the slowest."""
-    ran = go(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
+    ran = run_training(tmp_path, *RUN, "client.epochs=10", "device.lam=0")
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
         cohort = ran.reports[t + 1].cohort
@@ -206,7 +206,7 @@ def test_the_actual_work_is_charged(tmp_path: Path) -> None:
 
 def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
     """Each of two tensors is sent or not: a client uploads 0, 10, 640 or 650 numbers, and 8 bytes for Oort's two."""
-    ran = go(tmp_path, *RUN, "selector.high=0.9", "selector.low=0.5", "rounds=6")
+    ran = run_training(tmp_path, *RUN, "selector.high=0.9", "selector.low=0.5", "rounds=6")
     up = np.diff([report.metrics["comm/up_bytes"] for report in ran.reports]) - 4 * 8
     least = [
         4 * sum(parts) for parts in np.array(np.meshgrid(*[[0, BIAS, WEIGHT, WEIGHT + BIAS]] * 4)).reshape(4, -1).T
@@ -214,7 +214,7 @@ def test_the_transmitted_bytes_are_charged(tmp_path: Path) -> None:
     assert set(up.tolist()) <= set(least)
     assert len(set(up.tolist())) > 1
     assert (up < 4 * 4 * (WEIGHT + BIAS)).any()
-    complete = go(tmp_path / "b", *RUN, "selector.high=0", "selector.low=0")
+    complete = run_training(tmp_path / "b", *RUN, "selector.high=0", "selector.low=0")
     assert (
         np.diff([r.metrics["comm/up_bytes"] for r in complete.reports]).tolist() == [4 * (4 * (WEIGHT + BIAS) + 8)] * 3
     )
@@ -224,17 +224,17 @@ def test_without_drops_and_more_work_it_trains_as_any_selector(tmp_path: Path) -
     """If all clients are selected, low = high = beta = 0 gives the bits of selector=full."""
     words = ("cohort=12", "rounds=2", "selector.overcommit=1")
     off = ("selector.high=0", "selector.low=0", "selector.beta=0")
-    a = go(tmp_path / "a", *RUN, *words, *off)
-    assert same_bits(a, go(tmp_path / "b", "selector=full", *SIZES, *words[:2]))
+    a = run_training(tmp_path / "a", *RUN, *words, *off)
+    assert same_bits(a, run_training(tmp_path / "b", "selector=full", *SIZES, *words[:2]))
 
 
 @pytest.mark.parametrize("kind", ["vectorised", "sequential", "debug"])
 def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
     words = (*RUN, "client.momentum=0.5") if kind == "vectorised" else RUN
-    reference = plain if kind != "vectorised" else go(tmp_path / "a", *words, "engine=auto")
-    other_engine = go(tmp_path / "b", *words, f"engine={kind}")
+    reference = plain if kind != "vectorised" else run_training(tmp_path / "a", *words, "engine=auto")
+    other_engine = run_training(tmp_path / "b", *words, f"engine={kind}")
     torch.testing.assert_close(other_engine.weights(), reference.weights(), atol=1e-5, rtol=0)
-    assert other_engine.choices == reference.choices
+    assert other_engine.cohorts == reference.cohorts
     assert [r.metrics["comm/up_bytes"] for r in reference.reports] == [
         r.metrics["comm/up_bytes"] for r in other_engine.reports
     ]
@@ -242,7 +242,9 @@ def test_engines_agree(tmp_path: Path, plain: FinishedRun, kind: str) -> None:
 
 def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
     """Half a mean job: with partial work clients do fewer units than asked, and are charged for those."""
-    ran = go(tmp_path, *RUN, "client.epochs=4", "deadline=fixed", "deadline.k=0.5", "deadline.partial_work=true")
+    ran = run_training(
+        tmp_path, *RUN, "client.epochs=4", "deadline=fixed", "deadline.k=0.5", "deadline.partial_work=true"
+    )
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
         report = ran.reports[t + 1]
@@ -258,14 +260,14 @@ def test_a_deadline_limits_the_extra_work(tmp_path: Path) -> None:
 
 def test_extra_work_is_limited_in_steps_too(tmp_path: Path) -> None:
     """client.steps=6 with passes=1: no client does more steps than max(6, one pass)."""
-    ran = go(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
+    ran = run_training(tmp_path, *RUN, "client.steps=6", "selector.passes=1", "client.batch=10", "device.lam=0")
     for t in range(3):
         n = ran.info.n_train[ran.reports[t + 1].cohort]
         assert (assigned_units(ran, t) <= np.maximum(6, np.ceil(n / 10))).all()
 
 
 def test_fewer_samples_take_less_time(tmp_path: Path) -> None:
-    ran = go(tmp_path, *RUN, "samples=random", "samples.fraction=0.5")
+    ran = run_training(tmp_path, *RUN, "samples=random", "samples.fraction=0.5")
     flops = np.diff([report.metrics["comp/client_flops"] for report in ran.reports])
     for t, cost in enumerate(flops):
         used = np.ceil(0.5 * ran.info.n_train[ran.reports[t + 1].cohort] - 1e-9)
@@ -273,8 +275,8 @@ def test_fewer_samples_take_less_time(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_continues_identically(tmp_path: Path, plain: FinishedRun) -> None:
-    go(tmp_path / "b", *RUN, "rounds=1")
-    resumed = go(tmp_path / "b", *RUN, "resume=true")
+    run_training(tmp_path / "b", *RUN, "rounds=1")
+    resumed = run_training(tmp_path / "b", *RUN, "resume=true")
     assert resumed.last.fingerprint == plain.last.fingerprint
 
 
@@ -282,6 +284,7 @@ def test_a_resumed_run_continues_identically(tmp_path: Path, plain: FinishedRun)
 def test_codecs_encode_only_the_transmitted_part(tmp_path: Path, codec: str) -> None:
     """Fewer tensors make fewer bytes, also of those that a codec makes of them."""
     complete, partial = (
-        go(tmp_path / f, *RUN, f"codec={codec}", f"selector.low={f}", f"selector.high={f}") for f in ("0", "0.8")
+        run_training(tmp_path / f, *RUN, f"codec={codec}", f"selector.low={f}", f"selector.high={f}")
+        for f in ("0", "0.8")
     )
     assert partial.last.metrics["comm/up_bytes"] < complete.last.metrics["comm/up_bytes"]

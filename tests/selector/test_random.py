@@ -8,7 +8,7 @@ from fedcohort import rng
 from fedcohort.selector.base import Stateless
 from fedcohort.selector.random import Random
 from fedcohort.types import RoundContext
-from selector_harness import World, context, play
+from selector_harness import World, make_context, play_rounds
 
 N = {"n_train": np.array([50, 30, 20])}
 
@@ -40,8 +40,8 @@ def test_uniform_inclusion() -> None:
 
 def test_proportional_with_equal_sizes_is_uniform() -> None:
     for seed in range(20):
-        ctx = context(cohort=3, n_clients=9, signals={"n_train": np.full(9, 7)}, seed=seed)
-        again = context(cohort=3, n_clients=9, seed=seed)
+        ctx = make_context(cohort=3, n_clients=9, signals={"n_train": np.full(9, 7)}, seed=seed)
+        again = make_context(cohort=3, n_clients=9, seed=seed)
         picks = [
             Random(weights).select(Stateless(), c, {})[0].clients.tolist()
             for weights, c in (("proportional", ctx), ("uniform", again))
@@ -51,18 +51,18 @@ def test_proportional_with_equal_sizes_is_uniform() -> None:
 
 def test_clients_without_data_come_last() -> None:
     for seed in range(20):
-        ctx = context(cohort=3, signals={"n_train": np.array([0, 5, 0, 5, 0])}, seed=seed)
+        ctx = make_context(cohort=3, signals={"n_train": np.array([0, 5, 0, 5, 0])}, seed=seed)
         chosen = Random("proportional").select(Stateless(), ctx, {})[0].clients.tolist()
         assert {1, 3} < set(chosen)
 
 
 def test_rounds_differ() -> None:
-    steps = play(Random("uniform"), World(), 6)
+    steps = play_rounds(Random("uniform"), World(), 6)
     assert len({tuple(step.selection.clients) for step in steps}) > 1
 
 
 def test_sizes_are_read_only_where_they_count() -> None:
     for weights, needs in (("uniform", set()), ("proportional", {"n_train"})):
         world = World()
-        play(Random(weights), world, 2)
+        play_rounds(Random(weights), world, 2)
         assert world.read == Random(weights).needs == needs

@@ -7,11 +7,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.selector.refl import Refl, State
 from fedcohort.types import Ids, Population, ProbeResult
-from run_harness import go
-from selector_harness import context, outcome
-from yaml_words import make_typed
+from run_harness import run_training
+from selector_harness import make_context, make_outcome
 
 FORECASTS = np.array([0.9, 0.2, 0.5, 0.2, 1.0, 0.2])
 
@@ -21,7 +21,7 @@ def refl(**options: Any) -> Refl:
 
 
 def chosen(selector: Refl, forecasts: np.ndarray, cohort: int, seed: int = 0) -> Ids:
-    ctx = context(1, cohort, len(forecasts), seed=seed)
+    ctx = make_context(1, cohort, len(forecasts), seed=seed)
     answers = {"availability_forecast": ProbeResult(ctx.available, forecasts)}
     return selector.select(State(60.0), ctx, answers)[0].clients
 
@@ -54,18 +54,18 @@ def test_the_slot_of_the_specification() -> None:
     """Durations 100, 60, 80 with alpha = .25: 100, .75 * 60 + .25 * 100 = 70, .75 * 80 + .25 * 70 = 77.5."""
     selector, slots = refl(), []
     state = selector.init(Population(6, 10, 2, {}))
-    assert list(selector.plan(state, context())) == []
+    assert list(selector.plan(state, make_context())) == []
     for round_s in (100.0, 60.0, 80.0):
-        state = selector.observe(state, replace(outcome(0, [1]), round_s=round_s))[1]
+        state = selector.observe(state, replace(make_outcome(0, [1]), round_s=round_s))[1]
         slots.append(state.slot_s)
     np.testing.assert_allclose(slots, [100, 70, 77.5])
-    (query,) = selector.plan(state, context())
+    (query,) = selector.plan(state, make_context())
     assert query.options == {"start_s": 77.5, "end_s": 155.0}
 
 
 @pytest.mark.parametrize(("n_soon", "expected"), [(0, 10), (3, 7), (10, 1), (14, 1)])
 def test_the_target_falls_by_the_late_updates_that_are_expected(n_soon: int, expected: int) -> None:
-    ctx = context(1, 10, 40)
+    ctx = make_context(1, 10, 40)
     ctx = replace(ctx, in_flight=np.arange(20), in_flight_s=np.repeat([59.0, 61.0], [n_soon, 20 - n_soon]))
     assert len(refl(adaptive=True).select(State(60.0), ctx, {})[0].clients) == expected
     assert len(refl().select(State(60.0), ctx, {})[0].clients) == 10
@@ -76,7 +76,7 @@ DIURNAL = ("availability=diurnal", "availability.day_s=6000", "availability.shar
 
 def test_a_run_selects_the_least_available_and_pays_for_forecasts_only(tmp_path: Path) -> None:
     """Each forecast is charged 4 bytes, and no model is sent for it; it takes no time. There is none in round 1."""
-    ran = go(tmp_path, "selector=refl", *DIURNAL, "clients=40", "cohort=3", "rounds=6")
+    ran = run_training(tmp_path, "selector=refl", *DIURNAL, "clients=40", "cohort=3", "rounds=6")
     n_models, n_forecasts = 0, 0
     for report in ran.reports[1:]:
         forecasts = report.clients.get("signal_availability_forecast", np.full(40, np.nan))

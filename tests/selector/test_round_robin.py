@@ -3,12 +3,12 @@
 import numpy as np
 
 from fedcohort.selector.round_robin import RoundRobin
-from selector_harness import World, cohorts, play
+from selector_harness import World, list_cohorts, play_rounds
 
 
 def turns(n_clients: int, cohort: int, rounds: int, tie: str = "id") -> tuple[list[list[int]], list[list[int]]]:
-    steps = play(RoundRobin(tie), World(n_clients, cohort), rounds)
-    return cohorts(steps), [step.after.R.tolist() for step in steps]
+    steps = play_rounds(RoundRobin(tie), World(n_clients, cohort), rounds)
+    return list_cohorts(steps), [step.after.R.tolist() for step in steps]
 
 
 def test_five_clients_two_per_round() -> None:
@@ -37,17 +37,17 @@ def test_random_ties_mix_the_laps() -> None:
 
 def test_a_client_that_fails_has_had_its_turn() -> None:
     world = World(6, 2, lost=lambda t, cohort: cohort)
-    assert cohorts(play(RoundRobin("id"), world, 3)) == [[0, 1], [2, 3], [4, 5]]
+    assert list_cohorts(play_rounds(RoundRobin("id"), world, 3)) == [[0, 1], [2, 3], [4, 5]]
 
 
 def test_only_available_clients_are_compared() -> None:
     """Client 5 never shows up; the others go on, and it comes first when it does."""
     world = World(6, 2, available=lambda t: range(5 if t < 10 else 6))
-    steps = play(RoundRobin("id"), world, 11)
+    steps = play_rounds(RoundRobin("id"), world, 11)
     assert steps[9].after.R.tolist() == [4, 4, 4, 4, 4, 0]
     assert 5 in steps[10].selection.clients
 
 
 def test_scores_count_the_turns() -> None:
-    steps = play(RoundRobin("id"), World(5, 2), 3)
+    steps = play_rounds(RoundRobin("id"), World(5, 2), 3)
     np.testing.assert_array_equal(steps[2].selection.scores, [-1, -1, -1, -1, 0])

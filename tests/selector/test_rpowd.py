@@ -5,12 +5,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_typed
 from fedcohort.errors import OptionError
 from fedcohort.selector.rpowd import RPowD, State
 from fedcohort.types import Population
-from known import known
-from selector_harness import World, context, outcome, play
-from yaml_words import make_typed
+from optional_values import not_none
+from selector_harness import World, make_context, make_outcome, play_rounds
 
 NAN, INF = float("nan"), float("inf")
 
@@ -25,9 +25,9 @@ def test_five_rounds_by_hand() -> None:
     state = selector.init(Population(4, 2, 1, {}))
     rounds = [([0, 2], 0, 0.3), ([0, 2], 2, 0.7), ([0, 2], 2, 0.1), ([0, 3], 3, 0.5), ([0, 3], 3, 0.2)]
     for round, (candidates, expected, loss) in enumerate(rounds):
-        selection, state = selector.select(state, context(round, 1, 4, candidates), {})
+        selection, state = selector.select(state, make_context(round, 1, 4, candidates), {})
         assert selection.clients.tolist() == [expected]
-        state = selector.observe(state, outcome(round, [expected], train_loss=[loss]))[1]
+        state = selector.observe(state, make_outcome(round, [expected], train_loss=[loss]))[1]
     assert state.last_losses.tolist() == [0.3, INF, 0.1, 0.2]
 
 
@@ -36,23 +36,23 @@ def test_only_candidates_are_compared() -> None:
     state = State(np.array([0.1, 0.5, 0.9]))
     n = {"n_train": np.array([50, 30, 20])}
     selector = rpowd(candidates=1, candidate="size")
-    selections = [selector.select(state, context(t, 1, 3, signals=n), {}) for t in range(1000)]
+    selections = [selector.select(state, make_context(t, 1, 3, signals=n), {}) for t in range(1000)]
     p = np.array([0.5, 0.3, 0.2])
     share = np.bincount([s.clients[0] for s, _ in selections], minlength=3) / 1000
     assert (np.abs(share - p) < 4 * np.sqrt(p * (1 - p) / 1000)).all()
-    np.testing.assert_allclose(known(selections[0][0].probability), p, rtol=1e-14)
+    np.testing.assert_allclose(not_none(selections[0][0].probability), p, rtol=1e-14)
 
 
 def test_with_all_candidates_the_globally_largest_losses_are_selected() -> None:
     world = World()
-    for step in play(rpowd(candidates=12), world, 8)[4:]:
+    for step in play_rounds(rpowd(candidates=12), world, 8)[4:]:
         largest = np.argsort(-step.before.last_losses)[:3]
         assert step.selection.clients.tolist() == sorted(largest.tolist())
         np.testing.assert_array_equal(step.selection.scores, step.before.last_losses)
 
 
 def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
-    steps = play(rpowd(candidates=12, tie="random"), World(), 4)
+    steps = play_rounds(rpowd(candidates=12, tie="random"), World(), 4)
     visited = np.concatenate([step.selection.clients for step in steps])
     assert sorted(visited.tolist()) == list(range(12))
     assert visited.tolist() != list(range(12)), "in random order"
@@ -61,17 +61,20 @@ def test_every_client_is_selected_once_before_any_is_selected_twice() -> None:
 @pytest.mark.parametrize("bad", [NAN, INF, -INF])
 def test_a_loss_that_is_not_finite_is_not_preferred_until_there_is_a_finite_one(bad: float) -> None:
     selector = rpowd()
-    state = selector.observe(State(np.array([0.3, 0.2])), outcome(0, [0], train_loss=[bad]))[1]
+    state = selector.observe(State(np.array([0.3, 0.2])), make_outcome(0, [0], train_loss=[bad]))[1]
     assert state.last_losses.tolist() == [-INF, 0.2]
-    assert selector.select(state, context(1, 1, 2), {})[0].clients.tolist() == [1]
-    state = selector.observe(state, outcome(1, [0], train_loss=[0.9]))[1]
-    assert selector.select(state, context(2, 1, 2), {})[0].clients.tolist() == [0]
+    assert selector.select(state, make_context(1, 1, 2), {})[0].clients.tolist() == [1]
+    state = selector.observe(state, make_outcome(1, [0], train_loss=[0.9]))[1]
+    assert selector.select(state, make_context(2, 1, 2), {})[0].clients.tolist() == [0]
 
 
 def test_the_initial_loss_is_queried_from_the_cohort_during_training() -> None:
     """`loss` of w_t, not the path's average; the probe foresees the cohort without moving the draws."""
     world = World(lost=lambda t, cohort: cohort[:1])
-    start, path = play(rpowd(loss_at="start", tie="random"), world, 6), play(rpowd(tie="random"), world, 1)
+    start, path = (
+        play_rounds(rpowd(loss_at="start", tie="random"), world, 6),
+        play_rounds(rpowd(tie="random"), world, 1),
+    )
     assert start[0].selection.clients.tolist() == path[0].selection.clients.tolist()
     for step in start:
         (probe,) = step.probes
@@ -96,7 +99,7 @@ def test_the_initial_loss_is_queried_from_the_cohort_during_training() -> None:
 )
 def test_only_the_signals_of_the_options_are_needed(changes: dict[str, Any], needs: set[str]) -> None:
     world = World()
-    play(rpowd(**changes), world, 2)
+    play_rounds(rpowd(**changes), world, 2)
     assert world.read == rpowd(**changes).needs == needs
 
 

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import make_typed
 from fedcohort.selector.tifl import State, TiFl, assign_tiers
 from fedcohort.types import Population, ProbeResult
-from known import known
-from run_harness import go, startup_notices
-from selector_harness import World, context, ids, outcome, play
+from optional_values import not_none
+from run_harness import run_training, startup_notices
+from selector_harness import World, ids, make_context, make_outcome, play_rounds
 from signal_kinds import find_measured
-from yaml_words import make_typed
 
 LATENCY = np.array([9.0, 1, 8, 2, 7, 3, 6, 4, 5, 10, 11])
 TIERS = [[1, 3, 5], [7, 8], [4, 6], [0, 2], [9, 10]]
@@ -64,7 +64,7 @@ def test_tiers_are_drawn_with_their_probabilities_among_those_with_credits() -> 
     state = replace(start(), credits=CREDITS, probability=np.array([0.2, 0, 0.3, 0.1, 0.4]))
     drawn = []
     for seed in range(1000):
-        selection, after = tifl().select(state, context(n_clients=11, seed=seed), {})
+        selection, after = tifl().select(state, make_context(n_clients=11, seed=seed), {})
         assert set(selection.clients) <= set(TIERS[after.last_drawn_tier])
         assert (state.credits - after.credits).tolist() == [int(number == after.last_drawn_tier) for number in range(5)]
         drawn.append(after.last_drawn_tier)
@@ -75,7 +75,7 @@ def test_tiers_are_drawn_with_their_probabilities_among_those_with_credits() -> 
 
 def test_every_tier_is_drawn_as_often_as_it_has_credits() -> None:
     """Two credits each: ten rounds use them up, and the next ten use renewed ones."""
-    steps = play(tifl(credits=2, interval=100), World(n_clients=20, cohort=2), 20)
+    steps = play_rounds(tifl(credits=2, interval=100), World(n_clients=20, cohort=2), 20)
     for lap in (steps[:10], steps[10:]):
         assert sorted(step.after.last_drawn_tier for step in lap) == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4]
 
@@ -95,7 +95,7 @@ def test_small_tiers_are_filled_from_faster_ones_first(
 ) -> None:
     only = np.arange(5) == latest
     state = replace(start(), probability=only.astype(np.float64))
-    ctx = context(cohort=cohort, n_clients=11, available=sorted(available))
+    ctx = make_context(cohort=cohort, n_clients=11, available=sorted(available))
     selection, after = tifl().select(state, ctx, {})
     assert after.last_drawn_tier == latest
     assert selection.clients.tolist() == clients
@@ -103,14 +103,14 @@ def test_small_tiers_are_filled_from_faster_ones_first(
 
 def test_a_tier_whose_clients_are_away_keeps_its_credit() -> None:
     state = replace(start(), credits=np.array([0, 3, 0, 0, 0]))
-    selection, after = tifl(credits=4).select(state, context(n_clients=11, available=[4, 6]), {})
+    selection, after = tifl(credits=4).select(state, make_context(n_clients=11, available=[4, 6]), {})
     assert selection.clients.tolist() == [4, 6]
     assert after.credits.tolist() == [4, 4, 3, 4, 4]
 
 
 def test_without_probability_tiers_are_drawn_uniformly() -> None:
     state = replace(start(), credits=np.array([1, 1, 0, 0, 0]), probability=np.array([0, 0, 0.5, 0.5, 0]))
-    latest = {tifl().select(state, context(n_clients=11, seed=seed), {})[1].last_drawn_tier for seed in range(30)}
+    latest = {tifl().select(state, make_context(n_clients=11, seed=seed), {})[1].last_drawn_tier for seed in range(30)}
     assert latest == {0, 1}
 
 
@@ -127,7 +127,7 @@ def test_probabilities_change_where_the_drawn_tier_has_not_become_better(
     adapt: str, before: float, latest: int, changes: bool
 ) -> None:
     state = replace(start(), accuracy=np.full(5, before), credits=CREDITS, last_drawn_tier=latest)
-    after = tifl(adapt=adapt).observe(state, outcome(10, [0], accuracy_reports(ACCURACY.tolist())))[1]
+    after = tifl(adapt=adapt).observe(state, make_outcome(10, [0], accuracy_reports(ACCURACY.tolist())))[1]
     np.testing.assert_allclose(after.accuracy, ACCURACY, rtol=1e-14)
     expected = [0.2, 0, 0.3, 0.1, 0.4] if changes else [0.2] * 5
     np.testing.assert_allclose(after.probability, expected, rtol=1e-14)
@@ -135,7 +135,7 @@ def test_probabilities_change_where_the_drawn_tier_has_not_become_better(
 
 def test_the_first_accuracy_is_compared_with_none() -> None:
     state = replace(start(), last_drawn_tier=0)
-    after = tifl(adapt="always").observe(state, outcome(0, [0], accuracy_reports(ACCURACY.tolist())))[1]
+    after = tifl(adapt="always").observe(state, make_outcome(0, [0], accuracy_reports(ACCURACY.tolist())))[1]
     assert after.probability.tolist() == [0.2] * 5
     np.testing.assert_allclose(after.accuracy, ACCURACY, rtol=1e-14)
 
@@ -143,25 +143,25 @@ def test_the_first_accuracy_is_compared_with_none() -> None:
 def test_a_tier_without_a_valid_answer_keeps_its_accuracy() -> None:
     state = replace(start(), accuracy=ACCURACY, last_drawn_tier=0)
     answers = {"val_accuracy": ProbeResult(ids(1, 3, 7, 9, 10), np.array([0.25, 0.75, NAN, 2.0, 0.5]))}
-    after = tifl().observe(state, outcome(10, [0], answers))[1]
+    after = tifl().observe(state, make_outcome(10, [0], answers))[1]
     np.testing.assert_allclose(after.accuracy, [0.5, 0.4, 0.5, 0.7, 0.75], rtol=1e-14)
     no_clients = {"val_accuracy": ProbeResult(ids(), np.empty(0))}
-    assert tifl().observe(state, outcome(10, [0], no_clients))[1] is state
-    assert tifl().observe(state, outcome(11, [0]))[1] is state
+    assert tifl().observe(state, make_outcome(10, [0], no_clients))[1] is state
+    assert tifl().observe(state, make_outcome(11, [0]))[1] is state
 
 
 def test_ready_clients_are_queried_every_interval() -> None:
-    steps = play(tifl(interval=3), World(), 7)
+    steps = play_rounds(tifl(interval=3), World(), 7)
     assert [len(step.probes) for step in steps] == [1, 0, 0, 1, 0, 0, 1]
     assert steps[0].probes[0].concurrent
     assert steps[0].probes[0].clients.tolist() == list(range(12))
 
 
 def test_one_tier_is_random_selection() -> None:
-    steps = play(tifl(tiers=1), World(), 400)
+    steps = play_rounds(tifl(tiers=1), World(), 400)
     share = np.bincount(np.concatenate([step.selection.clients for step in steps]), minlength=12) / 400
     assert (np.abs(share - 1 / 4) < 4 * np.sqrt(3 / 16 / 400)).all()
-    assert known(steps[0].selection.scores).tolist() == [1.0] * 12
+    assert not_none(steps[0].selection.scores).tolist() == [1.0] * 12
 
 
 def test_accuracy_counts_correct_predictions() -> None:
@@ -177,7 +177,7 @@ def test_a_notice_says_that_validation_sets_are_needed() -> None:
 
 
 def test_the_accuracy_in_a_run_is_a_share(tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=tifl", "selector.interval=2", "rounds=3", "split.client_val=0.3")
+    ran = run_training(tmp_path, "selector=tifl", "selector.interval=2", "rounds=3", "split.client_val=0.3")
     for report in ran.reports[1::2]:
         accuracy = report.clients["signal_val_accuracy"]
         assert ((accuracy >= 0) & (accuracy <= 1)).all()

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import make_component, make_typed
 from fedcohort.selector.ucb_cs import State, UcbCs
 from fedcohort.types import Population, Selection
-from known import known
-from run_harness import go, startup_notices
-from selector_harness import World, context, outcome, play
-from yaml_words import make, make_typed
+from optional_values import not_none
+from run_harness import run_training, startup_notices
+from selector_harness import World, make_context, make_outcome, play_rounds
 
 N = np.array([50, 30, 20])  # p = (.5, .3, .2)
 NAN = float("nan")
@@ -28,12 +28,12 @@ def ucb(**changes: Any) -> UcbCs:
 def after(selector: UcbCs, history: Sequence[tuple[int, float, float]], n: np.ndarray = N) -> State:
     state = selector.init(Population(len(n), 2, 1, {"n_train": n}))
     for round, (client, loss, std) in enumerate(history):
-        state = selector.observe(state, outcome(round, [client], train_loss=[loss], train_loss_std=[std]))[1]
+        state = selector.observe(state, make_outcome(round, [client], train_loss=[loss], train_loss_std=[std]))[1]
     return state
 
 
 def chosen(selector: UcbCs, state: State, cohort: int = 1, seed: int = 0, n: np.ndarray = N) -> Selection:
-    return selector.select(state, context(9, cohort, len(n), signals={"n_train": n}, seed=seed), {})[0]
+    return selector.select(state, make_context(9, cohort, len(n), signals={"n_train": n}, seed=seed), {})[0]
 
 
 def scores(selector: UcbCs, state: State) -> np.ndarray:
@@ -127,7 +127,7 @@ def test_without_discount_and_with_equal_sizes_it_is_ucb1() -> None:
     state = after(ucb(discount=1.0), history, np.ones(3, np.int64))
     expected = (np.array([3.0, 1.0, 3.0]) + np.sqrt(2 * np.log(4) / np.array([2, 1, 1]))) / 3
     selection = chosen(ucb(discount=1.0), state, n=np.ones(3, np.int64)).scores
-    np.testing.assert_allclose(known(selection), expected, rtol=1e-14)
+    np.testing.assert_allclose(not_none(selection), expected, rtol=1e-14)
 
 
 @pytest.mark.parametrize("bad", [NAN, float("inf"), -float("inf")])
@@ -147,7 +147,7 @@ def test_a_client_without_finite_losses_is_not_selected_for_ever() -> None:
 def failing(selector: UcbCs, state: State, rounds: Sequence[Sequence[int]]) -> State:
     """Rounds without arrivals."""
     for round, lost in enumerate(rounds):
-        state = selector.observe(state, outcome(round, [], failed=lost, train_loss=[], train_loss_std=[]))[1]
+        state = selector.observe(state, make_outcome(round, [], failed=lost, train_loss=[], train_loss_std=[]))[1]
     return state
 
 
@@ -169,7 +169,7 @@ def test_a_failure_counts_as_a_selection_without_reward(index: str) -> None:
 def test_a_cohort_of_clients_that_never_arrive_does_not_stop_the_run() -> None:
     """Six of twelve clients always fail, with a cohort of three: each is tried like the others, and then backs off."""
     world = World(lost=lambda t, cohort: cohort[cohort % 2 == 0])
-    steps = play(ucb(tie="random"), world, 60)
+    steps = play_rounds(ucb(tie="random"), world, 60)
     tried = np.concatenate([step.selection.clients for step in steps[:4]])
     assert sorted(tried.tolist()) == list(range(12))
     later = [len(step.outcome.clients) for step in steps[20:]]
@@ -181,7 +181,7 @@ def test_no_client_is_left_out_in_a_long_first_lap() -> None:
     """K / m = 100 rounds, after which .7^100 = 3e-16 of a count is left: no client is twice in any of three laps."""
     world = World(n_clients=200, cohort=2, corrupt=lambda word, values: np.full(len(values), 1.0))
     world = replace(world, facts=lambda word, values: np.full(len(values), 50))
-    visits = np.stack([step.selection.clients for step in play(ucb(tie="random"), world, 300)])
+    visits = np.stack([step.selection.clients for step in play_rounds(ucb(tie="random"), world, 300)])
     for lap in visits.reshape(3, 200):
         assert sorted(lap.tolist()) == list(range(200))
 
@@ -196,14 +196,14 @@ def test_rounds_without_arrivals_count() -> None:
     """L and N shrink together, T and with it every width grows; sigma stays."""
     for sigma in ("all_latest", "last_round"):
         state = after(ucb(sigma=sigma), ONE_EACH)
-        empty = ucb(sigma=sigma).observe(state, outcome(3, [], train_loss=[], train_loss_std=[]))[1]
+        empty = ucb(sigma=sigma).observe(state, make_outcome(3, [], train_loss=[], train_loss_std=[]))[1]
         np.testing.assert_allclose(empty.mean_terms, state.mean_terms, rtol=1e-14)
         assert (empty.width_terms > state.width_terms).all()
         assert empty.sigma == state.sigma
 
 
 def test_an_unselected_client_has_no_exploitation_term() -> None:
-    (step,) = play(make("selector", "ucb_cs"), World(), 1)
+    (step,) = play_rounds(make_component("selector", "ucb_cs"), World(), 1)
     assert step.selection.score_terms["exploit"].tolist() == [0.0] * 12
     assert np.isinf(step.selection.score_terms["explore"]).all()
 
@@ -233,6 +233,6 @@ def test_a_notice_says_that_single_steps_disable_exploration(words: tuple[str, .
 
 @pytest.mark.parametrize("words", [("client.epochs=1", "client.batch=100000"), ("client.epochs=1", "client.batch=10")])
 def test_the_notice_on_steps_is_true(words: tuple[str, ...], tmp_path: Path) -> None:
-    ran = go(tmp_path, "selector=ucb_cs", *words, "rounds=1")
+    ran = run_training(tmp_path, "selector=ucb_cs", *words, "rounds=1")
     several = bool(np.nanmax(ran.last.clients["signal_train_loss_std"]) > 0)
     assert several == (words[1] != "client.batch=100000")

@@ -9,11 +9,11 @@ from fedcohort.errors import OptionError
 from fedcohort.selector.base import Stateless
 from fedcohort.selector.worst import Worst
 from fedcohort.types import Population, ProbeResult
-from selector_harness import context, ids
+from selector_harness import ids, make_context
 
 
 def test_all_available_clients_are_queried_and_the_first_picked_are_selected() -> None:
-    ctx = context(available=[0, 2, 3, 4])
+    ctx = make_context(available=[0, 2, 3, 4])
     (probe,) = Worst(9).plan(Stateless(), ctx)
     assert probe.signal == "greedy_gain"
     assert not probe.concurrent
@@ -26,7 +26,7 @@ def test_all_available_clients_are_queried_and_the_first_picked_are_selected() -
 
 
 def test_no_client_is_queried_if_there_is_no_choice() -> None:
-    ctx = context(available=[1, 4])
+    ctx = make_context(available=[1, 4])
     assert Worst(9).plan(Stateless(), ctx) == ()
     assert Worst(9).select(Stateless(), ctx, {})[0].clients.tolist() == [1, 4]
 

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from yaml_words import make
+from config_options import make_component
 
 
 @pytest.mark.parametrize(
@@ -17,7 +17,7 @@ from yaml_words import make
 )
 def test_three_steps_by_hand(beta1: float, expected: list[float]) -> None:
     # tau = .5, lr = 2; G = 1, -2, .5; v = .25 at first, then + 1, + 4, + .25
-    server = make("server", "adagrad", lr=2.0, beta1=beta1, tau=0.5)
+    server = make_component("server", "adagrad", lr=2.0, beta1=beta1, tau=0.5)
     state, steps, v = server.init(1), [], []
     for g in (1.0, -2.0, 0.5):
         moved, state = server.step(state, torch.tensor([g], dtype=torch.float64))
@@ -29,7 +29,7 @@ def test_three_steps_by_hand(beta1: float, expected: list[float]) -> None:
 
 def test_the_steps_shrink() -> None:
     # G = 1 for ever: lr / (sqrt(t + tau^2) + tau)
-    server = make("server", "adagrad", lr=1.0, tau=1e-3)
+    server = make_component("server", "adagrad", lr=1.0, tau=1e-3)
     state, steps = server.init(1), []
     for _ in range(100):
         moved, state = server.step(state, torch.ones(1, dtype=torch.float64))

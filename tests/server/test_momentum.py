@@ -3,18 +3,18 @@
 import pytest
 import torch
 
-from saving import restore
-from yaml_words import make
+from config_options import make_component
+from state_saving import save_and_restore
 
 G = -torch.ones(1, dtype=torch.float64)
 
 
 def trajectory(beta: float, rounds: int, save_at: int | None = None) -> tuple[list[float], list[float]]:
-    server = make("server", "momentum", beta=beta)
+    server = make_component("server", "momentum", beta=beta)
     state, w, ws, vs = server.init(1), 0.0, [], []
     for t in range(rounds):
         if t == save_at:
-            state = restore(state)
+            state = save_and_restore(state)
         moved, state = server.step(state, G)
         w += float(moved)
         ws.append(w)
@@ -30,8 +30,8 @@ def test_heavy_ball_without_damping() -> None:
 
 
 def test_beta_zero_is_sgd() -> None:
-    moved = make("server", "momentum", beta=0.0).step(make("server", "momentum").init(1), G)[0]
-    assert torch.equal(moved, make("server", "sgd").step(None, G)[0])
+    moved = make_component("server", "momentum", beta=0.0).step(make_component("server", "momentum").init(1), G)[0]
+    assert torch.equal(moved, make_component("server", "sgd").step(None, G)[0])
 
 
 def test_a_restored_state_continues_identically() -> None:

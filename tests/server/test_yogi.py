@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from yaml_words import make
+from config_options import make_component
 
 
 def test_three_steps_by_hand() -> None:
@@ -11,7 +11,7 @@ def test_three_steps_by_hand() -> None:
     # m: .5, -.75, -.125
     # v: .25 < 1: + .25 = .5; .5 < 4: + 1 = 1.5; 1.5 > .25: - .0625 = 1.4375
     # 2 m / (sqrt v + .5): 1 / 1.2071068, -1.5 / 1.7247449, -.25 / 1.6989579
-    server = make("server", "yogi", lr=2.0, beta1=0.5, beta2=0.75, tau=0.5)
+    server = make_component("server", "yogi", lr=2.0, beta1=0.5, beta2=0.75, tau=0.5)
     state, steps, v = server.init(1), [], []
     for g in (1.0, -2.0, 0.5):
         moved, state = server.step(state, torch.tensor([g], dtype=torch.float64))
@@ -23,7 +23,7 @@ def test_three_steps_by_hand() -> None:
 
 
 def test_a_squared_direction_equal_to_v_keeps_v() -> None:
-    server = make("server", "yogi", tau=2.0)
+    server = make_component("server", "yogi", tau=2.0)
     assert float(server.step(server.init(1), torch.tensor([-2.0], dtype=torch.float64))[1].v) == 4.0
 
 
@@ -31,7 +31,7 @@ def test_it_forgets_a_large_direction_more_slowly_than_adam() -> None:
     # after G = 10 and ten zeros: Adam's v falls by a share of itself, Yogi's by (1 - beta2) 0^2
     v_by_server = {}
     for word in ("adam", "yogi"):
-        server = make("server", word)
+        server = make_component("server", word)
         state = server.init(1)
         for g in (10.0, *[0.0] * 10):
             state = server.step(state, torch.tensor([g], dtype=torch.float64))[1]

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from agg_harness import make_update
-from cases import for_all
+from case_loop import for_all
 from fedcohort.errors import IncompatibleConfig, UndeclaredSignal
 from fedcohort.signal.base import find_signal, list_signals
 from fedcohort.types import Signals

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch.nn import functional as F
 
-from engine_toy import federation_of, network_of, trainer_of
+from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.signal.class_loss import class_losses, describe_samples
 from fedcohort.training.evaluate import SignalMeasurer
 
@@ -23,8 +23,8 @@ def test_the_row_of_two_samples_by_hand() -> None:
 
 def test_the_rows_of_clients_are_sums_over_their_samples() -> None:
     """The mean of all losses is the cross-entropy of torch, the counts are those of the labels, in any order asked."""
-    federation = federation_of(dtype=torch.float64)
-    trainer = trainer_of(federation, network_of(torch.float64), batch=4)
+    federation = make_federation(dtype=torch.float64)
+    trainer = make_trainer(federation, make_network(torch.float64), batch=4)
     lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
     n_classes = federation.n_classes
     rows = class_losses(lab, 0, np.array([2, 0]), {"n_classes": n_classes})

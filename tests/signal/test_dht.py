@@ -10,14 +10,14 @@ from torch import nn
 
 from fedcohort.data import interaction
 from fedcohort.signal.base import find_signal
-from global_rng import guard
-from run_harness import go
-from signal_kinds import BareLab, count_passes, find_computed
+from global_rng_guard import forbid_global_rng
+from run_harness import run_training
+from signal_kinds import UnimplementedAccess, count_passes, find_computed
 
 OPTIONS: dict[str, Any] = {"q": 0.7, "epochs": 2, "lr": 0.1, "batch": 5, "seed": 3}
 
 
-class Toy(BareLab):
+class Toy(UnimplementedAccess):
     """A lab of two clients with three classes, the second of whom has only two of them."""
 
     def __init__(self) -> None:
@@ -52,7 +52,7 @@ def test_a_clients_answer_does_not_depend_on_the_other_clients() -> None:
 
 
 def test_no_global_generator_is_read_or_moved() -> None:
-    with guard():
+    with forbid_global_rng():
         first = answers_of([0, 1])
     torch.manual_seed(99)
     np.testing.assert_array_equal(answers_of([0, 1]), first)
@@ -105,7 +105,7 @@ def test_two_classes_need_one_biased_model() -> None:
 
 def test_a_run_queries_every_client_once_and_charges_it(tmp_path: Path) -> None:
     """12 clients, 4 of which train: 8 more downloads of w_1 and 3 numbers from each; FLOPs and time as charged."""
-    ran = go(tmp_path, "selector=feddiverse", "selector.epochs=1", "split.limit=600")
+    ran = run_training(tmp_path, "selector=feddiverse", "selector.epochs=1", "split.limit=600")
     probe = np.diff([report.metrics["comm/probe_bytes"] for report in ran.reports])
     model = 4 * (64 * 10 + 10)
     assert probe.tolist() == [0, 8 * model + 12 * 12, 0]
@@ -114,6 +114,6 @@ def test_a_run_queries_every_client_once_and_charges_it(tmp_path: Path) -> None:
     trained = 3 * forward * 2 * n[ran.reports[2].cohort].sum()
     passes = (flops - trained) / (forward * n.sum())
     assert 3 * (8 + 0.1) + 2 < passes < 3 * (10 + 1) + 2, "up to 10 classes, the largest a tenth at least"
-    random = go(tmp_path / "other", "split.limit=600")
+    random = run_training(tmp_path / "other", "split.limit=600")
     took = [np.diff([report.metrics["time/virtual_s"] for report in r.reports])[1] for r in (ran, random)]
     assert took[0] > 2 * took[1], "the round waits for the slowest estimate"

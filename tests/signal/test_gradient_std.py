@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from selector_harness import ids
-from signal_kinds import BareLab, find_computed
+from signal_kinds import UnimplementedAccess, find_computed
 
 
 class Slope(nn.Module):
@@ -22,7 +22,7 @@ class Slope(nn.Module):
         return torch.cat([torch.zeros_like(x), self.w * x], 1)
 
 
-class Lines(BareLab):
+class Lines(UnimplementedAccess):
     """A lab in which client k has k samples 0, 2, 4, ... of class 0."""
 
     def copy(self) -> nn.Module:

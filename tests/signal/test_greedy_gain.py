@@ -10,17 +10,17 @@ import pytest
 import torch
 
 from agg_harness import make_update
-from engine_toy import federation_of, network_of, trainer_of
+from config_options import list_options, make_component
+from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.types import ClientUpdate
-from run_harness import go
-from signal_kinds import BareLab, find_computed
-from yaml_words import list_options, make
+from run_harness import run_training
+from signal_kinds import UnimplementedAccess, find_computed
 
 
-class Toy(BareLab):
+class Toy(UnimplementedAccess):
     """w_t = 0, loss (w - 2)^2; client k moves w by `moves[k]` and has `n[k]` samples."""
 
     def __init__(self, moves: Sequence[float], n: Sequence[int]) -> None:
@@ -84,9 +84,9 @@ def test_a_loss_that_overflows_is_the_highest() -> None:
 
 def test_simulated_updates_equal_the_engines() -> None:
     """Every pair tried out: greedy's first is the best single client, its pair the best of those that contain it."""
-    federation, network = federation_of(), network_of()
-    trainer = trainer_of(federation, network, epochs=1, batch=10)
-    lab = SignalMeasurer(trainer.server, FlatModel(network_of()), federation, trainer.train_whole_job)
+    federation, network = make_federation(), make_network()
+    trainer = make_trainer(federation, network, epochs=1, batch=10)
+    lab = SignalMeasurer(trainer.server, FlatModel(make_network()), federation, trainer.train_whole_job)
     deltas = [trainer.train_whole_job(4, k).delta for k in range(3)]
     n = federation.n_train
 
@@ -115,8 +115,8 @@ def test_simulated_rounds_equal_the_actual_ones_or_the_run_is_rejected(
     monkeypatch.setattr(SignalMeasurer, "server_loss_after", note)
     incompatible = {"random": ("samples.fraction=0.1",), "oort_balancer": ("client.steps=3",)}
     typed = (f"samples={word}", *incompatible.get(word, ()), "deadline=fixed", "deadline.k=100", "heterogeneity=iid")
-    run = partial(go, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *typed)
-    if not make("samples", word).is_foreseeable:
+    run = partial(run_training, tmp_path, "selector=oracle_greedy", "clients=4", "cohort=1", "split.limit=300", *typed)
+    if not make_component("samples", word).is_foreseeable:
         with pytest.raises(
             IncompatibleConfig, match=r"before the cohort is selected, .* choose samples=all or samples=random"
         ):

@@ -10,11 +10,11 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from engine_toy import SEED, federation_of, network_of, task_of, trainer_of
+from engine_harness import SEED, make_federation, make_network, make_task, make_trainer
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
 from fedcohort.training.engines import choose_engine
-from run_harness import FinishedRun, go
+from run_harness import FinishedRun, run_training
 from signal_kinds import find_reported
 
 P = 64 * 10 + 10  # logistic regression on 8x8 digits
@@ -33,9 +33,9 @@ def test_the_loss_after_one_step_by_hand(kind: str) -> None:
     lr, network = 0.5, nn.Linear(5, 3).double()
     nn.init.zeros_(network.weight)
     nn.init.zeros_(network.bias)
-    federation = federation_of(dtype=torch.float64)
-    engine, _ = choose_engine(kind, trainer_of(federation, network, batch=None), 4)
-    (update,) = engine.train_clients([task_of(1, units=1, rows=np.array([2]), lr=lr, loss_after=True)], {})
+    federation = make_federation(dtype=torch.float64)
+    engine, _ = choose_engine(kind, make_trainer(federation, network, batch=None), 4)
+    (update,) = engine.train_clients([make_task(1, units=1, rows=np.array([2]), lr=lr, loss_after=True)], {})
     x, y = (part.numpy() for part in federation.train.samples_of(1))
     s = lr * (x @ x[2] + 1)
     expected = np.log(np.exp(s) + 2) - s * (y == y[2])
@@ -45,36 +45,38 @@ def test_the_loss_after_one_step_by_hand(kind: str) -> None:
 
 @pytest.mark.parametrize("extra", [nn.BatchNorm1d(8), nn.Dropout(0.5)], ids=["batch norm", "dropout"])
 def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(extra: nn.Module) -> None:
-    federation, network = federation_of(), network_of(torch.float32, extra)
-    trainer = trainer_of(federation, network, batch=7)
-    update, other_update = (trainer.train(task_of(k, loss_after=True), {}) for k in (0, 1))
+    federation, network = make_federation(), make_network(torch.float32, extra)
+    trainer = make_trainer(federation, network, batch=7)
+    update, other_update = (trainer.train(make_task(k, loss_after=True), {}) for k in (0, 1))
     moved = FlatModel(copy.deepcopy(network))
     moved.w += update.delta
     moved.buffers.copy_(update.buffers)
     x, y = federation.train.samples_of(0)
     with torch.no_grad():
         assert update.loss_after == pytest.approx(float(F.cross_entropy(moved.network.eval()(x), y)), abs=1e-6)
-    single_update = trainer_of(federation, network, batch=7).train(task_of(1), {})
+    single_update = make_trainer(federation, network, batch=7).train(make_task(1), {})
     assert torch.equal(other_update.delta, single_update.delta), "measuring the loss changes no training"
 
 
 def test_it_is_not_measured_without_a_reader(tmp_path: Path) -> None:
-    trainer = trainer_of(federation_of(), network_of())
-    assert math.isnan(trainer.train(task_of(0), {}).loss_after)
-    assert "signal_loss_post" not in go(tmp_path, "agg=fedmaba", "rounds=1").last.clients
+    trainer = make_trainer(make_federation(), make_network())
+    assert math.isnan(trainer.train(make_task(0), {}).loss_after)
+    assert "signal_loss_post" not in run_training(tmp_path, "agg=fedmaba", "rounds=1").last.clients
 
 
 @pytest.mark.parametrize("agg", ["fedmaba", "afl", "term"])
 def test_with_a_single_client_it_is_the_loss_of_the_next_model(tmp_path: Path, agg: str) -> None:
     # one client has all the weight: w_{t+1} = y_k, and `loss` is F_k(w_{t+1})
-    ran = go(tmp_path, f"agg={agg}", "agg.loss=loss_post", "cohort=1", "samples=random", "samples.fraction=0.5")
+    ran = run_training(
+        tmp_path, f"agg={agg}", "agg.loss=loss_post", "cohort=1", "samples=random", "samples.fraction=0.5"
+    )
     for report in ran.reports[1:]:
         (k,) = report.arrived
         assert report.clients["signal_loss_post"][k] == pytest.approx(report.clients["loss"][k], abs=1e-6)
 
 
 def test_a_codec_does_not_change_it(tmp_path: Path) -> None:
-    first = [go(tmp_path / word, *READS, f"codec={word}", "rounds=1") for word in ("none", "quant")]
+    first = [run_training(tmp_path / word, *READS, f"codec={word}", "rounds=1") for word in ("none", "quant")]
     plain, lossy = (ran.last.clients["signal_loss_post"] for ran in first)
     np.testing.assert_array_equal(plain, lossy)
     assert first[0].last.fingerprint != first[1].last.fingerprint
@@ -86,7 +88,8 @@ def spent(ran: FinishedRun, name: str) -> float:
 
 def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
     ran, free = (
-        go(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "rounds=1") for word in ("loss_post", "train_loss")
+        run_training(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "rounds=1")
+        for word in ("loss_post", "train_loss")
     )
     chosen = ran.last.cohort
     n = float(ran.info.n_train[chosen].sum())
@@ -102,14 +105,14 @@ def test_it_costs_four_bytes_and_a_forward_pass(tmp_path: Path) -> None:
 
 
 def test_it_uses_and_charges_all_of_a_clients_samples(tmp_path: Path) -> None:
-    ran = go(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
+    ran = run_training(tmp_path, *READS, "samples=random", "samples.fraction=0.5", "rounds=1", "selector=full")
     n = ran.info.n_train
     used = sum(max(1, math.ceil(0.5 * k - 1e-9)) for k in n)
     assert spent(ran, "comp/client_flops") == FORWARD * (3 * EPOCHS * used + float(n.sum()))
 
 
 def test_late_clients_are_charged_without_reporting(tmp_path: Path) -> None:
-    ran = go(tmp_path, *READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
+    ran = run_training(tmp_path, *READS, "deadline=fixed", "deadline.k=0.01", "rounds=1")
     assert len(ran.last.arrived) == 0
     n = float(ran.info.n_train[ran.last.cohort].sum())
     assert spent(ran, "comp/client_flops") == FORWARD * n * (3 * EPOCHS + 1)
@@ -120,7 +123,7 @@ def test_its_time_counts_against_the_deadline(tmp_path: Path) -> None:
     """A job of one epoch takes 2 n, and 2 n / 3 more with a forward pass: all equal, k = 1 is the mean, with it."""
     equal = ("device.alpha=2", "device.lam=0", "client.epochs=1", "deadline=fixed", "rounds=1")
     for word in ("train_loss", "loss_post"):
-        ran = go(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "selector=full", "deadline.k=1", *equal)
+        ran = run_training(tmp_path / word, "agg=fedmaba", f"agg.loss={word}", "selector=full", "deadline.k=1", *equal)
         job = 2.0 * ran.info.n_train * (4 / 3 if word == "loss_post" else 1)
         late_clients = np.flatnonzero(job > job.mean() * (1 + 1e-12))
         assert sorted(set(range(K)) - set(ran.last.arrived.tolist())) == late_clients.tolist()
@@ -136,17 +139,17 @@ def divergence(losses: list[float]) -> float:
 
 def test_later_losses_are_lower_and_more_similar() -> None:
     """A model that is confident and wrong, and clients whose data follow different rules."""
-    federation = federation_of(n=400, clients=6, dtype=torch.float64)
+    federation = make_federation(n=400, clients=6, dtype=torch.float64)
     with seeded_torch(SEED, "weights"):
         network = nn.Linear(5, 3).double()
     network.weight.data *= 6
     losses_by_signal: dict[str, list[float]] = {"loss": [], "train_loss": [], "loss_post": []}
-    trainer = trainer_of(federation, network, batch=10)
+    trainer = make_trainer(federation, network, batch=10)
     for k in range(6):
         x, y = federation.train.samples_of(k)
         y.copy_(((x[:, 0] > 0).long() + (k % 3 == 0) * (x[:, 1] > 0).long() + k) % 3)
         losses_by_signal["loss"].append(F.cross_entropy(network(x), y).item())
-        update = trainer.train(task_of(k, units=10, lr=0.5, loss_after=True), {})
+        update = trainer.train(make_task(k, units=10, lr=0.5, loss_after=True), {})
         for word in ("train_loss", "loss_post"):
             losses_by_signal[word].append(find_reported(word).read(update))
     assert all(a > b > c for a, b, c in zip(*losses_by_signal.values(), strict=True))

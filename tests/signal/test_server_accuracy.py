@@ -5,14 +5,14 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from engine_toy import federation_of, network_of, trainer_of
+from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.training.evaluate import SignalMeasurer
 from signal_kinds import find_derived
 
 
 def test_accuracy_and_loss_of_the_moved_model() -> None:
     """w_t + (2 D_0 + D_2) / 4; the loss is that of the signal server_loss, and w_t stays as it was."""
-    trainer = trainer_of(federation := federation_of(), network_of(), epochs=5, batch=10)
+    trainer = make_trainer(federation := make_federation(), make_network(), epochs=5, batch=10)
     lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
     updates = torch.stack([trainer.train_whole_job(4, k).delta.double() for k in range(3)])
     before, weights = trainer.server.w.clone(), np.array([0.5, 0.0, 0.25])

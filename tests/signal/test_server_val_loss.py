@@ -7,22 +7,22 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from engine_toy import federation_of, network_of, trainer_of
+from config_options import make_component
+from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.round.populations import Populations
 from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.signal.base import ServerMeasured, find_signal
 from fedcohort.training import evaluate
 from fedcohort.training.evaluate import SignalMeasurer
-from run_harness import go
-from yaml_words import make
+from run_harness import run_training
 
 WORD = "server_val_loss"
 
 
 def make_lab() -> SignalMeasurer:
-    federation = federation_of()
-    trainer = trainer_of(federation, network_of(), batch=4)
+    federation = make_federation()
+    trainer = make_trainer(federation, make_network(), batch=4)
     return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
 
 
@@ -41,7 +41,7 @@ def test_it_is_the_mean_over_the_servers_samples(at_once: int, monkeypatch: pyte
 
 
 def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
-    lab, claims = make_lab(), ClientReports(make("attack", "none"), 0, 3)
+    lab, claims = make_lab(), ClientReports(make_component("attack", "none"), 0, 3)
     assert Queries(frozenset({"loss"}), lab, claims, Stopwatch()).measure_server_signals() == {}
     queries = Queries(frozenset({"loss", WORD}), lab, claims, Stopwatch()).measure_server_signals()
     assert queries == {WORD: lab.server_loss()}
@@ -52,7 +52,7 @@ def test_it_is_measured_only_for_selectors_that_declare_it() -> None:
 def test_it_has_no_cost_and_attackers_cannot_change_it(tmp_path: Path) -> None:
     """FLASH queries no client if its reward is the server's loss and its context has no losses."""
     words = ("selector=flash_progress", "selector.features=[duration,prev_reward]", "eval.clients_every=0")
-    honest = go(tmp_path / "honest", *words)
+    honest = run_training(tmp_path / "honest", *words)
     assert honest.last.metrics["comm/probe_bytes"] == 0
-    lying = go(tmp_path / "lying", *words, "attack=loss_inflation", "attack.fraction=0.5")
+    lying = run_training(tmp_path / "lying", *words, "attack=loss_inflation", "attack.fraction=0.5")
     np.testing.assert_array_equal(lying.last.clients["reward"], honest.last.clients["reward"])

@@ -4,18 +4,18 @@ import numpy as np
 import pytest
 import torch
 
-from engine_toy import federation_of, network_of, trainer_of
+from engine_harness import make_federation, make_network, make_trainer
 from fedcohort.training.evaluate import SignalMeasurer
 from selector_harness import TwoLayers
-from signal_kinds import BareLab, find_derived
+from signal_kinds import UnimplementedAccess, find_derived
 
 
-class OneLayer(BareLab):
+class OneLayer(UnimplementedAccess):
     def copy(self) -> torch.nn.Module:
         return torch.nn.Linear(2, 1, bias=False)
 
 
-def project(updates: list[list[float]], weights: list[float], lab: BareLab) -> list[float]:
+def project(updates: list[list[float]], weights: list[float], lab: UnimplementedAccess) -> list[float]:
     result: list[float] = (
         find_derived("step_projection").make(lab, torch.tensor(updates))(np.array(weights, float)).tolist()
     )
@@ -40,7 +40,7 @@ def test_tensors_without_a_step_are_left_out() -> None:
 
 
 def test_layers_are_the_tensors_of_the_network() -> None:
-    trainer = trainer_of(federation := federation_of(), network_of(), epochs=1, batch=10)
+    trainer = make_trainer(federation := make_federation(), make_network(), epochs=1, batch=10)
     lab = SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job)
     updates = torch.stack([trainer.train_whole_job(4, k).delta.double() for k in range(3)])
     weights = np.array([0.5, 0.2, 0.3])

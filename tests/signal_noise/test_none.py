@@ -1,10 +1,10 @@
 import numpy as np
 
-from yaml_words import make
+from config_options import make_component
 
 
 def test_numbers_stay_as_they_are() -> None:
-    noise, values = make("signal_noise", "none"), np.arange(3.0)
+    noise, values = make_component("signal_noise", "none"), np.arange(3.0)
     assert not noise.perturbs
     assert noise.perturb(values, np.random.default_rng(0)) is values
     assert noise.epsilon(5) == 0.0

@@ -9,7 +9,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host import memory
 from fedcohort.model.mlp import Mlp
 from fedcohort.startup import build
-from run_harness import go
+from run_harness import run_training
 
 
 def test_a_network_is_measured_without_storage(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -69,4 +69,4 @@ def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
     monkeypatch.setattr(build, "MODEL_BYTES", 0)
     monkeypatch.setattr(build, "LOGIT_BYTES", 0)
     with pytest.raises(OptionError, match=refusal):
-        go(tmp_path, *word.split())
+        run_training(tmp_path, *word.split())

@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from hydra.errors import MissingConfigException
 
-from cases import for_all
+from case_loop import for_all
+from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import check_arguments, check_sweep, run_with_one_line_errors
 from fedcohort.startup.hydra_errors import LOST_JOB_ERRORS, explain_error
-from yaml_words import CONFIGS
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.startup.command_line import check_hydra_options as check
 from fedcohort.startup.command_line import is_inside

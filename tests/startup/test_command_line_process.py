@@ -4,8 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+from config_options import CONFIGS, ROOT
 from fedcohort.startup.check import GROUPS_WITHOUT_TORCH
-from yaml_words import CONFIGS, ROOT
 
 WORDS = sorted(path.stem for path in (CONFIGS / "selector").glob("*.yaml"))
 

@@ -14,7 +14,7 @@ from fedcohort.command import line
 from fedcohort.errors import OptionError
 from fedcohort.startup import components, compose
 from fedcohort.startup.observers import make_observers
-from run_harness import compose_words, go
+from run_harness import compose_overrides, run_training
 
 PROGRAM = "subprocess.Popen"
 CHAIN = "fedcohort.record.provenance.subprocess.Popen"  # begins with our name, and is none of ours
@@ -33,7 +33,7 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
     called: list[object] = []
     monkeypatch.setattr(subprocess.Popen, "__init__", lambda self, *args, **options: called.append(options))
     word = {"callback.x": (), "objective.base": ("objective=propfair",)}.get(place, ())
-    config_of_word = compose_words("logger=none", *word, f"paths.logs={tmp_path}")
+    config_of_word = compose_overrides("logger=none", *word, f"paths.logs={tmp_path}")
     config: dict[str, Any] = json.loads(json.dumps(config_of_word.config))
     node = {"_target_": target, "args": ["touch", "x"]}
     if place == "callback.x":
@@ -52,8 +52,8 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
 
 
 def test_a_network_as_a_model_gets_the_right_syntax() -> None:
-    node = {"_target_": "own_networks.Dense", "width": 3}
-    with pytest.raises(OptionError, match=r"type model=module model.path=own_networks.Dense$"):
+    node = {"_target_": "user_networks.Dense", "width": 3}
+    with pytest.raises(OptionError, match=r"type model=module model.path=user_networks.Dense$"):
         components.build_component(node, "model", "model=mlp")
 
 
@@ -81,7 +81,9 @@ def test_a_missing_class_of_a_received_config_is_named(target: str) -> None:
 
 
 def test_figures_of_a_received_folder_follow_no_link(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = go(tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null").folder
+    folder = run_training(
+        tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null"
+    ).folder
     (tmp_path / "elsewhere").mkdir()
     (tmp_path / "mine").write_text("mine")
     (folder / "figures").symlink_to(tmp_path / "elsewhere")
@@ -98,7 +100,9 @@ def test_figures_of_a_received_folder_follow_no_link(tmp_path: Path, capsys: pyt
 
 @pytest.mark.parametrize("group", ["selector", "deadline"])
 def test_replaying_a_run_folder_runs_no_program(tmp_path: Path, group: str, capsys: pytest.CaptureFixture[str]) -> None:
-    folder = go(tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null").folder
+    folder = run_training(
+        tmp_path / "logs", "callback=default", "callback.figures=null", "callback.progress=null"
+    ).folder
     (folder / "manifest.json").unlink()
     card = json.loads((folder / "info.json").read_text())
     del card["digest"]  # a changed folder may lack digests, as those of older versions

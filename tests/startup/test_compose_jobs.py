@@ -8,16 +8,16 @@ import pytest
 from hydra.errors import HydraException
 from omegaconf import DictConfig
 
+from config_options import CONFIGS, list_options, load_yaml
 from fedcohort.startup import compose, compose_jobs
 from fedcohort.startup.check import GROUPS_WITH_TORCH, GROUPS_WITHOUT_TORCH
 from fedcohort.startup.compose import Composed, compose_config, compose_run
 from fedcohort.startup.compose_jobs import DATA_GROUPS, JobComposer, compose_job
-from run_harness import compose_words, composed_by_hydra
-from yaml_words import CONFIGS, list_options, load_yaml
+from run_harness import compose_by_hydra, compose_overrides
 
 
 def by_hydra(*overrides: str) -> Composed:
-    cfg = composed_by_hydra(overrides)
+    cfg = compose_by_hydra(overrides)
     return compose_config(cfg, cfg.hydra.runtime.choices, overrides)
 
 
@@ -71,13 +71,13 @@ def by_hydra(*overrides: str) -> Composed:
     ],
 )
 def test_the_overlay_composes_like_hydra(overrides: tuple[str, ...]) -> None:
-    assert compose_words(*overrides) == by_hydra(*overrides)
+    assert compose_overrides(*overrides) == by_hydra(*overrides)
 
 
 def test_each_kind_of_override_is_applied_like_hydra() -> None:
     groups = ("agg", "server", "objective", "codec", "client", "deadline", "device")
     typed = ("model=mlp", *(f"{group}={list_options(group)[-1]}" for group in groups))
-    laid, hydras = compose_words(*typed), by_hydra(*typed)
+    laid, hydras = compose_overrides(*typed), by_hydra(*typed)
     for group in groups:
         assert laid.config[group] == hydras.config[group], group
     assert laid == hydras
@@ -86,7 +86,7 @@ def test_each_kind_of_override_is_applied_like_hydra() -> None:
 @pytest.mark.parametrize("word", ["objective@objective.base=gce", "+agg=scaffold"])
 def test_overrides_that_hydra_rejects_are_rejected(word: str) -> None:
     with pytest.raises(HydraException):
-        compose_words(word)
+        compose_overrides(word)
 
 
 @pytest.mark.parametrize("group", sorted({*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH} - {*DATA_GROUPS}))
@@ -95,7 +95,7 @@ def test_overrides_of_our_groups_compose_with_hydra_once(group: str) -> None:
 
     def ask(overrides: tuple[str, ...]) -> DictConfig:
         requested.append(overrides)
-        return deepcopy(composed_by_hydra(overrides))
+        return deepcopy(compose_by_hydra(overrides))
 
     composer = JobComposer(ask, CONFIGS)
     plain_options = [

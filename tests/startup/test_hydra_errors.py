@@ -5,17 +5,17 @@ from pathlib import Path
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.host import cores
 from fedcohort.startup import run
 from fedcohort.startup.hydra_errors import explain_error
-from run_harness import compose_words, go
-from yaml_words import CONFIGS
+from run_harness import compose_overrides, run_training
 
 
 def refusal(logs: Path, *words: str) -> str:
     """Return the error line of `python train.py <words>`."""
     try:
-        run.run(compose_words(f"paths.logs={logs}", *words))
+        run.run(compose_overrides(f"paths.logs={logs}", *words))
     except Exception as error:
         line = explain_error(error, words, CONFIGS)
         if line is None:
@@ -235,6 +235,6 @@ def notices(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_an_option_without_effect_gives_one_notice(
     tmp_path: Path, notices: list[str], words: tuple[str, ...], line: str | None
 ) -> None:
-    go(tmp_path, *words)
+    run_training(tmp_path, *words)
     assert len(notices) == (line is not None)
     assert line is None or line in notices[0]

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from torch import nn
 
-from engine_toy import federation_of
+from config_options import make_component
+from engine_harness import make_federation
 from fedcohort.component import Facts
 from fedcohort.flat import Layout, has_batch_statistics
 from fedcohort.startup.notices import list_late_evaluations, list_notices
-from run_harness import compose_words, go, load_facts, make_components, startup_notices
-from yaml_words import make
+from run_harness import compose_overrides, load_facts, make_components, run_training, startup_notices
 
 CLEAN = "heterogeneity=noniid30"
 LISTS = ("samples=fedbalancer", "deadline=fixed")
@@ -147,11 +147,11 @@ def test_notices_name_the_disadvantage_of_a_combination(words: tuple[str, ...], 
 def test_batch_norm_statistics_are_always_weighted_by_samples(norm: nn.Module) -> None:
     parts, federation, composition = (
         make_components("dataset=synthetic"),
-        federation_of(),
-        compose_words("dataset=synthetic"),
+        make_federation(),
+        compose_overrides("dataset=synthetic"),
     )
     for word in ("scaffold", "fedmgda_plus", "fednova", "qffl", "fedavg", "afl"):
-        fair = replace(parts, agg=make("agg", word))
+        fair = replace(parts, agg=make_component("agg", word))
         batch_norm = has_batch_statistics(nn.Sequential(nn.Linear(2, 4), norm))
         facts = Facts(fair, {**composition.config, "cohort": federation.n_clients}, federation, batch_norm=batch_norm)
         lines_found = list_notices({**composition.choices, "agg": word}, facts)
@@ -167,7 +167,7 @@ def test_a_codec_without_effect_gives_a_notice(
 ) -> None:
     """The layer has ten outputs of 64 inputs each, so that rank 16 saves no bytes."""
     words = ("codec=lowrank", "codec.mode=posthoc", f"codec.k={rank}", "codec.min_size=64", "model=logreg", "rounds=1")
-    go(tmp_path, *words)
+    run_training(tmp_path, *words)
     assert ("codec=lowrank does not make updates of this network smaller" in caplog.text) == has_notice
 
 
@@ -176,16 +176,16 @@ def test_a_gradient_of_two_components_gives_a_notice(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, rate: str, has_notice: bool
 ) -> None:
     """Of 650 numbers a share of .003 is the shortest sketch, two; .0031 are three."""
-    go(tmp_path, "selector=hcsfed", f"selector.rate={rate}", "model=logreg", "rounds=1")
+    run_training(tmp_path, "selector=hcsfed", f"selector.rate={rate}", "model=logreg", "rounds=1")
     assert ("selector=hcsfed compresses a gradient of this network into two numbers" in caplog.text) == has_notice
 
 
 def test_a_component_of_any_group_may_add_notices() -> None:
-    class Talker(type(make("availability", "always"))):  # type: ignore[misc]
+    class Talker(type(make_component("availability", "always"))):  # type: ignore[misc]
         def notices(self, choice: str) -> list[str]:
             return [f"availability={choice} says this", "and that"]
 
-    parts, composition = make_components(availability=Talker()), compose_words()
+    parts, composition = make_components(availability=Talker()), compose_overrides()
     lines_found = list_notices({**composition.choices, "availability": "sometimes"}, Facts(parts, composition.config))
     assert lines_found == ["availability=sometimes says this", "and that"]
 
@@ -217,7 +217,7 @@ def test_a_component_of_any_group_may_add_notices() -> None:
     ],
 )
 def test_evaluations_that_never_happen_give_a_notice(words: tuple[str, ...], lines: list[str]) -> None:
-    assert list_late_evaluations(compose_words(*words).config) == lines
+    assert list_late_evaluations(compose_overrides(*words).config) == lines
 
 
 @pytest.mark.parametrize(
@@ -235,7 +235,7 @@ def test_many_models_of_clients_in_flight_give_a_notice(options: tuple[str, ...]
     run = ("agg=scaffold", "model=logreg", "clients=100", "device=shifted_exponential", *options)
     notices = []
     for limit in ("client_store.limit_gb=0", "client_store.limit_gb=4"):
-        composed = compose_words(*run, limit)
+        composed = compose_overrides(*run, limit)
         facts = replace(load_facts(composed), layout=Layout.from_network(nn.Linear(64, 10)))
         notices.append(list_notices(composed.choices, facts))
     text = f"up to {n_models} models of 5.2e-06 GB, above client_store.limit_gb=0"

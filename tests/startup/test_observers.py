@@ -5,10 +5,10 @@ import re
 
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.startup.observers import make_observers
-from run_harness import compose_words
+from run_harness import compose_overrides
 
 LIGHTNING = "lightning.pytorch.callbacks"
 STOP = f"+callback.x._target_={LIGHTNING}.EarlyStopping"
@@ -51,7 +51,7 @@ MISTAKES = [
 @for_all("words, message", MISTAKES)
 def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], message: str) -> None:
     with pytest.raises(OptionError, match=re.escape(message)) as caught:
-        make_observers(compose_words("logger=none", *words))
+        make_observers(compose_overrides("logger=none", *words))
     assert "\n" not in str(caught.value)
 
 
@@ -62,23 +62,23 @@ def test_an_invalid_observer_is_rejected_in_one_line(words: tuple[str, ...], mes
         (SAVE, "+callback.x.monitor=step"),
         (SAVE,),
         (SAVE, "+callback.x.dirpath=logs/best"),
-        ("+callback.x._target_=run_harness.Collect",),
+        ("+callback.x._target_=run_harness.CollectReports",),
         ("callback.figures=null",),
     ],
 )
 def test_valid_observers_are_accepted(words: tuple[str, ...]) -> None:
-    observers = make_observers(compose_words("logger=none", *words))
+    observers = make_observers(compose_overrides("logger=none", *words))
     assert type(observers.observers[0]).__name__ == "Journal"
     assert type(observers.observers[-1]).__name__ == "RunStatus", "it says how the others ended"
 
 
 def test_only_lightning_callbacks_may_end_a_run_early() -> None:
     timer = ("+callback.a._target_=lightning.pytorch.callbacks.Timer", "+callback.a.duration=00:01:00:00")
-    collect = "+callback.c._target_=run_harness.Collect"
+    collect = "+callback.c._target_=run_harness.CollectReports"
     stop = (STOP, "+callback.x.monitor=server_val/acc")
-    observers = make_observers(compose_words("logger=none", *timer, *stop, collect)).ends_early
+    observers = make_observers(compose_overrides("logger=none", *timer, *stop, collect)).ends_early
     assert [node["_target_"] for node in observers] == [f"{LIGHTNING}.EarlyStopping", f"{LIGHTNING}.Timer"]
     assert observers == json.loads(json.dumps(observers))
     moved = [word.replace("callback.a", "callback.z") for word in timer]
-    assert make_observers(compose_words("logger=none", *stop, *moved)).ends_early == observers
-    assert make_observers(compose_words("logger=none", collect)).ends_early == []
+    assert make_observers(compose_overrides("logger=none", *stop, *moved)).ends_early == observers
+    assert make_observers(compose_overrides("logger=none", collect)).ends_early == []

@@ -9,7 +9,7 @@ import pytest
 from hydra.utils import get_class, instantiate
 from omegaconf import OmegaConf
 
-from yaml_words import CONFIGS
+from config_options import CONFIGS
 
 OPTION = re.compile(
     r"^ *\w+: *\S+ +# ((integer|number) in [\[(]\d, inf\)|text( or null)?|true or false|a list of [\w, ]+);"

@@ -5,7 +5,7 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.host import processor
 from fedcohort.startup import options
-from run_harness import compose_words
+from run_harness import compose_overrides
 
 BF16 = "engine.precision=bf16"
 
@@ -18,7 +18,7 @@ def test_bf16_requires_a_processor_with_bf16(
     monkeypatch: pytest.MonkeyPatch, has: bool | None, words: tuple[str, ...]
 ) -> None:
     monkeypatch.setattr(processor, "has_bf16", lambda: has)
-    options.check_all_options(compose_words(*words).config)
+    options.check_all_options(compose_overrides(*words).config)
 
 
 def test_emulated_bf16_is_rejected_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -26,9 +26,9 @@ def test_emulated_bf16_is_rejected_with_the_reason(monkeypatch: pytest.MonkeyPat
     with pytest.raises(
         OptionError, match=r"engine.precision must be float32 on this processor, which lacks bf16 .*got"
     ):
-        options.check_all_options(compose_words(BF16).config)
+        options.check_all_options(compose_overrides(BF16).config)
 
 
 def test_tf32_requires_a_gpu() -> None:
     with pytest.raises(OptionError, match=r"engine.precision must be float32 or bf16 with trainer=cpu.*got 'tf32'"):
-        options.check_all_options(compose_words("engine.precision=tf32").config)
+        options.check_all_options(compose_overrides("engine.precision=tf32").config)

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from torch import nn
 
-from cases import for_all
+from case_loop import for_all
+from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.startup.compose import compose_with_hydra
 from fedcohort.startup.overrides import list_overrides
-from yaml_words import CONFIGS
 
 
 class Net(nn.Module):

@@ -6,14 +6,14 @@ import pytest
 import torch
 from torch import nn
 
-from engine_toy import federation_of
+from config_options import list_options, make_component
+from engine_harness import make_federation
 from fedcohort.component import Facts
 from fedcohort.errors import FedcohortError, IncompatibleConfig
 from fedcohort.flat import Layout, has_batch_statistics
 from fedcohort.startup import requirements
-from run_harness import compose_words, go, make_components, startup_notices
-from selector_harness import World, play
-from yaml_words import list_options, make
+from run_harness import compose_overrides, make_components, run_training, startup_notices
+from selector_harness import World, play_rounds
 
 
 @pytest.mark.parametrize(
@@ -123,13 +123,13 @@ from yaml_words import list_options, make
 )
 def test_incompatible_options_are_rejected(tmp_path: Path, words: tuple[str, ...], message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
-        go(tmp_path, *words)
+        run_training(tmp_path, *words)
     assert not list(tmp_path.iterdir()), "no half-written run"
 
 
 def test_a_cohort_larger_than_the_natural_population_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(IncompatibleConfig, match=r"cohort=40 exceeds clients=30"):
-        go(tmp_path, "dataset=synthetic", "clients=30", "cohort=40")
+        run_training(tmp_path, "dataset=synthetic", "clients=30", "cohort=40")
 
 
 @pytest.mark.parametrize(
@@ -157,20 +157,25 @@ def test_a_cohort_larger_than_the_natural_population_is_rejected(tmp_path: Path)
     ],
 )
 def test_compatible_options_run(tmp_path: Path, words: tuple[str, ...]) -> None:
-    assert go(tmp_path, *words, "rounds=2").last.step == 2
+    assert run_training(tmp_path, *words, "rounds=2").last.step == 2
 
 
 GROUPS = ("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device")
 
 
 def test_every_requirement_can_fail_and_every_fact_exists() -> None:
-    choices = {group: group for group in compose_words().choices}
-    components = [make(group, word) for group in GROUPS for word in list_options(group)]
+    choices = {group: group for group in compose_overrides().choices}
+    components = [make_component(group, word) for group in GROUPS for word in list_options(group)]
     all_requirements = {item for part in components for item in (*part.requirements, *part.recommendations)}
     assert len(all_requirements) > 12
     parts, network = make_components(), nn.Linear(2, 2)
     facts = Facts(
-        parts, compose_words().config, federation_of(), 3, Layout.from_network(network), has_batch_statistics(network)
+        parts,
+        compose_overrides().config,
+        make_federation(),
+        3,
+        Layout.from_network(network),
+        has_batch_statistics(network),
     )
     for requirement in all_requirements:
         message = requirements.format_requirement(requirement, "selector=flash", choices, facts)
@@ -203,26 +208,26 @@ def test_ignored_advised_weights_give_a_notice(words: tuple[str, ...], expected:
 
 
 def test_a_requirement_of_another_type_is_rejected() -> None:
-    class Odd(type(make("selector", "random"))):  # type: ignore[misc]
+    class Odd(type(make_component("selector", "random"))):  # type: ignore[misc]
         requirements = frozenset({"a_moon"})
 
-    parts, choices = make_components(selector=Odd("uniform")), {**compose_words().choices, "selector": "odd"}
+    parts, choices = make_components(selector=Odd("uniform")), {**compose_overrides().choices, "selector": "odd"}
     with pytest.raises(IncompatibleConfig, match="odd declares 'a_moon' as a requirement or recomm"):
         requirements.check_requirements(choices, Facts(parts, {}))
 
 
 def test_components_describe_themselves_correctly() -> None:
     for word in list_options("selector"):
-        last = play(make("selector", word), World(), 3)[-1].selection
-        assert last.uncapped == make("selector", word).uncapped, word
+        last = play_rounds(make_component("selector", word), World(), 3)[-1].selection
+        assert last.uncapped == make_component("selector", word).uncapped, word
     g = torch.tensor([3.0, -1.0], dtype=torch.float64)
     for word in list_options("server"):
-        server = make("server", word)
+        server = make_component("server", word)
         twice = server.step(server.step(server.init(2), g)[1], g)[0]
         assert torch.equal(twice, server.lr * g) == server.plain, word
     logits, means = torch.eye(3, dtype=torch.float64), torch.linspace(0.1, 2, 5)
     for word in list_options("objective"):
-        objective = make("objective", word)
+        objective = make_component("objective", word)
         loss, ce = objective.per_sample(logits, torch.tensor([0, 1, 1]), torch.full((3, 3), 1 / 3, dtype=torch.float64))
         averages = torch.equal(objective.transform_mean(means), means)
         assert averages == objective.minimises_mean, word

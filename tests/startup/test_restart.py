@@ -15,22 +15,22 @@ from fedcohort.lightning import checkpoint
 from fedcohort.record import manifest, provenance
 from fedcohort.startup import split
 from fedcohort.tracking import record
-from killing import kill_at
-from run_harness import FinishedRun, go, same_bits
+from process_kills import kill_at_call
+from run_harness import FinishedRun, run_training, same_bits
 
 WORDS = ("agg=scaffold", "client_store.limit_gb=0", "callback=default", "callback.figures=null", "rounds=5")
 
 
 @pytest.fixture(scope="module")
 def finished_run(tmp_path_factory: pytest.TempPathFactory) -> FinishedRun:
-    return go(tmp_path_factory.mktemp("whole"), *WORDS)
+    return run_training(tmp_path_factory.mktemp("whole"), *WORDS)
 
 
 @pytest.fixture(scope="module")
 def three(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The logs of a run of three rounds, of which there are two checkpoints."""
     logs = tmp_path_factory.mktemp("three")
-    go(logs, *WORDS, "rounds=3")
+    run_training(logs, *WORDS, "rounds=3")
     return logs
 
 
@@ -45,7 +45,7 @@ def home(logs: Path) -> Path:
 
 
 def resumed(logs: Path, how: str = "true", *words: str) -> FinishedRun:
-    return go(logs, *WORDS, *words, f"resume={how}")
+    return run_training(logs, *WORDS, *words, f"resume={how}")
 
 
 def flip(path: Path, bit: int) -> None:
@@ -74,7 +74,7 @@ def test_a_damaged_file_of_a_finished_run_is_named_before_anything_is_written(lo
 def test_a_kill_during_manifest_changes_leaves_a_resumable_run(
     finished_run: FinishedRun, logs: Path, monkeypatch: pytest.MonkeyPatch, name: str, when: str
 ) -> None:
-    kill_at(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))
+    kill_at_call(monkeypatch, manifest, name, 1, when, lambda: resumed(logs))
     run = resumed(logs)  # it may have finished before the kill
     assert bool((run.weights() == finished_run.weights()).all())
     manifest.check_all_files(run.folder)
@@ -271,6 +271,6 @@ def test_stored_client_values_can_move_to_memory_and_back(finished_run: Finished
 
 
 def test_a_resume_without_a_run_starts_a_new_one(logs: Path, captured_log: pytest.LogCaptureFixture) -> None:
-    go(logs, *WORDS, "rounds=1", "client.lr=0.2", "resume=true")
+    run_training(logs, *WORDS, "rounds=1", "client.lr=0.2", "resume=true")
     expected = "nothing to resume for this config and seed; starting a new run"
     assert expected in [entry.getMessage() for entry in captured_log.records]

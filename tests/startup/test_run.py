@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from command_harness import Command
-from yaml_words import ROOT
+from config_options import ROOT
 
 SMALL = ["clients=12", "cohort=4", "model=logreg", "client.epochs=1", "logger=none", "callback.figures=null"]
 

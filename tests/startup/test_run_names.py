@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from run_harness import compose_words, go
+from run_harness import compose_overrides, run_training
 
 
 @pytest.mark.parametrize(
@@ -16,13 +16,13 @@ from run_harness import compose_words, go
     ],
 )
 def test_the_name_of_a_run_lists_its_choices(tmp_path: Path, typed: tuple[str, ...], name: str) -> None:
-    ran = go(tmp_path, *typed, "rounds=1")
+    ran = run_training(tmp_path, *typed, "rounds=1")
     assert ran.folder.name.startswith(name)
     assert ran.info.choices.get("experiment") == ("flash" if "experiment=flash" in typed else None)
 
 
 def test_a_preset_is_one_choice() -> None:
     """The choices that an alias sets are in their groups already; a nested component has a dotted path."""
-    choices = compose_words("heterogeneity=noniid30", "objective=propfair").choices
+    choices = compose_overrides("heterogeneity=noniid30", "objective=propfair").choices
     assert choices["heterogeneity"] == "noniid30"
     assert [name for name in choices if "." in name] == ["objective.base"]

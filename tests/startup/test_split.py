@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.base import Raw
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
-from yaml_words import make
 
 
 def raw(shape: tuple[int, ...]) -> Raw:
@@ -22,7 +22,7 @@ def raw(shape: tuple[int, ...]) -> Raw:
 
 
 def built(data: Raw, clients: int | None) -> Federation:
-    parts = (make("partition", "natural"), make("label_noise", "beta", a=2.0))
+    parts = (make_component("partition", "natural"), make_component("label_noise", "beta", a=2.0))
     return build_federation(data, SplitOptions(*parts, seed=1, clients=clients, server_val=0.1, client_val=0.2))
 
 

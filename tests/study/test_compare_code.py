@@ -5,6 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.bandit import discounted
 from fedcohort.record import provenance
 from fedcohort.study import report
@@ -15,8 +16,7 @@ from fedcohort.study.results import Results
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
 from fedcohort.types import Values
-from study.tiny import TINY, write_study
-from yaml_words import CONFIGS
+from study.small_study import SMALL_STUDY, write_study
 
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 
@@ -26,7 +26,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.logs, self.folder, self.lines = folder / "logs", folder / "tiny", list[str]()
-        self.common = [word for word in TINY["common"] if not word.startswith("rounds")] + ["rounds=6"]
+        self.common = [word for word in SMALL_STUDY["common"] if not word.startswith("rounds")] + ["rounds=6"]
         self.define(self.common)
 
     def define(self, common: list[str]) -> None:

@@ -12,7 +12,7 @@ from fedcohort.record.history import History
 from fedcohort.results.run import Evaluations
 from fedcohort.study.compare_code import name_differences
 from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS, compute_fingerprint
-from study.tiny import make_curve
+from study.small_study import make_curve
 
 STEPS = list(range(N_COMPARED_ROUNDS + 3))
 

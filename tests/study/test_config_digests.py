@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.startup.compose import compose_run
 from fedcohort.study.config_digests import ConfigDigests
-from yaml_words import CONFIGS
 
 WORDS = ("selector=ucb_cs", "heterogeneity=noise_bimodal", "experiment=flash_cifar10_cpu")
 

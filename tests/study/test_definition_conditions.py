@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.record.history import read_history
 from fedcohort.study.definition import add_user_methods, list_conditions
 from fedcohort.study.results import Results, mark_oracles
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
-from study.tiny import run_study, write_study
-from yaml_words import CONFIGS
+from study.small_study import run_study, write_study
 
 
 def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:

@@ -5,13 +5,13 @@ from typing import Any
 
 import pytest
 
+from config_options import CONFIGS, ROOT
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard
 from fedcohort.study.definition import add_user_methods, list_conditions, merge_overrides
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.results import Results
-from study.tiny import write_study
-from yaml_words import CONFIGS, ROOT
+from study.small_study import write_study
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from fedcohort.results.compare import CellResult
 from fedcohort.results.difference import Difference, estimate_mean
 from fedcohort.study.judge import adjust_p_values, judge
 from fedcohort.study.results import load_results
-from study.tiny import make_results, write_study
+from study.small_study import make_results, write_study
 
 BASE = [0.80, 0.81, 0.82]
 # differences of `flash` to it, and of the oracles, seed by seed

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from fedcohort.study.judge import judge
+from study.small_study import make_results, write_study
 from study.test_judge import BASE, LATE_MEANS, ROWS
-from study.tiny import make_results, write_study
 
 
 def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:

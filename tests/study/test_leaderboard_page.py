@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from config_options import ROOT
 from fedcohort.errors import OptionError
 from fedcohort.study import leaderboard, leaderboard_page
-from study.tiny import make_results, write_study
-from yaml_words import ROOT
+from study.small_study import make_results, write_study
 
 LATE_MEANS = {
     "equal": {

@@ -16,8 +16,8 @@ from fedcohort.results.target import Target
 from fedcohort.study.definition import find_clock_limit
 from fedcohort.study.measure import make_row, measure_folder
 from fedcohort.study.result_files import Row
-from record.made_up import info, report
-from study.tiny import make_curve
+from record.example_run import make_report, make_run_info
+from study.small_study import make_curve
 
 
 def curve(*values: float) -> Evaluations:
@@ -76,7 +76,7 @@ def test_a_target_met_exactly_is_met_before_and_after_it_is_kept(target: float) 
 
 def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
     """Round 2 has no finite value and round 3 was not evaluated: the costs of both rounds still count."""
-    journal, facts = Journal(), info(tmp_path / "run", rounds=3)
+    journal, facts = Journal(), make_run_info(tmp_path / "run", rounds=3)
     journal.start(facts)
     for step, value in enumerate((0.5, 0.6, math.nan, None)):
         measured = {} if value is None else {"clients/jain": value}
@@ -86,7 +86,7 @@ def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
             "comm/down_bytes": 1.0 * step,
             "comm/up_bytes": 2.0 * step,
         }
-        journal.observe(replace(report(step), metrics=metrics))
+        journal.observe(replace(make_report(step), metrics=metrics))
     provenance.append_start(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
     client_metric, trajectory = measure_folder(facts.folder, "clients/jain")
     assert trajectory.steps.tolist() == [0.0, 1.0, 2.0]

@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from config_options import ROOT
 from fedcohort.study import overview, report
-from study.tiny import make_results, write_study
-from yaml_words import ROOT
+from study.small_study import make_results, write_study
 
 SEEDS = {"seeds": [0, 1, 2], "yardsticks": ["oracle_clean"], "selectors": ["round_robin", "ucb_cs"]}
 BASE = [0.50, 0.52, 0.54]

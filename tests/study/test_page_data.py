@@ -7,8 +7,8 @@ import pytest
 from fedcohort.study import report
 from fedcohort.study.judge import judge
 from fedcohort.study.page_data import classify_setting, summarise_study
+from study.small_study import make_results, write_study
 from study.test_judge import LATE_MEANS, ROWS
-from study.tiny import make_results, write_study
 
 BASE = [0.8, 0.8, 0.8]
 

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.command import study as command
 from fedcohort.study import progress, results
-from study.tiny import make_results, write_study
-from yaml_words import CONFIGS
+from study.small_study import make_results, write_study
 
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}
 

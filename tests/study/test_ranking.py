@@ -14,7 +14,7 @@ from fedcohort.study.definition import Study
 from fedcohort.study.judge import judge
 from fedcohort.study.ranking import collect_ranked_results, find_shared_settings, rank_and_compare, split_methods
 from fedcohort.study.results import Results
-from study.tiny import make_results, write_study
+from study.small_study import make_results, write_study
 
 CELLS = {name: {"words": ["heterogeneity=iid"]} for name in ("a", "b", "c")}
 NAMED = {"random": [0.8] * 4, "flash": [0.9] * 4, "powd": [0.7] * 4}

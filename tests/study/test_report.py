@@ -11,8 +11,8 @@ import pytest
 from fedcohort.study import report
 from fedcohort.study.page_tables import MAX_SETTING_COLUMNS, split_settings
 from fedcohort.study.results import Results, load_results
+from study.small_study import make_results, write_study
 from study.test_judge import LATE_MEANS, ROWS
-from study.tiny import make_results, write_study
 
 
 def page_of(folder: Path) -> str:

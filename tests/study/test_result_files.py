@@ -11,8 +11,8 @@ from fedcohort.errors import DataError
 from fedcohort.record import manifest
 from fedcohort.study import result_files
 from fedcohort.study.results import Results, load_results
+from study.small_study import make_results, write_study
 from study.test_judge import LATE_MEANS, ROWS
-from study.tiny import make_results, write_study
 
 
 def saved(folder: Path) -> Results:

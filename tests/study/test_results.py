@@ -12,8 +12,8 @@ from fedcohort.record import manifest
 from fedcohort.study import report
 from fedcohort.study.result_files import CURVES_FILE, RESULTS_FILE
 from fedcohort.study.results import load_results
+from study.small_study import make_results, write_study
 from study.test_judge import LATE_MEANS, ROWS
-from study.tiny import make_results, write_study
 
 
 def test_results_come_back_as_they_were_written(tmp_path: Path) -> None:

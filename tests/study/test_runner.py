@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.jobs.job import JobContext
 from fedcohort.record import provenance, sweep_folder
@@ -21,10 +22,9 @@ from fedcohort.study.results import Results, drop_repeated_runs
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import COMPOSING_TEXT, StudyRunner
 from fedcohort.study.tasks import Outcome, Task, identify_runs
-from pictures_toy import encode, noise
-from pictures_toy import write as save
-from study.tiny import run_study, run_task, write_study
-from yaml_words import CONFIGS
+from image_tables import encode_image, random_images
+from image_tables import write_image_table as save
+from study.small_study import run_study, run_task, write_study
 
 LIMITED = {"greedy": ["selector=oracle_greedy", "selector.limit=5"]}  # of twelve clients
 
@@ -49,7 +49,7 @@ def test_runs_rejected_for_missing_data_are_tried_again(tmp_path: Path) -> None:
     assert {row["status"] for row in first.rows.values()} == {FAILED}
     assert "dataset.path" in first.rows["equal", "random", 0]["reason"]
     (tmp_path / "mnist").mkdir()
-    images = [encode(image) for image in noise(120, (1, 28, 28))]
+    images = [encode_image(image) for image in random_images(120, (1, 28, 28))]
     for part in ("train", "test"):
         save(tmp_path / "mnist", part, image=images, label=(np.arange(120) % 10).tolist())
     lines.clear()

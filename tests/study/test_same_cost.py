@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.study import report, runner
 from fedcohort.study.definition import Condition, Study, list_conditions
@@ -13,8 +14,7 @@ from fedcohort.study.result_files import DONE
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.runner import StudyRunner
 from fedcohort.study.same_cost import resolve_conditions
-from study.tiny import make_results, run_study, write_study
-from yaml_words import CONFIGS
+from study.small_study import make_results, run_study, write_study
 
 BYTES, FLOPS = {"of": "powd", "equal": "bytes"}, {"of": "powd", "equal": "client_flops"}
 CELLS = {"equal": {"words": ["heterogeneity=iid"]}}

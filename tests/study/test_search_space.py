@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.study import tune
-from study.tiny import TUNE, write_study
-from yaml_words import CONFIGS
+from study.small_study import TUNING, write_study
 
 
 @pytest.mark.parametrize(
@@ -33,7 +33,7 @@ from yaml_words import CONFIGS
 )
 def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str, Any], message: str) -> None:
     with pytest.raises(OptionError) as caught:
-        write_study(tmp_path, tune={**TUNE, **changes})
+        write_study(tmp_path, tune={**TUNING, **changes})
     assert str(caught.value).startswith(f"{tmp_path / 'study.yaml'}: {message}")
 
 
@@ -53,7 +53,7 @@ def test_errors_in_a_search_space_are_reported(tmp_path: Path, changes: dict[str
 )
 def test_a_search_space_contains_the_default(tmp_path: Path, space: dict[str, Any], message: str) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    study = write_study(tmp_path, tune={**TUNE, "space": {"ucb_cs": space}})
+    study = write_study(tmp_path, tune={**TUNING, "space": {"ucb_cs": space}})
     assert study.search_space is not None
     with pytest.raises(OptionError, match=message):
         tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs"])

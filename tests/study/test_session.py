@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from config_options import CONFIGS
 from fedcohort.command import study as command
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record import history, metadata
@@ -13,8 +14,7 @@ from fedcohort.study import runner
 from fedcohort.study.definition import list_conditions
 from fedcohort.study.session import lock_study
 from fedcohort.study.tasks import Task, check_conditions, measure_earlier_seconds
-from study.tiny import run_task, write_study
-from yaml_words import CONFIGS
+from study.small_study import run_task, write_study
 
 ONE_SETTING = {"equal": {"words": ["heterogeneity=iid"]}}
 

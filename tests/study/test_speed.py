@@ -11,7 +11,7 @@ from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
 from fedcohort.study.speed import COST_LABELS, format_costs, format_speed, measure_speeds
-from study.tiny import make_results, write_study
+from study.small_study import make_results, write_study
 
 NEVER = math.nan
 SIX = {"seeds": [0, 1, 2, 3, 4, 5], "selectors": ["flash", "powd"], "win": {"seeds": 4}}

@@ -7,8 +7,8 @@ import pytest
 
 from fedcohort.study import overview, report
 from fedcohort.study.definition import Study
+from study.small_study import write_study
 from study.test_speed import NEVER, SIX, timed
-from study.tiny import write_study
 
 TOOK = {
     "equal": {"random": [7200.0] * 6, "flash": [3600.0, 3610, 3590, 3600, 3605, 3595], "oracle_clean": [1800.0] * 6},

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.errors import OptionError
-from study.tiny import TINY, run_study, write_study
+from study.small_study import SMALL_STUDY, run_study, write_study
 
 
 @pytest.mark.parametrize(
@@ -23,6 +23,6 @@ from study.tiny import TINY, run_study, write_study
 def test_a_horizon_without_an_evaluation_is_rejected(
     tmp_path: Path, horizon: int | None, overrides: list[str], line: str
 ) -> None:
-    study = write_study(tmp_path / "tiny", horizon=horizon, common=[*TINY["common"], *overrides])
+    study = write_study(tmp_path / "tiny", horizon=horizon, common=[*SMALL_STUDY["common"], *overrides])
     with pytest.raises(OptionError, match=line):
         run_study(study, tmp_path / "logs", [0])

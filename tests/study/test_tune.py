@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import yaml
 
+from config_options import CONFIGS
 from fedcohort.errors import OptionError
 from fedcohort.record import provenance
 from fedcohort.results.verdict import Rules
@@ -15,18 +16,17 @@ from fedcohort.study.checks import read_rules
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import DONE, FAILED
 from fedcohort.study.tasks import Outcome, Task
-from study.tiny import TINY, TUNE, make_curve, make_results, write_study
-from study.tuning_toy import FIRST, Player, forbid, played, rise_late, search
-from yaml_words import CONFIGS
+from study.small_study import SMALL_STUDY, TUNING, make_curve, make_results, write_study
+from study.tuning_harness import DEFAULT_OVERRIDES, QuadraticRunner, forbid, replace_runner, rise_late, tune_methods
 
 
 def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    player = Player()
-    monkeypatch.setattr(tune, "run_tasks", played(player))
-    lines = search(tmp_path)
+    player = QuadraticRunner()
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(player))
+    lines = tune_methods(tmp_path)
     # 1 - .5^2, and .1 less with the other seed: .7 in the mean
     assert lines[0] == "ucb_cs [1/4] selector.discount=0.7 selector.tie=random: 0.7000"
     assert len(lines) == 4
@@ -46,19 +46,19 @@ def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
 
     # the same command does nothing again, one with more trials those that are more, and both come to the same
     done = len(player.tasks)
-    assert search(tmp_path) == lines
+    assert tune_methods(tmp_path) == lines
     assert len(player.tasks) == done
-    assert search(tmp_path, 6)[:4] == [line.replace("/4]", "/6]") for line in lines]
+    assert tune_methods(tmp_path, 6)[:4] == [line.replace("/4]", "/6]") for line in lines]
     assert len(player.tasks) == done + 2 * 2
-    at_once = search(tmp_path / "other", 6)
-    assert at_once[4:] == search(tmp_path, 6)[4:]
+    at_once = tune_methods(tmp_path / "other", 6)
+    assert at_once[4:] == tune_methods(tmp_path, 6)[4:]
 
 
 def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "run_tasks", played(Player()))
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(QuadraticRunner()))
     tmp_path = tmp_path / "tiny"
-    search(tmp_path, 1)
+    tune_methods(tmp_path, 1)
     study = load_study(tmp_path)
     late_means = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
     report.write_report(study, make_results(study, late_means))
@@ -76,44 +76,44 @@ def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypa
 
 def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "run_tasks", played(lambda task: Outcome(FAILED, "no luck")))
-    lines = search(tmp_path, 1)
-    expected = f"ucb_cs [1/1] {' '.join(FIRST)}: no value, failed: no luck"
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(lambda task: Outcome(FAILED, "no luck")))
+    lines = tune_methods(tmp_path, 1)
+    expected = f"ucb_cs [1/1] {' '.join(DEFAULT_OVERRIDES)}: no value, failed: no luck"
     file = tmp_path / "tuned.yaml"
     hint = f"ucb_cs: 1 of 1 trials have no value and are not repeated; to repeat them, remove them from {file}"
     assert lines == [expected, hint]
     assert not load_study(tmp_path).tunings
-    player = Player()
-    monkeypatch.setattr(tune, "run_tasks", played(player))
-    assert search(tmp_path, 1) == lines  # known, and not done again
+    player = QuadraticRunner()
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(player))
+    assert tune_methods(tmp_path, 1) == lines  # known, and not done again
     assert not player.tasks
     facts = yaml.safe_load(file.read_text())
     facts["ucb_cs"]["tried"] = []
     file.write_text(yaml.safe_dump(facts))
-    assert search(tmp_path, 1) == [f"ucb_cs [1/1] {' '.join(FIRST)}: 0.7000"]
+    assert tune_methods(tmp_path, 1) == [f"ucb_cs [1/1] {' '.join(DEFAULT_OVERRIDES)}: 0.7000"]
 
 
 def test_a_trial_with_a_nan_mean_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     zero = np.array([0.0, 1.0])
     diverged = Outcome(DONE, "", {}, make_curve(zero, [0.1, np.nan], zero, zero))
-    monkeypatch.setattr(tune, "run_tasks", played(lambda task: diverged))
-    lines = search(tmp_path, 1)
-    assert lines[0] == f"ucb_cs [1/1] {' '.join(FIRST)}: no value, its mean is nan"
-    monkeypatch.setattr(tune, "run_tasks", played(forbid))
-    assert search(tmp_path, 1) == lines
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(lambda task: diverged))
+    lines = tune_methods(tmp_path, 1)
+    assert lines[0] == f"ucb_cs [1/1] {' '.join(DEFAULT_OVERRIDES)}: no value, its mean is nan"
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
+    assert tune_methods(tmp_path, 1) == lines
 
 
 def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Interrupting a replay at any trial keeps the recorded trials that were not replayed yet."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "run_tasks", played(Player()))
-    complete = search(tmp_path)
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(QuadraticRunner()))
+    complete = tune_methods(tmp_path)
     file = tmp_path / "tuned.yaml"
     written = file.read_bytes()
     study = load_study(tmp_path)
     assert study.search_space is not None
-    monkeypatch.setattr(tune, "run_tasks", played(forbid))
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
     for stop in range(1, 5):
         lines: list[str] = []
 
@@ -126,24 +126,24 @@ def test_recorded_trials_are_kept_during_a_replay(tmp_path: Path, monkeypatch: p
             tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
         assert lines == complete[:stop]
         assert file.read_bytes() == written
-    assert search(tmp_path) == complete
+    assert tune_methods(tmp_path) == complete
     assert file.read_bytes() == written
 
     # of fewer trials the others stay, count for nothing, and are there when they are asked for again
-    search(tmp_path, 2)
+    tune_methods(tmp_path, 2)
     facts = yaml.safe_load(file.read_text())["ucb_cs"]
     assert (len(facts["tried"]), len(facts["spare"])) == (2, 2)
     assert facts["value"] == max(trial["value"] for trial in facts["tried"])
     assert sum(load_study(tmp_path).tunings["ucb_cs_tuned"].commits.values()) == 2
-    assert search(tmp_path) == complete
+    assert tune_methods(tmp_path) == complete
     assert file.read_bytes() == written
 
 
 def once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Any]:
     """Write tuned.yaml with one synthetic trial, and return its content."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "run_tasks", played(Player()))
-    search(folder, 1)
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(QuadraticRunner()))
+    tune_methods(folder, 1)
     file = folder / "tuned.yaml"
     return file, yaml.safe_load(file.read_text())
 
@@ -161,7 +161,7 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
         if len(lines) == 2:
             raise KeyboardInterrupt
 
-    study = write_study(tmp_path, tune=TUNE)
+    study = write_study(tmp_path, tune=TUNING)
     assert study.search_space is not None
     with pytest.raises(KeyboardInterrupt):
         tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", say).run(["ucb_cs"])
@@ -174,10 +174,10 @@ def test_the_best_trial_is_one_of_the_search(tmp_path: Path, monkeypatch: pytest
 def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each trial records the commit that ran it, not the commit of the last write."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "run_tasks", played(Player()))
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(QuadraticRunner()))
     tmp_path = tmp_path / "tiny"
     monkeypatch.setattr(provenance, "current_commit", lambda: ("aaaaaaaaaabbbb", False))
-    search(tmp_path, 3)
+    tune_methods(tmp_path, 3)
     late_means = {"equal": {"random": [0.8, 0.8], "ucb_cs_tuned": [0.9, 0.9]}}
 
     def commits() -> str:
@@ -187,9 +187,9 @@ def test_each_trial_records_its_commit(tmp_path: Path, monkeypatch: pytest.Monke
 
     assert "with the defaults; commit aaaaaaaaaa (3))." in commits()
     monkeypatch.setattr(provenance, "current_commit", lambda: ("cccccccccc", True))
-    search(tmp_path, 3)
+    tune_methods(tmp_path, 3)
     assert "with the defaults; commit aaaaaaaaaa (3))." in commits()
-    search(tmp_path, 4)
+    tune_methods(tmp_path, 4)
     assert "with the defaults; commits aaaaaaaaaa (3), cccccccccc with uncommitted changes (1)).\n" in commits()
 
 
@@ -204,15 +204,15 @@ def test_a_trial_without_a_commit_is_named(tmp_path: Path, monkeypatch: pytest.M
 def test_without_optuna_the_error_names_the_package(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "optuna", None)
     with pytest.raises(OptionError, match=r"fedcohort study tune needs Optuna: pip install .*\[sweep\]"):
-        search(tmp_path)
+        tune_methods(tmp_path)
 
 
 def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A mistake in the second method's space must be reported before the trials of the first."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "run_tasks", played(forbid))
-    spaces = {**TUNE["space"], "round_robin": {"selector.colour": [1, 2]}}
-    study = write_study(tmp_path, tune={**TUNE, "space": spaces})
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
+    spaces = {**TUNING["space"], "round_robin": {"selector.colour": [1, 2]}}
+    study = write_study(tmp_path, tune={**TUNING, "space": spaces})
     assert study.search_space is not None
     with pytest.raises(OptionError, match=r"tune\.space\.round_robin has no option .selector\.colour."):
         tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", print).run(["ucb_cs", "round_robin"])
@@ -221,10 +221,10 @@ def test_every_search_space_is_checked_before_the_first_trial(tmp_path: Path, mo
 def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Three discounts and two ties are six combinations: twenty trials would be some of them, several times."""
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    player, lines = Player(), list[str]()
-    monkeypatch.setattr(tune, "run_tasks", played(player))
+    player, lines = QuadraticRunner(), list[str]()
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(player))
     space = {"selector.discount": [0.7, 0.3, 0.1], "selector.tie": ["random", "id"]}
-    study = write_study(tmp_path, tune={**TUNE, "trials": 20, "space": {"ucb_cs": space}})
+    study = write_study(tmp_path, tune={**TUNING, "trials": 20, "space": {"ucb_cs": space}})
     assert study.search_space is not None
     search = tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", lines.append)
     search.run(["ucb_cs"])
@@ -234,7 +234,7 @@ def test_a_small_space_is_searched_completely_without_repeats(tmp_path: Path, mo
     tuned = load_study(tmp_path).tunings["ucb_cs_tuned"]
     assert (tuned.trials, sum(tuned.commits.values())) == (6, 6)
     assert tuned.words[0] in ("selector.discount=0.3", "selector.discount=0.1")
-    monkeypatch.setattr(tune, "run_tasks", played(forbid))
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(forbid))
     again = list[str]()
     tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", again.append).run(["ucb_cs"])
     assert again == lines
@@ -252,10 +252,10 @@ def test_a_trial_is_measured_up_to_the_horizon_and_repeated_for_another_one(
     for horizon in (None, 3, None):
         played_tasks: list[Task] = []
         monkeypatch.setattr(
-            tune, "run_tasks", played(lambda task, to=played_tasks: (to.append(task), rise_late(task))[1])
+            tune, "run_tasks", replace_runner(lambda task, to=played_tasks: (to.append(task), rise_late(task))[1])
         )
-        changes = {"common": [*TINY["common"], "rounds=6"], **({} if horizon is None else {"horizon": horizon})}
-        study = write_study(tmp_path, tune={**TUNE, "trials": 1}, **changes)
+        changes = {"common": [*SMALL_STUDY["common"], "rounds=6"], **({} if horizon is None else {"horizon": horizon})}
+        study = write_study(tmp_path, tune={**TUNING, "trials": 1}, **changes)
         assert study.search_space is not None
         tune.Tuning(study, study.search_space, CONFIGS, tmp_path / "logs", list[str]().append).run(["ucb_cs"])
         assert len(played_tasks) == 2, "a trial that was measured otherwise does not count"

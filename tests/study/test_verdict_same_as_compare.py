@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from config_options import ROOT
 from fedcohort.results.compare import compare_conditions
 from fedcohort.results.compare_cost import compare_cost
 from fedcohort.results.frame import RunFrames
@@ -15,8 +16,7 @@ from fedcohort.study.definition_file import load_study
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.results import load_results as load_results
 from fedcohort.study.speed import measure_speeds
-from study.frames import read_study
-from yaml_words import ROOT
+from study.committed_frames import read_study
 
 
 def frames_of(study: Study) -> RunFrames:

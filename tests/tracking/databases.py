@@ -1,4 +1,4 @@
-"""MLflow databases for tests: the tables take seconds to make, so they are made once and copied."""
+"""MLflow databases for tests. Creating tables takes seconds, so that they are created once and copied."""
 
 import functools
 import logging
@@ -24,19 +24,19 @@ EXPERIMENT = "selectors"
 
 @event.listens_for(Engine, "connect")
 def _wait_for_no_disk(connection: Connection, record: object) -> None:
-    """Let commits not wait for the disk, as `os.fsync` in `session.py`."""
+    """Disable waiting for the disk at commits, like `os.fsync` in `session_setup.py`."""
     connection.execute("PRAGMA synchronous=OFF")
 
 
 @functools.cache
-def template() -> bytes:
-    """A database with all its tables and nothing in them."""
+def database_template() -> bytes:
+    """Return a database with empty tables."""
     with tempfile.TemporaryDirectory() as folder:
         server.connect(server.locate(None, EXPERIMENT, Path(folder)))
         return (Path(folder) / "mlflow.db").read_bytes()
 
 
-class InProcess(Observer):
+class InProcessSender(Observer):
     """The sender as an observer of this process, where a test can inspect and kill it."""
 
     def __init__(self, place: server.ServerPlace, every_s: float) -> None:
@@ -66,8 +66,8 @@ class Logs:
     def place(self, uri: str | None = None) -> server.ServerPlace:
         return server.locate(uri, EXPERIMENT, self.path)
 
-    def tracker(self, uri: str | None = None, every_s: float = 0) -> "InProcess":
-        return InProcess(self.place(uri), every_s)
+    def tracker(self, uri: str | None = None, every_s: float = 0) -> "InProcessSender":
+        return InProcessSender(self.place(uri), every_s)
 
     def client(self) -> MlflowClient:
         return MlflowClient(self.uri)
@@ -84,13 +84,13 @@ class Logs:
 @pytest.fixture
 def logs(tmp_path: Path) -> Logs:
     (tmp_path / "logs").mkdir()
-    (tmp_path / "logs" / "mlflow.db").write_bytes(template())
+    (tmp_path / "logs" / "mlflow.db").write_bytes(database_template())
     return Logs(tmp_path / "logs")
 
 
 @pytest.fixture
 def captured_log(caplog: pytest.LogCaptureFixture) -> Iterator[pytest.LogCaptureFixture]:
-    """What the package's logger says; the entry point may have cut it off from the root logger."""
+    """Yield the log of the package's logger, which an entry point may detach from the root logger."""
     logger = logging.getLogger("fedcohort")
     level = logger.level
     logger.addHandler(caplog.handler)

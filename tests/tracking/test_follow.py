@@ -20,20 +20,20 @@ from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import follow, identity
 from fedcohort.tracking.follow import Sender
 from fedcohort.tracking.upload import open_upload
-from record.made_up import play, report
+from record.example_run import make_report, replay_run
 from tracking.databases import EXPERIMENT, Logs
-from tracking.tracked import DEAD, check, run_info, watchers
+from tracking.tracked_run import CLOSED_ADDRESS, check_tracked_run, make_observers, run_info
 
 
 @pytest.mark.parametrize(("status", "expected"), [("interrupted", "KILLED"), ("failed", "FAILED")])
 def test_how_a_run_ended(logs: Logs, status: str, expected: str) -> None:
-    play(watchers(logs), run_info(logs), last=2, status=status)
-    assert check(logs, 2, expected).data.tags["status"] == status
+    replay_run(make_observers(logs), run_info(logs), last=2, status=status)
+    assert check_tracked_run(logs, 2, expected).data.tags["status"] == status
 
 
 def test_a_run_has_the_status_running(logs: Logs) -> None:
-    play(watchers(logs), run_info(logs), last=3, status="interrupted")
-    again = watchers(logs)
+    replay_run(make_observers(logs), run_info(logs), last=3, status="interrupted")
+    again = make_observers(logs)
     for watcher in again:
         watcher.start(run_info(logs, start=3))
     run = logs.only_run()
@@ -43,10 +43,10 @@ def test_a_run_has_the_status_running(logs: Logs) -> None:
 def test_without_a_server_the_run_continues_with_one_warning(
     logs: Logs, captured_log: pytest.LogCaptureFixture
 ) -> None:
-    play([Journal(), logs.tracker(DEAD)], run_info(logs))
+    replay_run([Journal(), logs.tracker(CLOSED_ADDRESS)], run_info(logs))
     (warning,) = [entry for entry in captured_log.records if entry.levelno >= logging.WARNING]
     text = warning.getMessage()
-    assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in text
+    assert f"MLflow at {CLOSED_ADDRESS} can't be reached ([Errno 111] Connection refused)" in text
     assert f"fedcohort sync {run_info(logs).folder}" in text
     assert len(history.read_journal_lines(run_info(logs).folder / "journal.jsonl")[0]) == 7
 
@@ -59,7 +59,7 @@ def test_an_unreachable_server_is_not_tried_every_round(logs: Logs, monkeypatch:
         raise MlflowException("connection refused")
 
     monkeypatch.setattr(follow, "open_upload", refuse)
-    play(watchers(logs), run_info(logs, rounds=50))
+    replay_run(make_observers(logs), run_info(logs, rounds=50))
     assert len(attempts) == 2  # at the start and at the end
 
 
@@ -93,7 +93,7 @@ def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPa
     for step in range(3):
         clock[0] += 0.6
         for watcher in (journal, tracker):
-            watcher.observe(report(step))
+            watcher.observe(make_report(step))
     run = logs.only_run()
     assert [m.step for m in logs.client().get_metric_history(run.info.run_id, "test/acc")] == [0, 1]
 
@@ -101,7 +101,7 @@ def test_the_first_rounds_are_sent_soon(logs: Logs, monkeypatch: pytest.MonkeyPa
 def test_a_deleted_experiment_is_named(logs: Logs) -> None:
     logs.client().delete_experiment(logs.client().create_experiment(EXPERIMENT))
     with pytest.raises(TrackingError, match=r"'selectors' is deleted .* logger.experiment"):
-        play(watchers(logs), run_info(logs))
+        replay_run(make_observers(logs), run_info(logs))
 
 
 def test_a_send_times_out(logs: Logs, captured_log: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ def running(logs: Logs, last: int) -> Iterator[RunInfo]:
     assert lock is not None
     identity.register_place(facts.folder, logs.place())
     for step in range(last + 1):
-        journal.observe(report(step))
+        journal.observe(make_report(step))
     yield facts
     lock.close()
 
@@ -140,7 +140,7 @@ def test_a_run_is_followed_until_its_lock_is_free(logs: Logs) -> None:
         follow.follow_run(facts.folder, 0, 60, wait)
     assert len(waits) == 3, "one more look for a message after the lock was free"
     assert max(waits) <= follow.POLL_RANGE_S[1]
-    check(logs, 3, "KILLED")
+    check_tracked_run(logs, 3, "KILLED")
 
 
 def serve(*messages: dict[str, Any]) -> list[dict[str, Any]]:
@@ -165,7 +165,7 @@ def test_one_follower_serves_runs_one_after_the_other(logs: Logs) -> None:
         done = {"done": str(facts.folder), "error": ""}
         ended = ({"status": "interrupted"}, {"status": "finished"}, {"status": "failed"})
         assert serve(start, ended[0], start, ended[1], ended[2]) == [done, done]
-    check(logs, 6)
+    check_tracked_run(logs, 6)
 
 
 @pytest.mark.parametrize(

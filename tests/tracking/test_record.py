@@ -8,15 +8,15 @@ from fedcohort.console.summary import Summary
 from fedcohort.record.journal import Journal
 from fedcohort.report.run_figures import Figures
 from fedcohort.tracking import record
-from known import known
-from record.made_up import info, play
+from optional_values import not_none
+from record.example_run import make_run_info, replay_run
 from tracking.databases import Logs
-from tracking.tracked import check, run_info, watchers
+from tracking.tracked_run import check_tracked_run, make_observers, run_info
 
 
 def test_only_the_seeds_of_a_config_share_a_tag(tmp_path: Path) -> None:
     def alike(name: str, **options: Any) -> str:
-        return record.list_tags(info(tmp_path / name, **options), "finished")[record.ALIKE_TAG]
+        return record.list_tags(make_run_info(tmp_path / name, **options), "finished")[record.ALIKE_TAG]
 
     assert alike("flash-fedavg-digits-a1b2c3d4-s0") == "flash-fedavg-digits a1b2c3d4 rounds=6"
     assert alike("flash-fedavg-digits-a1b2c3d4-s3-2", seed=3) == alike("flash-fedavg-digits-a1b2c3d4-s0")
@@ -30,8 +30,8 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     facts = run_info(logs, tags={"sweep_id": "s1", "tracking": "mlflow ui", "engine": "sequential: because"})
     (facts.folder).mkdir(parents=True)
     (facts.folder / "config.yaml").write_text("seed: 0\n")
-    play([Journal(), Summary(full=False), Figures(["png"], always=True), logs.tracker()], facts)
-    run = check(logs, 6)
+    replay_run([Journal(), Summary(full=False), Figures(["png"], always=True), logs.tracker()], facts)
+    run = check_tracked_run(logs, 6)
     assert run.info.run_name == "flash-s0"
     tags, params = run.data.tags, run.data.params
     expected = {"selector": "flash", "agg": "scaffold", "sweep_id": "s1", "status": "finished", "fedcohort": "0.1.0"}
@@ -45,7 +45,7 @@ def test_a_run_with_all_its_facts(logs: Logs) -> None:
     assert params["client.lr"] == "0.1"
     assert not {"selector._target_", "paths.logs", "name"} & params.keys()
     assert "best" in tags["mlflow.note.content"]
-    (used,) = known(run.inputs).dataset_inputs
+    (used,) = not_none(run.inputs).dataset_inputs
     assert (used.dataset.name, used.tags[0].value) == ("fashion_mnist", "noniid30_noise15")
     assert tags["heterogeneity"] == params["heterogeneity"] == "noniid30_noise15"
     artifact_names = {file.path for file in logs.client().list_artifacts(run.info.run_id)}
@@ -74,7 +74,7 @@ def test_long_and_odd_values_fit_into_mlflow(logs: Logs) -> None:
         "[1, 2]",
         "0.001",
     )
-    play(watchers(logs), facts, last=0)
+    replay_run(make_observers(logs), facts, last=0)
     assert len(logs.only_run().data.params["text"]) == 6000
 
 

@@ -12,7 +12,7 @@ from mlflow.entities import Param, Run
 from fedcohort.tracking import report, view
 from fedcohort.tracking.report import publish_report
 from fedcohort.tracking.server import find_or_create_experiment
-from known import known
+from optional_values import not_none
 from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 
 
@@ -41,7 +41,7 @@ def reports(logs: Logs) -> list[Run]:
 
 
 def note(logs: Logs) -> list[str]:
-    return known(logs.client().get_experiment_by_name(EXPERIMENT)).tags[view.NOTE_TAG].split("\n\n")
+    return not_none(logs.client().get_experiment_by_name(EXPERIMENT)).tags[view.NOTE_TAG].split("\n\n")
 
 
 def test_the_report_is_the_first_run_with_its_files_and_verdict(logs: Logs, files: list[Path]) -> None:
@@ -110,7 +110,7 @@ def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
 def test_the_view_groups_seeds_and_sorts_by_the_headline(logs: Logs) -> None:
     """Under a name that sorts before all others: MLflow's columns and compare page go by the alphabet."""
     find_or_create_experiment(logs.client(), logs.place())
-    tags = known(logs.client().get_experiment_by_name(EXPERIMENT)).tags
+    tags = not_none(logs.client().get_experiment_by_name(EXPERIMENT)).tags
     state = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
     assert state["groupBy"]["groupByKeys"] == [{"mode": "tag", "groupByData": "alike"}]
     assert state["groupsExpanded"] == {"tag.alike": True}
@@ -136,7 +136,7 @@ def test_a_sweep_has_a_view_of_its_runs_and_their_options(logs: Logs, files: lis
         facts |= {"seed": f"{number}", "agg": "fedavg"}
         client.log_batch(run.info.run_id, params=[Param(name, value) for name, value in facts.items()])
     publish_report(logs.place(), **about("s", files))
-    tags = known(client.get_experiment(experiment)).tags
+    tags = not_none(client.get_experiment(experiment)).tags
     saved = json.loads(tags["mlflow.sharedViewState.sweep-s"])
     state = json.loads(saved["state"])
     assert saved["name"] == "Sweep s"

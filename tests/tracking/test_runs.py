@@ -16,8 +16,8 @@ from fedcohort.results.frame import RunFrames
 from fedcohort.results.matching.question import Question
 from fedcohort.startup.comparison import compare_folders, compare_tracked_runs
 from fedcohort.tracking.runs import RunQuery
-from record.made_up import info, report
-from study.frames import read_study
+from record.example_run import make_report, make_run_info
+from study.committed_frames import read_study
 from tracking.databases import EXPERIMENT, Logs, logs  # noqa: F401
 
 ACC = "test/acc"
@@ -30,12 +30,12 @@ def tracked(logs: Logs) -> list[Path]:
     for gain, selector in enumerate(("random", "flash")):
         for seed in range(3):
             folder = logs.path / "runs" / f"{selector}-{seed}"
-            facts = info(folder, choices={"selector": selector}, config={"seed": seed, "rounds": 6}, seed=seed)
+            facts = make_run_info(folder, choices={"selector": selector}, config={"seed": seed, "rounds": 6}, seed=seed)
             observers = [Journal(), logs.tracker(), RunStatus()]
             for observer in observers:
                 observer.start(facts)
             for step in range(7):
-                round_report = report(step)
+                round_report = make_report(step)
                 shift = 0.01 * gain * (seed + 1) + 0.003 * seed
                 shifted = replace(
                     round_report, metrics={**round_report.metrics, ACC: round_report.metrics[ACC] + shift}

@@ -10,20 +10,22 @@ import pytest
 from fedcohort.errors import OptionError
 from fedcohort.tracking import server
 from fedcohort.tracking.tracker import MlflowTracker
-from known import known
-from record.made_up import play, report
+from optional_values import not_none
+from record.example_run import make_report, replay_run
 from tracking.databases import EXPERIMENT, Logs
-from tracking.tracked import run_info, watchers
+from tracking.tracked_run import make_observers, run_info
 
 
 def test_an_experiment_shows_the_columns_that_matter(logs: Logs) -> None:
-    play(watchers(logs), run_info(logs), last=0, status="interrupted")
-    tags = known(logs.client().get_experiment_by_name(EXPERIMENT)).tags
+    replay_run(make_observers(logs), run_info(logs), last=0, status="interrupted")
+    tags = not_none(logs.client().get_experiment_by_name(EXPERIMENT)).tags
     view = json.loads(json.loads(tags["mlflow.sharedViewState.fedcohort"])["state"])
     assert view["selectedColumns"][:3] == ["params.`selector`", "params.`agg`", "tags.`rounds`"]
     assert [section["name"] for section in view["compareRunSections"]][:2] == ["test", "clients"]
-    assert {name.split("/")[0] for name in report(1).metrics} <= {item["name"] for item in view["compareRunSections"]}
-    number = known(logs.client().get_experiment_by_name(EXPERIMENT)).experiment_id
+    assert {name.split("/")[0] for name in make_report(1).metrics} <= {
+        item["name"] for item in view["compareRunSections"]
+    }
+    number = not_none(logs.client().get_experiment_by_name(EXPERIMENT)).experiment_id
     link = f"#/experiments/{number}/runs?workflowType=machine_learning&viewStateShareKey=fedcohort"
     assert tags["mlflow.note.content"].count(link) == 2
 
@@ -33,7 +35,7 @@ def test_an_invalid_database_is_reported_immediately(tmp_path: Path, logs: Logs)
     (tmp_path / "mlflow.db").mkdir()
     with pytest.raises(OptionError, match=r"tracking_uri must be the path of a file, not of a folder .*mlflow\.db'"):
         MlflowTracker(tracking_uri=None, experiment="x", every_s=1, wait_s=9, logs=str(tmp_path))
-    database = known(logs.place().database)
+    database = not_none(logs.place().database)
     database.write_text("no database")
     with pytest.raises(OSError, match=r"mlflow\.db is no database that can be opened \(file is not a database\)"):
         server.connect(logs.place())

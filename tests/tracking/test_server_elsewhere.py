@@ -15,8 +15,8 @@ from fedcohort.startup.comparison import compare_tracked_runs
 from fedcohort.tracking.runs import RunQuery
 from fedcohort.tracking.server import MLFLOW_SETTINGS
 from fedcohort.tracking.sweeps import SweptRun
-from known import known
-from record.made_up import info, play
+from optional_values import not_none
+from record.example_run import make_run_info, replay_run
 from tracking.databases import EXPERIMENT, Logs, captured_log, logs  # noqa: F401
 
 
@@ -49,8 +49,8 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
         for seed in range(2):
             folder = logs.path / "runs" / f"{word}-{seed}"
             config = {"seed": seed, "cohort": 4, "rounds": 2}
-            facts = info(folder, choices={"selector": word}, config=config, tags={"sweep_id": "s"}, seed=seed)
-            play([Journal(), logs.tracker(address)], facts, last=2)
+            facts = make_run_info(folder, choices={"selector": word}, config=config, tags={"sweep_id": "s"}, seed=seed)
+            replay_run([Journal(), logs.tracker(address)], facts, last=2)
             runs.append((facts, (f"selector={word}", f"seed={seed}")))
     report_sweep(logs.path / "sweeps" / "s", runs)
     assert [item.getMessage().partition(":")[0] for item in captured_log.records if item.name == "fedcohort"] == [
@@ -59,7 +59,7 @@ def test_a_sweep_on_a_server_has_its_runs_and_its_report_there(
         "random is still improving",
     ]
     client = MlflowClient(address)
-    experiment = known(client.get_experiment_by_name(EXPERIMENT)).experiment_id
+    experiment = not_none(client.get_experiment_by_name(EXPERIMENT)).experiment_id
     first, *remaining = client.search_runs([experiment])
     assert (first.data.tags["report"], len(remaining)) == ("s", 4)
     assert "report.html" in {file.path for file in client.list_artifacts(first.info.run_id)}

@@ -20,10 +20,10 @@ from fedcohort.record.journal import Journal
 from fedcohort.tracking import tracker as module
 from fedcohort.tracking.tracker import MlflowTracker
 from forked_follower import Subprocess, fork_followers
-from killing import die, in_a_child
-from record.made_up import play, report
+from process_kills import kill_self, run_in_child
+from record.example_run import make_report, replay_run
 from tracking.databases import EXPERIMENT, Logs
-from tracking.tracked import DEAD, check, run_info
+from tracking.tracked_run import CLOSED_ADDRESS, check_tracked_run, run_info
 
 
 @pytest.fixture(autouse=True)
@@ -67,23 +67,23 @@ def test_runs_one_after_the_other_have_one_follower(logs: Logs) -> None:
     first = tracker(logs)
     process_count = number()
     with locked(logs):
-        play([Journal(), first], run_info(logs), last=3, status="interrupted")
-        play([Journal(), tracker(logs, every_s=3600)], run_info(logs, start=3))
-    check(logs, 6)
+        replay_run([Journal(), first], run_info(logs), last=3, status="interrupted")
+        replay_run([Journal(), tracker(logs, every_s=3600)], run_info(logs, start=3))
+    check_tracked_run(logs, 6)
     assert number() == process_count
 
 
 def test_its_messages_are_the_runs(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
-    tracked = tracker(logs, DEAD)
+    tracked = tracker(logs, CLOSED_ADDRESS)
     with locked(logs):
-        play([Journal(), tracked], run_info(logs))
+        replay_run([Journal(), tracked], run_info(logs))
     (warning,) = warnings(captured_log)
-    assert f"MLflow at {DEAD} can't be reached ([Errno 111] Connection refused)" in warning
+    assert f"MLflow at {CLOSED_ADDRESS} can't be reached ([Errno 111] Connection refused)" in warning
 
 
 def observe_on_and_on(tracked: MlflowTracker) -> None:
     while True:
-        tracked.observe(report(0))
+        tracked.observe(make_report(0))
 
 
 @pytest.mark.parametrize("long", [True, False])
@@ -118,7 +118,7 @@ def test_a_follower_that_dies_is_replaced(
             os.kill(first, signal.SIGKILL)
         for step in range(7):
             for watcher in (journal, tracked):
-                watcher.observe(report(step))
+                watcher.observe(make_report(step))
         journal.finish("finished")
         if moment == "end":  # while the run waits for it
             read = tracked._read_messages
@@ -132,7 +132,7 @@ def test_a_follower_that_dies_is_replaced(
         tracked.finish("finished")
     assert not warnings(captured_log)
     assert number() != first
-    check(logs, 6)
+    check_tracked_run(logs, 6)
 
 
 def test_after_followers_died_a_resume_sends_the_rest(
@@ -142,14 +142,14 @@ def test_after_followers_died_a_resume_sends_the_rest(
         patched.setattr(module, "subprocess", subprocess)
         patched.setattr(sys, "executable", "/bin/true")
         patched.setattr(MlflowTracker, "_follower", None)
-        play([Journal(), tracker(logs)], run_info(logs))
+        replay_run([Journal(), tracker(logs)], run_info(logs))
     (warning,) = warnings(captured_log)
     assert warning.startswith("the process that sends to MLflow has died; ")
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
     tracked = tracker(logs)
     with locked(logs):
         tracked.catch_up(run_info(logs).folder)
-        ended = check(logs, 6).info.end_time
+        ended = check_tracked_run(logs, 6).info.end_time
         assert ended == history.last_commit_ms(run_info(logs).folder)
         monkeypatch.setattr(MlflowTracker, "start", None)  # nothing is missing: nothing is begun
         tracked.catch_up(run_info(logs).folder)
@@ -163,11 +163,11 @@ def test_a_follower_that_cant_be_started_costs_the_run_nothing(
         raise BlockingIOError("Resource temporarily unavailable")
 
     monkeypatch.setattr(Subprocess, "Popen", refuse)
-    play([Journal(), tracker(logs)], run_info(logs))
+    replay_run([Journal(), tracker(logs)], run_info(logs))
     (warning,) = warnings(captured_log)
     assert "no process for MLflow can be started (Resource temporarily unavailable)" in warning
     send_missing(run_info(logs).folder)
-    check(logs, 6, "KILLED")
+    check_tracked_run(logs, 6, "KILLED")
 
 
 def test_the_follower_of_a_killed_run_sends_its_rounds_and_ends(logs: Logs) -> None:
@@ -179,13 +179,13 @@ def test_the_follower_of_a_killed_run_sends_its_rounds_and_ends(logs: Logs) -> N
         tracked = tracker(logs, every_s=3600)
         os.write(writing, b".")
         with locked(logs):
-            play([Journal(), tracked, Dying()], run_info(logs), last=3)
+            replay_run([Journal(), tracked, Dying()], run_info(logs), last=3)
 
-    in_a_child(run)
+    run_in_child(run)
     os.close(writing)
     with os.fdopen(reading, "rb") as file:  # the follower holds the other end: this ends when it has ended
         assert file.read() == b"."
-    check(logs, 3, "KILLED")
+    check_tracked_run(logs, 3, "KILLED")
 
 
 class Dying(Journal):
@@ -195,7 +195,7 @@ class Dying(Journal):
 
     def observe(self, report: Any) -> None:
         if report.step == 3:
-            die()
+            kill_self()
 
 
 def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
@@ -209,7 +209,7 @@ def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, captured_log: 
             watcher.start(run_info(logs))
         for step in range(7):
             for watcher in (journal, tracked):
-                watcher.observe(report(step))
+                watcher.observe(make_report(step))
         for watcher in (journal, tracked):
             watcher.finish("finished")
     (warning,) = warnings(captured_log)
@@ -217,7 +217,7 @@ def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, captured_log: 
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
     assert stopped.process.returncode == -signal.SIGKILL
     send_missing(run_info(logs).folder)
-    check(logs, 6, "KILLED")
+    check_tracked_run(logs, 6, "KILLED")
 
 
 @pytest.mark.parametrize("uri", ["file:/tmp/mlruns", "file:///tmp/mlruns", "mlruns", "./mlruns"])

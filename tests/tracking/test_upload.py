@@ -17,19 +17,19 @@ from fedcohort.record.journal import Journal
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import identity, record, server, upload
 from fedcohort.tracking.follow import Sender
-from killing import in_a_child, kill_at
-from record.made_up import info, play, report
-from tracking.databases import Logs, template
-from tracking.tracked import check, run_info, watchers
+from process_kills import kill_at_call, run_in_child
+from record.example_run import make_report, make_run_info, replay_run
+from tracking.databases import Logs, database_template
+from tracking.tracked_run import check_tracked_run, make_observers, run_info
 
 
 def test_a_resumed_run_is_the_same_run(logs: Logs) -> None:
-    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    replay_run(make_observers(logs), run_info(logs), last=3, status="interrupted")
     changed = dataclasses.replace(
         run_info(logs, rounds=8, start=2), config={**run_info(logs).config, "rounds": 8}, tags={"sweep_id": "s2"}
     )
-    play(watchers(logs), changed)
-    run = check(logs, 8)
+    replay_run(make_observers(logs), changed)
+    run = check_tracked_run(logs, 8)
     assert (run.data.params["rounds"], run.data.tags["changed.rounds"]) == ("6", "8")
     assert run.data.tags["sweep_id"] == "s2"
 
@@ -39,23 +39,23 @@ def test_tags_have_the_requested_and_completed_rounds(logs: Logs) -> None:
         tags = logs.only_run().data.tags
         return tags["rounds"], tags["rounds_done"]
 
-    play(watchers(logs), run_info(logs), last=4, status="interrupted")
+    replay_run(make_observers(logs), run_info(logs), last=4, status="interrupted")
     assert round_tags() == ("6", "4")
-    again = watchers(logs)
+    again = make_observers(logs)
     for watcher in again:
         watcher.start(run_info(logs, rounds=9, start=3))
     assert round_tags() == ("9", "3")
     assert logs.only_run().data.tags["alike"].endswith(" rounds=9"), "an extended run leaves the group of the shorter"
-    play(watchers(logs), run_info(logs, rounds=9, start=3), last=7)  # a callback has ended it
+    replay_run(make_observers(logs), run_info(logs, rounds=9, start=3), last=7)  # a callback has ended it
     assert round_tags() == ("9", "7")
-    play(watchers(logs), run_info(logs, rounds=8, start=7))
+    replay_run(make_observers(logs), run_info(logs, rounds=8, start=7))
     assert round_tags() == ("8", "8")
 
 
 def test_a_name_of_one_s_own_is_a_tag(logs: Logs) -> None:
     """So that `compare rows=name` has rows of names that one gave."""
     named = dataclasses.replace(run_info(logs), config={**run_info(logs).config, "name": "first_try"})
-    play(watchers(logs), named)
+    replay_run(make_observers(logs), named)
     assert logs.only_run().data.tags["name"] == "first_try"
 
 
@@ -69,9 +69,9 @@ def test_tags_say_which_budget_ended_it(logs: Logs) -> None:
 
     config = run_info(logs).config
     first, second = ({**config, "until": {"virtual_s": end, "bytes": None, "acc": None}} for end in (1240.0, 310.0 * 6))
-    play(watchers(logs), run_info(logs, config=first), last=4)
+    replay_run(make_observers(logs), run_info(logs, config=first), last=4)
     assert budget_tags() == ("1240.0", "1240.0", "until.virtual_s")
-    play(watchers(logs), run_info(logs, config=second, start=4))
+    replay_run(make_observers(logs), run_info(logs, config=second, start=4))
     assert budget_tags() == ("1240.0", "1860.0", "rounds, until.virtual_s")
 
 
@@ -93,32 +93,32 @@ KILLS: list[tuple[Any, str, int, str]] = [
 def test_a_kill_anywhere_sends_everything_once(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, owner: Any, name: str, call: int, when: str
 ) -> None:
-    kill_at(monkeypatch, owner, name, call, when, lambda: play(watchers(logs), run_info(logs)))
+    kill_at_call(monkeypatch, owner, name, call, when, lambda: replay_run(make_observers(logs), run_info(logs)))
     lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
-    play(watchers(logs), run_info(logs, start=max(len(lines) - 3, 0)))
-    check(logs, 6)
+    replay_run(make_observers(logs), run_info(logs, start=max(len(lines) - 3, 0)))
+    check_tracked_run(logs, 6)
 
 
 def test_sending_again_changes_nothing(logs: Logs) -> None:
     """The sender queries what the server has; if the reply is lost, the primary key prevents duplicates."""
-    play(watchers(logs), run_info(logs))
+    replay_run(make_observers(logs), run_info(logs))
     lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
     upload.log_batch(logs.client(), logs.only_run().info.run_id, lines)
-    check(logs, 6)
+    check_tracked_run(logs, 6)
 
 
 def run_and_track(logs: Logs, facts: RunInfo) -> None:
-    play(watchers(logs), facts)
+    replay_run(make_observers(logs), facts)
 
 
 def test_two_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path) -> None:
     fresh = Logs(tmp_path / "logs")
     children = []
     for number in range(2):
-        facts = info(fresh.path / "runs" / f"run-{number}", rounds=2)
+        facts = make_run_info(fresh.path / "runs" / f"run-{number}", rounds=2)
         pid = os.fork()
         if pid == 0:
-            os._exit(0 if in_a_child(partial(run_and_track, fresh, facts)) == 0 else 1)
+            os._exit(0 if run_in_child(partial(run_and_track, fresh, facts)) == 0 else 1)
         children.append(pid)
     assert [os.waitpid(pid, 0)[1] for pid in children] == [0] * 2
     assert sorted(run.info.status for run in fresh.runs()) == ["FINISHED"] * 2
@@ -128,7 +128,7 @@ def test_two_processes_may_start_on_a_database_that_is_not_there(tmp_path: Path)
 
 def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fresh = Logs(tmp_path / "logs")
-    kill_at(monkeypatch, os, "replace", 4, "before", lambda: play(watchers(fresh), run_info(fresh)))
+    kill_at_call(monkeypatch, os, "replace", 4, "before", lambda: replay_run(make_observers(fresh), run_info(fresh)))
     assert not (fresh.path / "mlflow.db").exists()
     assert (fresh.path / ".mlflow.db.draft").exists()
 
@@ -145,8 +145,8 @@ def test_after_an_outage_the_missing_rounds_are_sent(
 
     monkeypatch.setattr(upload, "log_batch", gone_from_2_to_4)
     monkeypatch.setattr(Sender, "_choose_pause_s", lambda self, took: 0.0)
-    play(watchers(logs), run_info(logs))
-    check(logs, 6)
+    replay_run(make_observers(logs), run_info(logs))
+    check_tracked_run(logs, 6)
     texts = [entry.getMessage() for entry in captured_log.records]
     assert [("can't be reached" in text, "is reachable again" in text) for text in texts] == [
         (True, False),
@@ -181,9 +181,9 @@ def test_rounds_that_another_follower_is_sending_are_sent_again(logs: Logs, monk
         sent(client, run_id, batch)
 
     monkeypatch.setattr(upload, "log_batch", collide_once)
-    play([Journal(), logs.tracker(every_s=3600)], run_info(logs))  # all rounds are sent at the end
+    replay_run([Journal(), logs.tracker(every_s=3600)], run_info(logs))  # all rounds are sent at the end
     assert not conflicts
-    check(logs, 6)
+    check_tracked_run(logs, 6)
 
 
 def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -195,17 +195,17 @@ def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch)
         sent(client, run_id, batch)
 
     monkeypatch.setattr(upload, "log_batch", count)
-    play([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
-    check(logs, 60)
-    limit = 1000 // len(report(1).metrics)
+    replay_run([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
+    check_tracked_run(logs, 60)
+    limit = 1000 // len(make_report(1).metrics)
     assert batches == [limit, 61 - limit]
 
 
 def test_a_deleted_run_is_created_again(logs: Logs) -> None:
-    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    replay_run(make_observers(logs), run_info(logs), last=3, status="interrupted")
     logs.client().delete_run(logs.only_run().info.run_id)
-    play(watchers(logs), run_info(logs, start=3))
-    check(logs, 6)
+    replay_run(make_observers(logs), run_info(logs, start=3))
+    check_tracked_run(logs, 6)
 
 
 @pytest.mark.parametrize("text", ["{", "[]", '{"tracking_uri": "a", "colour": 1}'])
@@ -216,20 +216,20 @@ def test_a_damaged_mlflow_json_is_named(tmp_path: Path, text: str) -> None:
 
 
 def test_another_place_is_another_run(logs: Logs, tmp_path: Path) -> None:
-    play(watchers(logs), run_info(logs), last=3, status="interrupted")
+    replay_run(make_observers(logs), run_info(logs), last=3, status="interrupted")
     elsewhere = f"sqlite:///{tmp_path / 'other.db'}"
-    (tmp_path / "other.db").write_bytes(template())
-    play([Journal(), logs.tracker(elsewhere)], run_info(logs, start=3))
+    (tmp_path / "other.db").write_bytes(database_template())
+    replay_run([Journal(), logs.tracker(elsewhere)], run_info(logs, start=3))
     assert logs.only_run().info.status == "KILLED"  # where it was first it stays as it ended
     assert json.loads((run_info(logs).folder / "mlflow.json").read_text())["tracking_uri"] == elsewhere
-    play(watchers(logs), run_info(logs, rounds=8, start=6))
-    check(logs, 8)
+    replay_run(make_observers(logs), run_info(logs, rounds=8, start=6))
+    check_tracked_run(logs, 8)
 
 
 def test_the_headline_has_a_name_that_sorts_first(logs: Logs) -> None:
     """MLflow's page that compares runs opens on the first metric by the alphabet that all of them have."""
-    play(watchers(logs), run_info(logs))
-    run = check(logs, 6)
+    replay_run(make_observers(logs), run_info(logs))
+    run = check_tracked_run(logs, 6)
     client, names = logs.client(), sorted(run.data.metrics)
     assert names[0] == record.FIRST_METRIC_NAME
     histories = [client.get_metric_history(run.info.run_id, name) for name in (names[0], "test/acc")]

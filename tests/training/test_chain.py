@@ -8,6 +8,7 @@ import pytest
 import torch
 from torch import nn
 
+from config_options import make_component
 from fedcohort.data.pixels import PixelScale
 from fedcohort.flat import FlatModel
 from fedcohort.rng import seeded_torch
@@ -15,7 +16,6 @@ from fedcohort.training import chain
 from fedcohort.training.chain import find_chain
 from fedcohort.training.chain_pass import ChainPass
 from fedcohort.training.step import PlainSgdStep, StepwisePass
-from yaml_words import make
 
 PIECES = [(0, 4), (4, 8), (8, 13)]  # the last one is the longest, as where a batch of one joins the one before it
 SCALE = PixelScale((0.4,), (0.2,))
@@ -32,7 +32,7 @@ def convolutions() -> nn.Module:
 def trained(network: nn.Module, x: torch.Tensor, by_hand: bool) -> tuple[torch.Tensor, torch.Tensor]:
     """Weights and losses after a pass over x, 13 images."""
     model, y = FlatModel(copy.deepcopy(network)), torch.arange(13) % 3
-    objective, client = make("objective", "ce"), make("client", "sgd")
+    objective, client = make_component("objective", "ce"), make_component("client", "sgd")
     if by_hand:
         chain = find_chain(model, None if x.is_floating_point() else SCALE)
         assert chain is not None

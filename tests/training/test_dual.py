@@ -10,8 +10,9 @@ import pytest
 import torch
 from torch import nn
 
-from cases import for_all
-from engine_toy import SEED, federation_of, task_of, trainer_of
+from case_loop import for_all
+from config_options import make_component
+from engine_harness import SEED, make_federation, make_task, make_trainer
 from fedcohort.rng import seeded_torch
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector
@@ -22,7 +23,6 @@ from fedcohort.training.dual_group import GroupShape
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.types import ClientUpdate
-from yaml_words import make
 
 CLIENTS: list[dict[str, Any]] = [
     {"batch": 4},
@@ -38,15 +38,15 @@ RAGGED = [None, np.array([2]), np.array([0, 3, 5, 6, 9]), np.arange(11), np.aran
 def trainer(dtype: torch.dtype, objective: str = "ce", **client: Any) -> LocalTrainer:
     with seeded_torch(SEED, "weights"):
         network = nn.Linear(5, 3).to(dtype)
-    federation = federation_of(n=300, clients=6, dtype=dtype)
-    local_trainer: LocalTrainer = trainer_of(federation, network, objective, **client)
+    federation = make_federation(n=300, clients=6, dtype=dtype)
+    local_trainer: LocalTrainer = make_trainer(federation, network, objective, **client)
     return local_trainer
 
 
 def tasks(client: dict[str, Any]) -> list[Any]:
     units = client.get("steps", client.get("epochs", 1))
     chosen = enumerate(RAGGED)
-    return [task_of(k, units=units - (k == 3 and units > 1), rows=rows, loss_after=True) for k, rows in chosen]
+    return [make_task(k, units=units - (k == 3 and units > 1), rows=rows, loss_after=True) for k, rows in chosen]
 
 
 @pytest.mark.parametrize("client", CLIENTS, ids=str)
@@ -71,7 +71,7 @@ def test_no_client_depends_on_its_group() -> None:
 
     def deltas(chunk: int, these: list[int]) -> dict[int, ClientUpdate]:
         engine = DualEngine(trainer(torch.float32, batch=4, epochs=3), chunk)
-        chosen = [task_of(k, units=3) for k in these]
+        chosen = [make_task(k, units=3) for k in these]
         return {update.client: update for update in engine.train_clients(chosen, {})}
 
     single = {k: deltas(1, [k])[k] for k in range(6)}
@@ -82,7 +82,7 @@ def test_no_client_depends_on_its_group() -> None:
 @for_all("numbers, sizes", [(8 * 8 * 4, [4, 2]), (8 * 8 * 4 - 1, [3, 3]), (1, [1] * 6)])
 def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes: list[int]) -> None:
     """A client of 8 samples has 8 x 5 inputs and 8 x 8 entries of its Gram matrix."""
-    equal = [task_of(k, rows=np.arange(8)) for k in range(6)]
+    equal = [make_task(k, rows=np.arange(8)) for k in range(6)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fedcohort.training.dual.MAX_GROUP_NUMBERS", numbers)
         patch.setattr(DualEngine, "_shape_of_task", lambda *_: GroupShape(2, 4, 1))
@@ -122,7 +122,7 @@ def test_no_update_is_formed_that_is_not_read(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(DualEngine, "_make_update", lambda *_: pytest.fail("the engine made an update"))
     assert (
         collected(
-            local_trainer, list(DualEngine(local_trainer, 6).train_clients([task_of(k) for k in range(6)], {}))
+            local_trainer, list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
         ).mean
         is not None
     )
@@ -134,11 +134,11 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
     train = local_trainer.federation.train
     train.x[int(train.offsets[2])] = float("nan")
     results = collected(
-        local_trainer, list(DualEngine(local_trainer, 6).train_clients([task_of(k) for k in range(6)], {}))
+        local_trainer, list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
     )
     assert results.dropped_ids.tolist() == [2]
     other_updates = [
-        update for update in local_trainer.train_clients([task_of(k) for k in range(6)], {}) if update.client != 2
+        update for update in local_trainer.train_clients([make_task(k) for k in range(6)], {}) if update.client != 2
     ]
     torch.testing.assert_close(results.mean, collected(local_trainer, other_updates).mean, atol=1e-10, rtol=0)
 
@@ -146,17 +146,17 @@ def test_a_client_that_diverged_is_left_out_of_the_sum() -> None:
 def test_what_a_codec_changes_or_leaves_out_is_not_added_up_unseen() -> None:
     local_trainer = trainer(torch.float64, batch=4)
     is_kept = np.array([True, False])
-    partly = [replace(task_of(k), tensor_mask=is_kept if k == 1 else None) for k in range(3)]
+    partly = [replace(make_task(k), tensor_mask=is_kept if k == 1 else None) for k in range(3)]
     assert all(update.group is None for update in DualEngine(local_trainer, 3).train_clients(partly, {}))
-    local_trainer.codec = make("codec", "quant")
+    local_trainer.codec = make_component("codec", "quant")
     assert all(
-        update.group is None for update in DualEngine(local_trainer, 3).train_clients([task_of(0), task_of(1)], {})
+        update.group is None for update in DualEngine(local_trainer, 3).train_clients([make_task(0), make_task(1)], {})
     )
 
 
 def test_a_group_comes_whole() -> None:
     local_trainer = trainer(torch.float64, batch=4)
-    updates = list(DualEngine(local_trainer, 6).train_clients([task_of(k) for k in range(6)], {}))
+    updates = list(DualEngine(local_trainer, 6).train_clients([make_task(k) for k in range(6)], {}))
     with pytest.raises(ValueError, match=r"trained as one group, only \[0, 1\] have arrived"):
         collected(local_trainer, updates[:2])
 
@@ -164,7 +164,7 @@ def test_a_group_comes_whole() -> None:
 def test_one_step_in_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
     local_trainer = trainer(torch.float64, batch=None)
-    (update,) = DualEngine(local_trainer, 4).train_clients([task_of(0, units=1, rows=np.array([2]), lr=0.5)], {})
+    (update,) = DualEngine(local_trainer, 4).train_clients([make_task(0, units=1, rows=np.array([2]), lr=0.5)], {})
     x, y = (part[2] for part in local_trainer.federation.train.samples_of(0))
     weight, bias = (p.detach() for p in local_trainer.server.network.parameters())
     p = torch.softmax(weight @ x + bias, 0)
@@ -176,12 +176,12 @@ def test_it_is_taken_where_it_fits() -> None:
     assert isinstance(choose_engine("auto", trainer(torch.float32, batch=4), 4)[0], DualEngine)
     for options in ({"momentum": 0.9}, {"clip": 1.0}, {"word": "adam"}):
         assert not DualEngine.supports_trainer(trainer(torch.float32, batch=4, **options)), options
-    federation = federation_of()
+    federation = make_federation()
     assert not DualEngine.supports_trainer(
-        trainer_of(federation, nn.Linear(5, 3), hooks=make("regulariser", "prox", mu=0.5).hooks)
+        make_trainer(federation, nn.Linear(5, 3), hooks=make_component("regulariser", "prox", mu=0.5).hooks)
     )
     assert not DualEngine.supports_trainer(
-        trainer_of(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)))
+        make_trainer(federation, nn.Sequential(nn.Linear(5, 4), nn.ReLU(), nn.Linear(4, 3)))
     )
 
 
@@ -189,10 +189,10 @@ def test_many_samples_go_the_plain_way() -> None:
     """The Gram matrix grows with the square of the samples; epochs make it pay."""
     local_trainer = trainer(torch.float32, batch=4)
     local_trainer.count_samples = lambda task: 5000  # type: ignore[method-assign]
-    assert DualEngine(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is None
-    assert DualEngine(local_trainer, 4)._shape_of_task(task_of(0, units=0)) is None
+    assert DualEngine(local_trainer, 4)._shape_of_task(make_task(0, units=1)) is None
+    assert DualEngine(local_trainer, 4)._shape_of_task(make_task(0, units=0)) is None
     local_trainer.count_samples = lambda task: 20  # type: ignore[method-assign]
-    assert DualEngine(local_trainer, 4)._shape_of_task(task_of(0, units=1)) is not None
+    assert DualEngine(local_trainer, 4)._shape_of_task(make_task(0, units=1)) is not None
 
 
 @for_all(
@@ -222,7 +222,7 @@ def test_up_to_how_many_samples_it_pays(
 
     def shape(n: int) -> Any:
         local_trainer.count_samples = lambda task: n
-        return DualEngine(local_trainer, 4)._shape_of_task(task_of(0, units=units))
+        return DualEngine(local_trainer, 4)._shape_of_task(make_task(0, units=units))
 
     results = shape(max_samples)
     assert shape(max_samples + 1) is None

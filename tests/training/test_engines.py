@@ -5,7 +5,7 @@ from typing import Any, cast
 
 from torch import nn
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.training.chain import ChainedNetwork
 from fedcohort.training.debug import DebugEngine
 from fedcohort.training.dual import DualEngine

@@ -9,20 +9,20 @@ import pytest
 import torch
 from torch import nn
 
-from engine_toy import federation_of, network_of, task_of, trainer_of
+from config_options import make_component
+from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.errors import ClientError
 from fedcohort.training.debug import DebugEngine
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.vectorised import VectorisedEngine
 from fedcohort.types import ClientUpdate
-from run_harness import go
-from yaml_words import make
+from run_harness import run_training
 
 HOOKS = {
     "none": (),
-    "prox": make("regulariser", "prox", mu=0.5).hooks,
-    "scaffold": make("agg", "scaffold").hooks,
-    "both": (*make("agg", "scaffold").hooks, *make("regulariser", "prox", mu=0.5).hooks),
+    "prox": make_component("regulariser", "prox", mu=0.5).hooks,
+    "scaffold": make_component("agg", "scaffold").hooks,
+    "both": (*make_component("agg", "scaffold").hooks, *make_component("regulariser", "prox", mu=0.5).hooks),
 }
 CLIENTS: dict[str, dict[str, Any]] = {
     "small batches": {"batch": 4},
@@ -47,14 +47,14 @@ RAGGED = [None, np.array([2]), np.array([0, 3, 5, 6, 9]), np.arange(11)]
 
 @cache
 def trained(kind: str, client: str, hooks: str, objective: str) -> list[ClientUpdate]:
-    federation, network = federation_of(clients=4, dtype=torch.float64), network_of(torch.float64)
-    trainer = trainer_of(federation, network, objective, HOOKS[hooks], **CLIENTS[client])
+    federation, network = make_federation(clients=4, dtype=torch.float64), make_network(torch.float64)
+    trainer = make_trainer(federation, network, objective, HOOKS[hooks], **CLIENTS[client])
     p = trainer.server.layout.n_params
     down = {"c": torch.linspace(-1, 1, p, dtype=torch.float64)}
     stored = {"c": torch.linspace(1, -1, p, dtype=torch.float64)}
     engine, _ = choose_engine(kind, trainer, 3)
     units = CLIENTS[client].get("steps", 2)
-    tasks = [task_of(k, units=units, rows=rows, stored=stored, loss_after=True) for k, rows in enumerate(RAGGED)]
+    tasks = [make_task(k, units=units, rows=rows, stored=stored, loss_after=True) for k, rows in enumerate(RAGGED)]
     return list(engine.train_clients(tasks, down))
 
 
@@ -92,24 +92,24 @@ def assert_same_updates(kind: str, *case: str) -> None:
 )
 def test_whole_runs_agree(tmp_path: Path, words: tuple[str, ...], kinds: tuple[str, ...]) -> None:
     small = (*words, "rounds=2", "split.limit=200")
-    sequential_run = go(tmp_path / "a", *small)
+    sequential_run = run_training(tmp_path / "a", *small)
     for kind in kinds:
-        other_run = go(tmp_path / kind, *small, f"engine={kind}")
+        other_run = run_training(tmp_path / kind, *small, f"engine={kind}")
         torch.testing.assert_close(other_run.weights(), sequential_run.weights(), atol=1e-5, rtol=0)
-        assert other_run.choices == sequential_run.choices
+        assert other_run.cohorts == sequential_run.cohorts
 
 
 def test_what_mixes_clients_falls_back_and_says_so(tmp_path: Path) -> None:
-    network = network_of(torch.float32, nn.BatchNorm1d(8))
-    trainer = trainer_of(federation_of(), network)
+    network = make_network(torch.float32, nn.BatchNorm1d(8))
+    trainer = make_trainer(make_federation(), network)
     engine, reason = choose_engine("vectorised", trainer, 4)
     assert engine is trainer
     assert "batch norm" in reason
-    assert "sequential: hand-written gradients" in go(tmp_path, "rounds=1", "model=mlp").info.tags["engine"]
+    assert "sequential: hand-written gradients" in run_training(tmp_path, "rounds=1", "model=mlp").info.tags["engine"]
 
 
 def test_auto_explains_itself() -> None:
-    chain = trainer_of(federation_of(), network_of())
+    chain = make_trainer(make_federation(), make_network())
     assert choose_engine("auto", chain, 4) == (chain, "sequential: hand-written gradients, one client at a time")
     assert isinstance(choose_engine("vectorised", chain, 4)[0], VectorisedEngine)
     assert isinstance(choose_engine("debug", chain, 4)[0], DebugEngine)
@@ -117,17 +117,17 @@ def test_auto_explains_itself() -> None:
 
 
 def test_a_broken_sample_names_its_client() -> None:
-    federation = federation_of()
+    federation = make_federation()
     federation.train.x[int(federation.train.offsets[1]) + 2] = float("nan")
-    engine, _ = choose_engine("debug", trainer_of(federation, network_of(), batch=None), 4)
+    engine, _ = choose_engine("debug", make_trainer(federation, make_network(), batch=None), 4)
     with pytest.raises(ClientError, match=r"round 5, client 1, step 1: an input is not finite"):
-        list(engine.train_clients([task_of(0), task_of(1)], {}))
+        list(engine.train_clients([make_task(0), make_task(1)], {}))
 
 
 def test_divergence_names_its_step() -> None:
-    trainer = trainer_of(federation_of(), network_of(), batch=None)
+    trainer = make_trainer(make_federation(), make_network(), batch=None)
     with pytest.raises(ClientError, match=r"client 2, step \d+: .*not finite"):
-        list(choose_engine("debug", trainer, 4)[0].train_clients([task_of(2, units=50, lr=1e20)], {}))
+        list(choose_engine("debug", trainer, 4)[0].train_clients([make_task(2, units=50, lr=1e20)], {}))
 
 
 class Trains(nn.Module):
@@ -140,14 +140,14 @@ class Trains(nn.Module):
 @pytest.mark.parametrize("kind", ["sequential", "vectorised"])
 def test_a_network_is_trained_in_training_mode(kind: str) -> None:
     """A step of w <- w - lr grad with inputs twice as large is that of a network without the layer on such inputs."""
-    federation = federation_of(dtype=torch.float64)
-    network = nn.Sequential(Trains(), *network_of(torch.float64))
-    trainer = trainer_of(federation, network, batch=4)
+    federation = make_federation(dtype=torch.float64)
+    network = nn.Sequential(Trains(), *make_network(torch.float64))
+    trainer = make_trainer(federation, network, batch=4)
     trainer.worker.network.eval()  # as an evaluation leaves it
-    (update,) = choose_engine(kind, trainer, 3)[0].train_clients([task_of(1, units=1)], {})
-    doubled = federation_of(dtype=torch.float64)
+    (update,) = choose_engine(kind, trainer, 3)[0].train_clients([make_task(1, units=1)], {})
+    doubled = make_federation(dtype=torch.float64)
     doubled.train.x.mul_(2)
-    (expected,) = choose_engine(kind, trainer_of(doubled, network_of(torch.float64), batch=4), 3)[0].train_clients(
-        [task_of(1, units=1)], {}
+    (expected,) = choose_engine(kind, make_trainer(doubled, make_network(torch.float64), batch=4), 3)[0].train_clients(
+        [make_task(1, units=1)], {}
     )
     torch.testing.assert_close(update.delta, expected.delta, atol=1e-12, rtol=0)

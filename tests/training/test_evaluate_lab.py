@@ -7,15 +7,15 @@ import pytest
 import torch
 from torch.nn import functional as F
 
-from engine_toy import federation_of, network_of, task_of, trainer_of
+from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.training.evaluate import SignalMeasurer
 from fedcohort.training.local import LocalTrainer
 
 
 @pytest.fixture
 def measurer() -> tuple[SignalMeasurer, LocalTrainer, Any]:
-    federation = federation_of(dtype=torch.float64)
-    trainer = trainer_of(federation, network_of(torch.float64), batch=4)
+    federation = make_federation(dtype=torch.float64)
+    trainer = make_trainer(federation, make_network(torch.float64), batch=4)
     return SignalMeasurer(trainer.server, trainer.worker, federation, trainer.train_whole_job), trainer, federation
 
 
@@ -47,7 +47,7 @@ def test_a_trial_is_the_update_that_the_client_would_send(measurer: Any) -> None
     lab, trainer, _ = measurer
     before = trainer.server.w.clone()
     units = trainer.client.epochs
-    sent = trainer.train(task_of(2, units=units, round=4, lr=trainer.client.lr_at(4)), {}).delta
+    sent = trainer.train(make_task(2, units=units, round=4, lr=trainer.client.lr_at(4)), {}).delta
     assert torch.equal(lab.train(4, 2).delta, sent)
     assert not torch.equal(lab.train(5, 2).delta, sent)
     assert torch.equal(trainer.server.w, before)

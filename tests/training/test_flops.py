@@ -8,14 +8,14 @@ import torch
 from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from cases import for_all
-from cost_toy import make_federation
+from case_loop import for_all
+from config_options import list_options, make_component
+from cost_harness import make_federation
 from fedcohort.training.flops import count_forward_flops
 from fedcohort.training.recurrent import disable_fused_kernels
-from known import known
 from laws.test_model_laws import inputs, shape_for
-from own_networks import NETWORKS
-from yaml_words import list_options, make
+from optional_values import not_none
+from user_networks import NETWORKS
 
 
 class LastStep(nn.Module):
@@ -71,7 +71,7 @@ def test_a_forward_pass_multiplies_and_adds(training: bool) -> None:
     network = nn.Sequential(nn.Linear(5, 4), norm, nn.Linear(4, 3)).train(training)
     assert count_forward_flops(network, make_federation()) == 2 * (5 * 4 + 4 * 3)
     assert network.training == training
-    assert int(known(norm.num_batches_tracked)) == 0
+    assert int(not_none(norm.num_batches_tracked)) == 0
 
 
 @for_all(
@@ -112,8 +112,8 @@ def test_an_embedding_looks_up() -> None:
 
 def test_all_networks_have_the_counts_of_torchs_counter() -> None:
     """Our count leaves out the import of torch's compiler; attention, which torch does not count, has a closed form."""
-    models = {word: make("model", word) for word in list_options("model")}
-    models |= {name: make("model", "module", **NETWORKS[name]) for name in NETWORKS if name != "Attention"}
+    models = {word: make_component("model", word) for word in list_options("model")}
+    models |= {name: make_component("model", "module", **NETWORKS[name]) for name in NETWORKS if name != "Attention"}
     for name, model in models.items():
         shape = (1, 8, 8) if name in NETWORKS else shape_for(model)
         network, x = model.build(shape, 5).eval(), inputs(model, 1, shape)

@@ -10,7 +10,8 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from engine_toy import SEED, federation_of, flat, network_of, task_of, trainer_of
+from config_options import make_component
+from engine_harness import SEED, flatten_parameters, make_federation, make_network, make_task, make_trainer
 from fedcohort.flat import FlatModel
 from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.training.chain import find_chain
@@ -18,8 +19,7 @@ from fedcohort.training.client_task import ClientTask
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.local_method import LocalMethod
-from known import known
-from yaml_words import make
+from optional_values import not_none
 
 
 def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:
@@ -33,7 +33,7 @@ def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, o
             optimizer.zero_grad()
             F.cross_entropy(network(x[rows]), y[rows]).backward()
             optimizer.step()
-    return flat(network)
+    return flatten_parameters(network)
 
 
 @pytest.mark.parametrize(
@@ -46,11 +46,11 @@ def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, o
     ],
 )
 def test_it_trains_like_a_plain_loop(word: str, options: dict[str, Any], reference: Any) -> None:
-    federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
-    trainer = trainer_of(federation, network, word=word, batch=7, **options)
-    task = task_of(1)
+    federation, network = make_federation(dtype=torch.float64), make_network(torch.float64)
+    trainer = make_trainer(federation, network, word=word, batch=7, **options)
+    task = make_task(1)
     delta = trainer.train(task, {}).delta
-    start = flat(network).clone()
+    start = flatten_parameters(network).clone()
     expected = by_hand(federation, network, task, 7, reference(network.parameters())) - start
     torch.testing.assert_close(delta, expected, atol=1e-12, rtol=0)
 
@@ -90,15 +90,19 @@ CASES = [  # every network with each objective, once plainly and once with one o
 
 @pytest.mark.parametrize(("name", "objective", "hooks", "client"), CASES, ids=str)
 def test_hand_written_gradients_are_autograds(name: str, objective: str, hooks: str, client: dict[str, Any]) -> None:
-    federation = federation_of(dtype=torch.float64)
+    federation = make_federation(dtype=torch.float64)
     with seeded_torch(SEED, "weights"):
         network = nn.Sequential(*NETWORKS[name]()).double()
-    inputs = {"": (), "prox": make("regulariser", "prox", mu=0.5).hooks, "scaffold": make("agg", "scaffold").hooks}
+    inputs = {
+        "": (),
+        "prox": make_component("regulariser", "prox", mu=0.5).hooks,
+        "scaffold": make_component("agg", "scaffold").hooks,
+    }
     down = {"c": torch.full((sum(p.numel() for p in network.parameters()),), 0.1, dtype=torch.float64)}
-    trainers = [trainer_of(federation, network, objective, inputs[hooks], batch=4, **client) for _ in range(2)]
+    trainers = [make_trainer(federation, network, objective, inputs[hooks], batch=4, **client) for _ in range(2)]
     assert trainers[0].chain is not None
     trainers[1].chain = None
-    a, b = (trainer.train(task_of(0), down) for trainer in trainers)
+    a, b = (trainer.train(make_task(0), down) for trainer in trainers)
     torch.testing.assert_close(a.delta, b.delta, atol=1e-12, rtol=0)
     assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-12)
     for upload in a.uploads:
@@ -122,47 +126,53 @@ def test_other_networks_are_left_to_autograd(network: nn.Module) -> None:
 
 
 def test_clients_leave_no_trace_on_each_other() -> None:
-    federation, network = federation_of(), network_of()
-    trainer = trainer_of(federation, network, word="adam")
-    single_delta = trainer.train(task_of(2), {}).delta
-    trainer.train(task_of(0), {})
-    assert torch.equal(single_delta, trainer.train(task_of(2), {}).delta)
+    federation, network = make_federation(), make_network()
+    trainer = make_trainer(federation, network, word="adam")
+    single_delta = trainer.train(make_task(2), {}).delta
+    trainer.train(make_task(0), {})
+    assert torch.equal(single_delta, trainer.train(make_task(2), {}).delta)
 
 
 def test_prox_zero_is_fedavg_bit_for_bit() -> None:
-    federation, network = federation_of(), network_of()
-    plain = trainer_of(federation, network).train(task_of(0), {}).delta
-    pulled = trainer_of(federation, network, hooks=make("regulariser", "prox", mu=0).hooks).train(task_of(0), {}).delta
+    federation, network = make_federation(), make_network()
+    plain = make_trainer(federation, network).train(make_task(0), {}).delta
+    pulled = (
+        make_trainer(federation, network, hooks=make_component("regulariser", "prox", mu=0).hooks)
+        .train(make_task(0), {})
+        .delta
+    )
     assert torch.equal(plain, pulled)
 
 
 def test_a_strong_prox_stays_near() -> None:
-    federation, network = federation_of(), network_of()
+    federation, network = make_federation(), make_network()
     sizes = []
     for mu in (0.01, 1.0, 5.0):
-        hooks = make("regulariser", "prox", mu=mu).hooks
-        sizes.append(float(trainer_of(federation, network, hooks=hooks).train(task_of(0, units=20), {}).delta.norm()))
+        hooks = make_component("regulariser", "prox", mu=mu).hooks
+        sizes.append(
+            float(make_trainer(federation, network, hooks=hooks).train(make_task(0, units=20), {}).delta.norm())
+        )
     assert sizes == sorted(sizes, reverse=True)
 
 
 def test_scaffold_keeps_the_mean_raw_gradient_under_adam_and_prox() -> None:
-    federation, network = federation_of(dtype=torch.float64), network_of(torch.float64)
-    agg = make("agg", "scaffold")
-    hooks = (*agg.hooks, *make("regulariser", "prox", mu=0.7).hooks)
-    trainer = trainer_of(federation, network, hooks=hooks, word="adam", batch=None)
+    federation, network = make_federation(dtype=torch.float64), make_network(torch.float64)
+    agg = make_component("agg", "scaffold")
+    hooks = (*agg.hooks, *make_component("regulariser", "prox", mu=0.7).hooks)
+    trainer = make_trainer(federation, network, hooks=hooks, word="adam", batch=None)
     p = trainer.server.layout.n_params
     c, c_i = torch.randn(2, p, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
-    update = trainer.train(task_of(0, units=1, stored={"c": c_i}), {"c": c})
+    update = trainer.train(make_task(0, units=1, stored={"c": c_i}), {"c": c})
     x, y = federation.train.samples_of(0)
     F.cross_entropy(network(x), y).backward()
-    raw = torch.cat([known(q.grad).flatten() for q in network.parameters()])
+    raw = torch.cat([not_none(q.grad).flatten() for q in network.parameters()])
     torch.testing.assert_close(update.stored["c"], raw, atol=1e-10, rtol=0)
     torch.testing.assert_close(update.uploads["delta_c"], raw - c_i, atol=1e-10, rtol=0)
 
 
 def test_the_losses_reported_are_those_before_each_step() -> None:
-    federation, network = federation_of(), network_of()
-    update = trainer_of(federation, network, batch=None).train(task_of(0, units=1), {})
+    federation, network = make_federation(), make_network()
+    update = make_trainer(federation, network, batch=None).train(make_task(0, units=1), {})
     x, y = federation.train.samples_of(0)
     assert update.batch_loss.tolist() == pytest.approx([F.cross_entropy(network(x), y).item()], abs=1e-6)
     assert (update.steps, update.batch_size.tolist(), update.n_used) == (1, [len(y)], len(y))
@@ -170,14 +180,14 @@ def test_the_losses_reported_are_those_before_each_step() -> None:
 
 def test_each_sample_reports_its_first_loss() -> None:
     """A rate of zero leaves the model where it is: every visit sees w_t. Two steps of 5 see 10 samples."""
-    federation, network = federation_of(), network_of()
+    federation, network = make_federation(), make_network()
     x, y = federation.train.samples_of(0)
     expected = F.cross_entropy(network(x), y, reduction="none").tolist()
     for model in (network, nn.Linear(5, 3)):
         for units, n_seen in ((1, 5), (2, 10), (40, len(y))):
-            trainer = trainer_of(federation, model, batch=5, steps=units)
+            trainer = make_trainer(federation, model, batch=5, steps=units)
             for engine in (trainer, choose_engine("vectorised", trainer, 2)[0]):
-                (update,) = engine.train_clients([task_of(0, units=units, lr=1e-30)], {})
+                (update,) = engine.train_clients([make_task(0, units=units, lr=1e-30)], {})
                 assert np.isfinite(update.sample_loss).sum() == n_seen
                 if model is network:
                     sample_losses = np.where(np.isnan(update.sample_loss), expected, update.sample_loss)
@@ -185,35 +195,35 @@ def test_each_sample_reports_its_first_loss() -> None:
 
 
 def test_a_robust_objective_reports_cross_entropy() -> None:
-    federation, network = federation_of(), network_of()
-    plain = trainer_of(federation, network, batch=None).train(task_of(0, units=1), {})
-    robust = trainer_of(federation, network, "flash_robust", batch=None).train(task_of(0, units=1), {})
+    federation, network = make_federation(), make_network()
+    plain = make_trainer(federation, network, batch=None).train(make_task(0, units=1), {})
+    robust = make_trainer(federation, network, "flash_robust", batch=None).train(make_task(0, units=1), {})
     assert robust.batch_loss.tolist() == pytest.approx(plain.batch_loss.tolist(), abs=1e-6)
     assert not torch.equal(robust.delta, plain.delta)
 
 
 @pytest.mark.parametrize("steps", [1, 4, 9])
 def test_a_number_of_steps_is_that_number(steps: int) -> None:
-    update = trainer_of(federation_of(), network_of(), steps=steps, batch=10).train(task_of(0, units=steps), {})
+    update = make_trainer(make_federation(), make_network(), steps=steps, batch=10).train(make_task(0, units=steps), {})
     assert update.steps == steps
 
 
 def test_only_the_chosen_samples_train() -> None:
     rows = np.array([3, 5, 8])
-    update = trainer_of(federation_of(), network_of(), batch=2).train(task_of(0, units=1, rows=rows), {})
+    update = make_trainer(make_federation(), make_network(), batch=2).train(make_task(0, units=1, rows=rows), {})
     assert update.n_used == 3
     assert update.batch_size.sum() == 3
     assert update.n_train > 3
 
 
 def test_a_batch_of_one_is_merged_for_batch_norm() -> None:
-    network = network_of(torch.float32, nn.BatchNorm1d(8))
-    federation = federation_of()
+    network = make_network(torch.float32, nn.BatchNorm1d(8))
+    federation = make_federation()
     n = len(federation.train.samples_of(0)[1])
-    update = trainer_of(federation, network, batch=n - 1).train(task_of(0, units=1), {})
+    update = make_trainer(federation, network, batch=n - 1).train(make_task(0, units=1), {})
     assert update.steps == 1
     assert torch.isfinite(update.delta).all()
-    single = trainer_of(federation, network).train(task_of(0, units=1, rows=np.array([2])), {})
+    single = make_trainer(federation, network).train(make_task(0, units=1, rows=np.array([2])), {})
     assert torch.isfinite(single.delta).all()
     assert torch.isfinite(single.buffers).all()
 
@@ -240,26 +250,26 @@ class Within(nn.Module):
 
 
 @pytest.mark.parametrize(
-    "make_network",
+    "make_layer",
     [lambda: nn.Dropout(0.5), Dropping, lambda: Within("recurrent"), lambda: Within("attention")],
     ids=["a layer", "a module of one's own", "recurrent", "attention"],
 )
-def test_dropout_is_keyed_and_does_not_use_the_global_generator(make_network: Callable[[], nn.Module]) -> None:
+def test_dropout_is_keyed_and_does_not_use_the_global_generator(make_layer: Callable[[], nn.Module]) -> None:
     with seeded_torch(SEED, "weights"):
-        dropping = make_network()
-    federation, network = federation_of(), network_of(torch.float32, dropping)
-    trainer = trainer_of(federation, network)
+        dropping = make_layer()
+    federation, network = make_federation(), make_network(torch.float32, dropping)
+    trainer = make_trainer(federation, network)
     before = torch.get_rng_state()
-    a = trainer.train(task_of(0), {}).delta
-    trainer.train(task_of(1), {})
-    assert torch.equal(a, trainer.train(task_of(0), {}).delta)
-    assert not torch.equal(a, trainer.train(task_of(0, round=5), {}).delta)
+    a = trainer.train(make_task(0), {}).delta
+    trainer.train(make_task(1), {})
+    assert torch.equal(a, trainer.train(make_task(0), {}).delta)
+    assert not torch.equal(a, trainer.train(make_task(0, round=5), {}).delta)
     assert torch.equal(before, torch.get_rng_state())
 
 
 def test_clipping_bounds_the_step() -> None:
-    federation, network = federation_of(), network_of()
-    update = trainer_of(federation, network, batch=None, clip=0.01).train(task_of(0, units=1, lr=1.0), {})
+    federation, network = make_federation(), make_network()
+    update = make_trainer(federation, network, batch=None, clip=0.01).train(make_task(0, units=1, lr=1.0), {})
     assert float(update.delta.norm()) == pytest.approx(0.01, rel=1e-4)
 
 
@@ -277,10 +287,10 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
     closed_form: bool, bf16: bool, hooks: Any, chain: bool
 ) -> None:
     """A network of Linear and ReLU: not in bfloat16, whose products round otherwise; not where samples are weighed."""
-    network, federation = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), federation_of()
+    network, federation = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), make_federation()
     server, worker = FlatModel(network), FlatModel(copy.deepcopy(network), bf16=bf16)
-    parts = (make("objective", "ce"), make("client", "sgd"), make("codec", "none"))
-    inputs = make("agg", hooks).hooks if hooks else ()
+    parts = (make_component("objective", "ce"), make_component("client", "sgd"), make_component("codec", "none"))
+    inputs = make_component("agg", hooks).hooks if hooks else ()
     assert (
         LocalTrainer(server, worker, federation, LocalMethod(*parts, inputs), SEED, closed_form).chain is not None
     ) == chain
@@ -289,9 +299,9 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
 def test_what_a_client_sends_is_its_own() -> None:
     """The next client, with another number of steps, does not change the sent batch norm statistics."""
     network = nn.Sequential(nn.Flatten(), nn.Linear(5, 3), nn.BatchNorm1d(3))
-    trainer = trainer_of(federation_of(dtype=torch.float32), network, batch=4)
-    first = trainer.train(task_of(0, units=1), {})
+    trainer = make_trainer(make_federation(dtype=torch.float32), network, batch=4)
+    first = trainer.train(make_task(0, units=1), {})
     copies = (first.buffers.clone(), first.counters.clone(), first.delta.clone())
-    second = trainer.train(task_of(1, units=3), {})
+    second = trainer.train(make_task(1, units=3), {})
     assert not torch.equal(first.counters, second.counters)
     assert all(torch.equal(a, b) for a, b in zip((first.buffers, first.counters, first.delta), copies, strict=True))

@@ -5,7 +5,7 @@ import itertools
 import numpy as np
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.rng import new_generator
 from fedcohort.training.passes import count_batches, count_sample_uses, cut_into_batches, draw_passes, yield_batches
 

@@ -7,7 +7,8 @@ import pytest
 import torch
 from torch import nn
 
-from engine_toy import SEED, task_of, trainer_of
+from config_options import list_options, make_component
+from engine_harness import SEED, make_task, make_trainer
 from fedcohort.data.targets import ONE_CLASS, UNLABELLED, Positions
 from fedcohort.dataset.base import Raw
 from fedcohort.rng import seeded_torch
@@ -15,14 +16,13 @@ from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.split import build_federation
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.positions import adapt_objective
-from yaml_words import list_options, make
 
 PLACES = Positions((0, 1))
 
 
 @pytest.fixture(params=list_options("objective"))
 def objective(request: pytest.FixtureRequest) -> Any:
-    return make("objective", request.param)
+    return make_component("objective", request.param)
 
 
 def test_one_class_keeps_its_objective(objective: Any) -> None:
@@ -67,26 +67,26 @@ def test_dense_layers_of_each_place_are_trained() -> None:
     rng = np.random.default_rng(0)
     x, y = rng.normal(size=(80, 5, 4)).astype(np.float32), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
-    deal = (make("partition", "iid"), make("label_noise", "none"))
+    deal = (make_component("partition", "iid"), make_component("label_noise", "none"))
     federation = build_federation(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     network = nn.Sequential(nn.Linear(4, 8), nn.ReLU(), nn.Linear(8, 6))
-    trainer = trainer_of(federation, network, batch=6)
-    losses = trainer.train(task_of(1), {}).sample_loss
+    trainer = make_trainer(federation, network, batch=6)
+    losses = trainer.train(make_task(1), {}).sample_loss
     assert np.isfinite(losses).all()
 
 
-@pytest.mark.parametrize("words", [("ce", ()), ("flash_robust", ()), ("gce", make("agg", "scaffold").hooks)])
+@pytest.mark.parametrize("words", [("ce", ()), ("flash_robust", ()), ("gce", make_component("agg", "scaffold").hooks)])
 def test_parallel_clients_have_the_results_of_single_ones(words: tuple[str, Any]) -> None:
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 6, (80, 5)), rng.integers(-1, 6, (80, 5))
     raw = Raw("toy", x, y, x[:20], y[:20], 6, targets=PLACES)
-    deal = (make("partition", "iid"), make("label_noise", "none"))
+    deal = (make_component("partition", "iid"), make_component("label_noise", "none"))
     federation = build_federation(raw, SplitOptions(*deal, seed=0, clients=4, server_val=0.1, client_val=0.1))
     with seeded_torch(SEED, "weights"):
         network = Bigrams().double()
-    trainer = trainer_of(federation, network, *words, batch=6)
+    trainer = make_trainer(federation, network, *words, batch=6)
     down = {"c": torch.linspace(-1, 1, trainer.server.layout.n_params, dtype=torch.float64)}
-    tasks = [task_of(k, loss_after=True) for k in range(4)]
+    tasks = [make_task(k, loss_after=True) for k in range(4)]
     for a, b in zip(
         trainer.train_clients(tasks, down),
         choose_engine("vectorised", trainer, 3)[0].train_clients(tasks, down),

@@ -8,11 +8,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.errors import ComponentError
 from fedcohort.objective.ce import CrossEntropy
 from fedcohort.training.probe import _copy_rows, probe_network, probe_objective
-from federation_toy import make_federation
+from federation_harness import make_federation
 
 FEDERATION = make_federation()
 

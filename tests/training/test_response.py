@@ -5,14 +5,16 @@ from typing import Any
 import pytest
 import torch
 
-from engine_toy import federation_of, network_of, task_of, trainer_of
+from config_options import make_component
+from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.hook import HookResult
 from fedcohort.training.response import OptimizerResponse
-from yaml_words import make
 
 
 def response(mu: float = 0.0, word: str = "sgd", **client: Any) -> OptimizerResponse:
-    return OptimizerResponse(make("client", word, **client), make("regulariser", "prox", mu=mu).hooks)
+    return OptimizerResponse(
+        make_component("client", word, **client), make_component("regulariser", "prox", mu=mu).hooks
+    )
 
 
 @pytest.mark.parametrize("steps", [0, 1, 7])
@@ -84,13 +86,13 @@ class Constant:
 def test_a_constant_gradient_moves_a_client_as_far_as_it_says(options: dict[str, Any]) -> None:
     # The engine itself, 9 mini-batches: y - w_t = -lr a g
     mu = options.pop("mu", 0.0)
-    regularisers = make("regulariser", "prox", mu=mu).hooks
-    network = network_of(torch.float64)
+    regularisers = make_component("regulariser", "prox", mu=mu).hooks
+    network = make_network(torch.float64)
     slope = torch.linspace(-1, 1, sum(p.numel() for p in network.parameters()), dtype=torch.float64)
     hooks = (Constant(slope), *regularisers)
-    trainer = trainer_of(federation_of(dtype=torch.float64), network, hooks=hooks, batch=9, **options)
+    trainer = make_trainer(make_federation(dtype=torch.float64), network, hooks=hooks, batch=9, **options)
     trainer.response = OptimizerResponse(trainer.client, regularisers)
-    update = trainer.train(task_of(0, units=3), {})
+    update = trainer.train(make_task(0, units=3), {})
     assert update.steps == 9
     assert update.response == pytest.approx(response(mu=mu, **options)(9, 0.1))
     torch.testing.assert_close(update.delta, -0.1 * update.response * slope, atol=1e-12, rtol=0)
@@ -104,7 +106,7 @@ class Drawing(Constant):
 
 
 def test_a_regulariser_that_draws_has_one_response() -> None:
-    client = make("client", "sgd")
+    client = make_component("client", "sgd")
     first, second = (OptimizerResponse(client, (Drawing(torch.ones(1)),))(3, 0.1) for _ in range(2))
     assert 3 < first < 6
     assert first == second

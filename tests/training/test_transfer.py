@@ -11,14 +11,14 @@ import torch
 from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from engine_toy import federation_of, network_of, task_of, trainer_of
+from config_options import make_component
+from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectOptions
 from fedcohort.training.dual import DualEngine
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.passes import summarise_losses
 from fedcohort.training.transfer import HELD_BYTES, to_device
-from yaml_words import make
 
 AT_MOST = 10  # per round
 METHODS = ("cpu", "tolist")  # of tensors; reading a tensor on a CPU is no operation that a mode sees
@@ -81,9 +81,9 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {  # kind of the engine and optio
 def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """Train a cohort and collect its updates; return how often the host waits for the device."""
     kind, options = CASES[case]
-    hooks = make("agg", "scaffold").hooks if "hooks" in options else ()
-    network = nn.Linear(5, 3) if case == "dual" else network_of()
-    trainer = trainer_of(federation_of(n=600, clients=12), network, **{**options, "hooks": hooks})
+    hooks = make_component("agg", "scaffold").hooks if "hooks" in options else ()
+    network = nn.Linear(5, 3) if case == "dual" else make_network()
+    trainer = make_trainer(make_federation(n=600, clients=12), network, **{**options, "hooks": hooks})
     if case in ("sequential autograd", "vmap of many clients"):
         trainer.chain = None
     engine, _ = choose_engine(kind, trainer, 4)
@@ -95,7 +95,7 @@ def wait_counts(case: str, cohort: int, monkeypatch: pytest.MonkeyPatch) -> Coun
     collector = Collector(
         trainer.server.layout, clients, np.ones(cohort), CollectOptions(upload_names=uploads, report_readers=reports)
     )
-    tasks = [task_of(k, rows=np.arange(3 + k) if k % 2 else None) for k in range(cohort)]
+    tasks = [make_task(k, rows=np.arange(3 + k) if k % 2 else None) for k in range(cohort)]
     trainer.response(100, 0.1)  # reads a scalar of the host, once for all rounds with this learning rate
     with counted_waits(monkeypatch) as counts:
         for update in engine.train_clients(tasks, {"c": torch.ones(p)}):

@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 import torch
 
-from engine_toy import federation_of, network_of, task_of, trainer_of
+from config_options import make_component
+from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.errors import FedcohortError
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
 from fedcohort.round.workload import assign_work, verify_selection
 from fedcohort.training.upload import draw_tensor_masks, make_sent_layout
 from fedcohort.types import Selection
-from yaml_words import make
 
 LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)), (), ())
-NONE = make("codec", "none")
+NONE = make_component("codec", "none")
 
 
 def test_each_tensor_stays_with_its_share() -> None:
@@ -44,10 +44,10 @@ def test_a_codec_sees_a_model_of_what_is_sent() -> None:
 
 @pytest.mark.parametrize("kind", ["ce", "flash_robust"])
 def test_what_is_left_out_arrives_as_zero(kind: str) -> None:
-    federation, network = federation_of(), network_of()
-    trainer = trainer_of(federation, network, kind, epochs=1, batch=10)
-    delta = trainer.train(task_of(1), {}).delta.clone()
-    task = task_of(1)
+    federation, network = make_federation(), make_network()
+    trainer = make_trainer(federation, network, kind, epochs=1, batch=10)
+    delta = trainer.train(make_task(1), {}).delta.clone()
+    task = make_task(1)
     object.__setattr__(task, "tensor_mask", np.array([True, False, False, True]))
     less = trainer.train(task, {}).delta
     blocks = trainer.server.layout.parameters

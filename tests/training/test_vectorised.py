@@ -2,11 +2,11 @@
 
 from pathlib import Path
 
-from run_harness import go, same_bits
+from run_harness import run_training, same_bits
 
 
 def test_a_resumed_run_ends_with_the_same_bits(tmp_path: Path) -> None:
     words = ("engine=vectorised", "model=mlp", "agg=scaffold")
-    uninterrupted = go(tmp_path / "whole", *words, "rounds=4")
-    go(tmp_path / "parts", *words, "rounds=2")
-    assert same_bits(uninterrupted, go(tmp_path / "parts", *words, "rounds=4", "resume=true"))
+    uninterrupted = run_training(tmp_path / "whole", *words, "rounds=4")
+    run_training(tmp_path / "parts", *words, "rounds=2")
+    assert same_bits(uninterrupted, run_training(tmp_path / "parts", *words, "rounds=4", "resume=true"))

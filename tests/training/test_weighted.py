@@ -13,16 +13,16 @@ import pytest
 import torch
 from torch import nn
 
-from engine_toy import federation_of, network_of, task_of, trainer_of
+from config_options import make_component
+from engine_harness import make_federation, make_network, make_task, make_trainer
 from fedcohort.flat import FlatModel
 from fedcohort.hook import HookResult, StepView, find_weigher
 from fedcohort.training.engines import choose_engine
 from fedcohort.training.weighted import MiniBatchView
-from run_harness import go
-from tolerances import Within
-from yaml_words import make
+from run_harness import run_training
+from tolerances import AllcloseTolerance
 
-DOUBLE: Within = {"atol": 1e-10, "rtol": 0}
+DOUBLE: AllcloseTolerance = {"atol": 1e-10, "rtol": 0}
 
 
 @dataclass
@@ -66,9 +66,9 @@ class Watcher:
 
 def watched(ask: Any = None, weight: float = 1.0, network: Any = None, **client: Any) -> tuple[Any, Watching]:
     correction = Watching(weight, ask)
-    network = network_of(torch.float64) if network is None else network
-    trainer = trainer_of(
-        federation_of(n=200, clients=4, dtype=torch.float64), network, "ce", (Watcher(correction),), **client
+    network = make_network(torch.float64) if network is None else network
+    trainer = make_trainer(
+        make_federation(n=200, clients=4, dtype=torch.float64), network, "ce", (Watcher(correction),), **client
     )
     return trainer, correction
 
@@ -82,13 +82,17 @@ def images() -> nn.Sequential:
 def case(kind: str, objective: str) -> tuple[FlatModel, MiniBatchView]:
     """A view of one mini-batch, and its model."""
     g = torch.Generator().manual_seed(0)
-    network: nn.Module = images() if kind == "images" else network_of(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
+    network: nn.Module = (
+        images() if kind == "images" else make_network(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
+    )
     model = FlatModel(network.double(), channels_last=kind == "images")
     model.w.copy_(torch.randn(model.w.shape, generator=g, dtype=torch.float64) / 2)
     x = torch.randn((6, 2, 8, 8) if kind == "images" else (6, 5), generator=g, dtype=torch.float64)
     x = x.contiguous(memory_format=torch.channels_last) if kind == "images" else x
     y, z = torch.arange(6) % 3, torch.rand((6, 3), generator=g, dtype=torch.float64).softmax(1)
-    view = MiniBatchView(model, make("objective", objective), (x, y, z), torch.arange(6), lambda: (x[:4], y[:4]))
+    view = MiniBatchView(
+        model, make_component("objective", objective), (x, y, z), torch.arange(6), lambda: (x[:4], y[:4])
+    )
     return model, view
 
 
@@ -156,14 +160,14 @@ def test_asking_moves_nothing() -> None:
 def test_positions_are_those_in_the_clients_data() -> None:
     trainer, correction = watched(batch=2)
     rows = np.array([1, 4, 6, 9, 11])
-    trainer.train(task_of(1, units=2, rows=rows), {})
+    trainer.train(make_task(1, units=2, rows=rows), {})
     assert [len(batch) for batch in correction.positions] == [2, 2, 1] * 2
     for epoch in (correction.positions[:3], correction.positions[3:]):
         assert sorted(position for batch in epoch for position in batch) == rows.tolist()
     x, y = trainer.federation.train.samples_of(1)
     recorded: list[tuple[Any, Any]] = []
     trainer, correction = watched(lambda step: recorded.append((step.x, step.y)), batch=2)
-    trainer.train(task_of(1, units=1, rows=rows), {})
+    trainer.train(make_task(1, units=1, rows=rows), {})
     for position, (inputs, labels) in zip(correction.positions, recorded, strict=True):
         assert torch.equal(inputs, x[position])
         assert torch.equal(labels, y[position])
@@ -172,7 +176,7 @@ def test_positions_are_those_in_the_clients_data() -> None:
 def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
     def gradients(round: int, client: int) -> list[torch.Tensor]:
         trainer, correction = watched(lambda step: step.validation()[1], batch=3)
-        trainer.train(task_of(client, units=2, round=round), {})
+        trainer.train(make_task(client, units=2, round=round), {})
         labels = trainer.federation.val.samples_of(client)[1]
         n, first = len(labels), torch.cat(correction.answers)[: len(labels)]
         assert n == 4
@@ -189,26 +193,26 @@ def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
 @pytest.mark.parametrize("client", [{}, {"momentum": 0.9}, {"word": "adam"}, {"clip": 0.1}], ids=str)
 def test_weights_of_one_are_training_without(client: dict[str, Any]) -> None:
     trainer, _ = watched(batch=4, **client)
-    plain = trainer_of(trainer.federation, network_of(torch.float64), batch=4, **client)
+    plain = make_trainer(trainer.federation, make_network(torch.float64), batch=4, **client)
     plain.chain = None
-    a, b = (local_trainer.train(task_of(2), {}) for local_trainer in (trainer, plain))
+    a, b = (local_trainer.train(make_task(2), {}) for local_trainer in (trainer, plain))
     assert torch.equal(a.delta, b.delta)
     assert a.batch_loss.tolist() == b.batch_loss.tolist()
 
 
 def test_weights_of_two_are_twice_the_rate_and_leave_the_losses_reported() -> None:
     twice, _ = watched(weight=2.0, batch=None)
-    plain = trainer_of(twice.federation, network_of(torch.float64), batch=None)
-    a, b = twice.train(task_of(2, lr=0.1), {}), plain.train(task_of(2, lr=0.2), {})
+    plain = make_trainer(twice.federation, make_network(torch.float64), batch=None)
+    a, b = twice.train(make_task(2, lr=0.1), {}), plain.train(make_task(2, lr=0.2), {})
     torch.testing.assert_close(a.delta, b.delta, **DOUBLE)
     assert a.batch_loss.tolist() == pytest.approx(b.batch_loss.tolist(), abs=1e-12)
 
 
 def test_batch_norm_and_dropout_go_on_as_without_it() -> None:
-    network = network_of(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
+    network = make_network(torch.float64, nn.BatchNorm1d(8), nn.Dropout(0.5))
     trainer, _ = watched(lambda step: step.derivative_along(step.validation_gradient()), network=network, batch=4)
-    plain = trainer_of(trainer.federation, network, batch=4)
-    a, b = (local_trainer.train(task_of(2), {}) for local_trainer in (trainer, plain))
+    plain = make_trainer(trainer.federation, network, batch=4)
+    a, b = (local_trainer.train(make_task(2), {}) for local_trainer in (trainer, plain))
     assert torch.equal(a.delta, b.delta)
     assert torch.equal(a.buffers, b.buffers)
 
@@ -219,7 +223,7 @@ def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
         engine, reason = choose_engine(kind, trainer, 4)
         assert engine is trainer
         assert "weighs samples" in reason
-    assert "weighs samples" in go(tmp_path, "agg=fedbio", "rounds=1", "engine=vectorised").info.tags["engine"]
+    assert "weighs samples" in run_training(tmp_path, "agg=fedbio", "rounds=1", "engine=vectorised").info.tags["engine"]
 
 
 @pytest.mark.parametrize("variant", ["first_order", "second_order"])
@@ -227,12 +231,12 @@ def test_every_engine_takes_it_step_by_step_and_says_so(tmp_path: Path) -> None:
 def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> None:
     results = []
     for kind in ("sequential", "debug"):
-        hooks = make("agg", "fedbio", variant=variant).hooks
-        federation = federation_of(dtype=torch.float64)
-        trainer = trainer_of(federation, network_of(torch.float64), "ce", hooks, **client)
+        hooks = make_component("agg", "fedbio", variant=variant).hooks
+        federation = make_federation(dtype=torch.float64)
+        trainer = make_trainer(federation, make_network(torch.float64), "ce", hooks, **client)
         down = {"u": torch.ones(trainer.server.layout.n_params, dtype=torch.float64) / 10}
         engine, _ = choose_engine(kind, trainer, 4)
-        results.append(list(engine.train_clients([task_of(0), task_of(1, rows=np.array([0, 3, 4]))], down)))
+        results.append(list(engine.train_clients([make_task(0), make_task(1, rows=np.array([0, 3, 4]))], down)))
     for a, b in zip(*results, strict=True):
         assert torch.equal(a.delta, b.delta)
         assert torch.equal(a.stored["x"], b.stored["x"])
@@ -241,15 +245,15 @@ def test_debug_gives_the_same_numbers(variant: str, client: dict[str, Any]) -> N
 
 
 def test_a_client_without_time_keeps_its_weights() -> None:
-    trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "fedbio").hooks)
-    n = trainer.count_samples(task_of(1))
+    trainer = make_trainer(make_federation(), make_network(), "ce", make_component("agg", "fedbio").hooks)
+    n = trainer.count_samples(make_task(1))
     x = torch.linspace(-1, 1, n)
-    update = trainer.train(task_of(1, units=0, stored={"x": x}), {})
+    update = trainer.train(make_task(1, units=0, stored={"x": x}), {})
     assert torch.equal(update.stored["x"], x)
     assert float(update.delta.norm()) == 0.0
 
 
 def test_hooks_without_weights_train_as_fast_as_before() -> None:
-    trainer = trainer_of(federation_of(), network_of(), "ce", make("agg", "scaffold").hooks)
+    trainer = make_trainer(make_federation(), make_network(), "ce", make_component("agg", "scaffold").hooks)
     assert find_weigher(trainer.hooks) is None
     assert trainer.chain is not None

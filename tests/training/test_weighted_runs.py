@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from config_options import make_component
 from fedcohort.round import aggregate as closing
-from killing import die, in_a_child, stop_after
+from process_kills import act_at_call, kill_self, run_in_child
 from round.test_round import costs
-from run_harness import go, same_bits
-from yaml_words import make
+from run_harness import run_training, same_bits
 
 FEDBIO = ("agg=fedbio", "agg.eta_x=5", "client.epochs=1", "client.batch=8", "eval.clients_every=0")
 WORDS = (*FEDBIO, "split.limit=240", "rounds=2")
@@ -20,52 +20,54 @@ SECOND = (*WORDS, "agg.variant=second_order")
 
 @pytest.mark.parametrize("inputs", [(*WORDS, "client_store.limit_gb=0"), SECOND], ids=["files", "second"])
 def test_a_killed_run_resumes_exactly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, inputs: tuple[str, ...]) -> None:
-    uninterrupted = go(tmp_path / "whole", *inputs)
-    stop_after(monkeypatch, closing, "extend_choices", 2, die)
-    assert os.WIFSIGNALED(in_a_child(lambda: go(tmp_path / "killed", *inputs) and None))
+    uninterrupted = run_training(tmp_path / "whole", *inputs)
+    act_at_call(monkeypatch, closing, "extend_choices", 2, kill_self)
+    assert os.WIFSIGNALED(run_in_child(lambda: run_training(tmp_path / "killed", *inputs) and None))
     monkeypatch.undo()
-    assert same_bits(uninterrupted, go(tmp_path / "killed", *inputs, "resume=true"))
+    assert same_bits(uninterrupted, run_training(tmp_path / "killed", *inputs, "resume=true"))
 
 
 def test_files_change_no_bit(tmp_path: Path) -> None:
-    assert same_bits(go(tmp_path / "a", *WORDS), go(tmp_path / "b", *WORDS, "client_store.limit_gb=0"))
+    assert same_bits(
+        run_training(tmp_path / "a", *WORDS), run_training(tmp_path / "b", *WORDS, "client_store.limit_gb=0")
+    )
 
 
 def test_slices_change_no_bit(tmp_path: Path) -> None:
-    assert same_bits(go(tmp_path / "a", *SECOND), go(tmp_path / "b", *SECOND, "engine.slices=3"))
+    assert same_bits(run_training(tmp_path / "a", *SECOND), run_training(tmp_path / "b", *SECOND, "engine.slices=3"))
 
 
 @pytest.mark.parametrize("words", [(*WORDS, "cohort=5"), (*SECOND, "samples=random")], ids=["first", "second"])
 def test_two_ranks_equal_one_process(tmp_path: Path, words: tuple[str, ...]) -> None:
     torch.set_num_threads(1)
-    first_run = go(tmp_path / "one", *words).weights()
-    two = go(tmp_path / "two", *words, "trainer.devices=2").weights()
+    first_run = run_training(tmp_path / "one", *words).weights()
+    two = run_training(tmp_path / "two", *words, "trainer.devices=2").weights()
     torch.testing.assert_close(two, first_run, atol=1e-5, rtol=0)
 
 
 def test_ranks_share_nothing_of_a_round_that_leaves_the_aggregator_out(tmp_path: Path) -> None:
     """In FedDiverse's plain first round only the codec's hooks run, which store no vectors."""
     words = ("selector=feddiverse", "selector.epochs=1", "codec=mask", "trainer.devices=2")
-    assert bool(go(tmp_path, *WORDS, *words).weights().isfinite().all())
+    assert bool(run_training(tmp_path, *WORDS, *words).weights().isfinite().all())
 
 
 def test_what_is_remembered_counts(tmp_path: Path) -> None:
     """A fresh x in every round would be another run."""
     words = (*WORDS, "cohort=12")
-    first_run = go(tmp_path / "a", *words)
-    hook = type(make("agg", "fedbio").hooks[0])
+    first_run = run_training(tmp_path / "a", *words)
+    hook = type(make_component("agg", "fedbio").hooks[0])
     begin = hook.begin
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(hook, "begin", lambda self, w, down, stored, job: begin(self, w, down, {}, job))
-        second_run = go(tmp_path / "b", *words)
+        second_run = run_training(tmp_path / "b", *words)
     assert not same_bits(first_run, second_run)
 
 
 @pytest.mark.parametrize(("words", "factor"), [(WORDS, 3.0), (SECOND, 5.0)], ids=["first", "second"])
 def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: float) -> None:
     # A step is 3 forward passes; slopes and the validation gradient are 3 each, H u is 6: 9 / 3, and 15 / 3.
-    fedavg = costs(go(tmp_path / "a", *[word for word in words if not word.startswith("agg")]))
-    fedbio = costs(go(tmp_path / "b", *words))
+    fedavg = costs(run_training(tmp_path / "a", *[word for word in words if not word.startswith("agg")]))
+    fedbio = costs(run_training(tmp_path / "b", *words))
     for t in range(2):
         assert fedbio[t]["client_flops"] == pytest.approx(factor * fedavg[t]["client_flops"])
         assert fedbio[t]["virtual_s"] == pytest.approx(factor * fedavg[t]["virtual_s"])
@@ -84,5 +86,5 @@ def test_weighing_is_charged(tmp_path: Path, words: tuple[str, ...], factor: flo
     ids=" ".join,
 )
 def test_it_works_with_the_rest(tmp_path: Path, words: tuple[str, ...]) -> None:
-    last = go(tmp_path, *WORDS, *words).last
+    last = run_training(tmp_path, *WORDS, *words).last
     assert np.isfinite(last.metrics["test/loss"])

@@ -1,6 +1,6 @@
-"""The settings in the tables of README and docs/where_selection_pays.md, and the methods that are of no paper."""
+"""The settings in the tables of README and docs/where_selection_pays.md, and the methods that have no paper."""
 
-NOT_PUBLISHED = (  # of no paper, then stand-ins for papers' methods
+NOT_PUBLISHED = (  # methods without a paper, then substitutes for published methods
     *("flash_whitened", "flash_progress", "flash_answered", "flash_calibrated", "low_ratio"),
     *("neural_bandit", "restless_bandit"),
 )

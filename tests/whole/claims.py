@@ -125,7 +125,7 @@ def adjusted_differences() -> dict[Condition, tuple[float, float]]:
 def count_significant(of_papers: bool = False) -> tuple[int, int, int, int]:
     """Return the numbers of tests and settings, and of settings where a method is significantly better, and worse.
 
-    of_papers: only methods of papers with their default options; the correction is the same.
+    of_papers: count only published methods with their default options; the correction is the same.
     """
     adjusted = adjusted_differences()
     rows = {condition[2] for condition in adjusted}
@@ -154,7 +154,7 @@ def find_best_oracle(name: str, cell: str) -> tuple[str, str]:
 
 
 def list_published_methods(name: str, cell: str) -> list[str]:
-    """Return the methods of papers, with their default options, that ran on every seed of a setting."""
+    """Return the published methods, with their default options, that ran on every seed of a setting."""
     runs_by_method = read_runs(name, cell)
     candidates = [
         row

@@ -19,7 +19,7 @@ from fedcohort.results.target import Cost, SpeedUp, costs_to_target, measure_spe
 from whole.claims import ROOT, average, format_interval, read_runs
 
 STUDY, SETTING, CLOCK_S = "paper_fedbalancer_network", "har", 10600.0
-VARIANTS = ("avg_1t", "wfa", "spc")  # among which the best sets the target
+VARIANTS = ("avg_1t", "wfa", "spc")  # the best of these methods sets the target
 # method, its name in the table, and the paper's speed-up and accuracy
 ROWS = (
     ("avg_1t", "FedAvg+1T", "0.49 ± 0.36", "81.4 ± 2.9"),

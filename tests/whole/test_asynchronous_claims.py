@@ -13,7 +13,7 @@ from whole import claims
 STUDY = "asynchronous_digits"
 DOCS = claims.ROOT / "docs" / "asynchronous.md"
 METHODS = ("random", "over_commit", "oort", "pyramidfl", "refl_late", "fedbuff", "fedbuff_oort", "pisces", "fedasync")
-WITH_REFL = (*METHODS[:5], "refl", *METHODS[5:])  # which ran with phones only
+WITH_REFL = (*METHODS[:5], "refl", *METHODS[5:])  # ran with device=phones only
 ASYNCHRONOUS = ("fedbuff", "fedbuff_oort", "pisces", "fedasync")
 WIDE = "speeds_wide"
 SETTINGS = ("speeds_equal", "speeds_wide", "skew_wide", "phones_away")

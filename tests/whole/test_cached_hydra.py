@@ -1,4 +1,4 @@
-"""The tests' cache of yamls (`cached_hydra`) changes no composed config."""
+"""The cache of yaml files in `cached_hydra` changes no composed config."""
 
 from pathlib import Path
 
@@ -6,8 +6,8 @@ import pytest
 from omegaconf import OmegaConf
 
 import cached_hydra
+from config_options import CONFIGS
 from fedcohort.startup.compose import compose_config, compose_with_hydra
-from yaml_words import CONFIGS
 
 CASES = (
     (),

@@ -1,15 +1,15 @@
-"""The digits of cited tables are those of their sources, by a digest: a typing error in one cell fails here.
+"""Tables cited from papers are protected by digests, so that a change of one digit fails.
 
-A digest is of the table as Python writes it. A table that is corrected gets its new digest here, with the source.
+The digest covers the `repr` of the table. After a correction, enter the new digest here with the source.
 """
 
 import hashlib
 
 import pytest
 
+from config_options import load_options
 from fedcohort.device import phones
 from fedcohort.model import inverted, mobilenet_v2_gn
-from yaml_words import node
 
 FLASH = "Yang et al., WWW 2021, the FLASH benchmark's simulator"
 SANDLER = "Sandler et al., CVPR 2018, Table 2"
@@ -21,7 +21,7 @@ TABLES = [  # name, table, source, digest
         FLASH,
         "91d37612e0c5a241",
     ),
-    ("numbers of phones of each class", node("device", "phones")["proportions"], FLASH, "990b13aff58a53a5"),
+    ("numbers of phones of each class", load_options("device", "phones")["proportions"], FLASH, "990b13aff58a53a5"),
     ("stages of MobileNetV2", inverted.STAGE_SETTINGS, SANDLER, "cfa3de6d6f6e7256"),
     ("channels of MobileNetV2", mobilenet_v2_gn.CHANNELS_AT_WIDTH_1, SANDLER, "44d5745c70e5a1a0"),
 ]

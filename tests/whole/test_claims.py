@@ -5,7 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from cases import for_all
+from case_loop import for_all
 from whole import claim_settings, claims, fedbalancer_table
 from whole.claims import ROOT
 
@@ -14,7 +14,7 @@ LEADERBOARD = (ROOT / "studies" / "leaderboard" / "README.md").read_text()
 DOCS = " ".join((ROOT / "docs" / "where_selection_pays.md").read_text().split())
 SECTION = README.partition("## When does client selection pay?")[2].partition("\n## ")[0]
 FLAT = " ".join(SECTION.split())
-# Numbers of the studies' definitions, which are not computed.
+# Numbers that the studies define; they are not computed.
 STATED = ("95 % intervals", "10 paired seeds", "10 of 50 clients", "learning rate 0.1", "60 rounds", "one Holm")
 SPELLED = {1: "one"}
 MOST_PUBLISHED = max(len(claims.list_published_methods(*setting[1:])) for setting in claim_settings.SETTINGS)
@@ -31,7 +31,7 @@ OVER_SETTINGS = {name: claims.compare_over_settings(name) for name in ("cohorts_
 
 @cache
 def robust_loss_differences() -> dict[str, dict[str, list[float]]]:
-    """Return of each setting of studies/robust_loss three differences over common seeds, in points.
+    """Return three differences over common seeds for each setting of studies/robust_loss, in points.
 
     loss: random selection with FLASH's loss, minus with cross-entropy. selection: FLASH, minus random selection. both:
     FLASH with its loss, minus random selection with that loss.

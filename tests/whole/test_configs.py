@@ -1,4 +1,4 @@
-"""Every config composes, has its constructor's options, shares its name with code and test, and enforces its ranges."""
+"""Every config composes, has its constructor's options, shares its name with module and test, and enforces ranges."""
 
 import copy
 import inspect
@@ -13,12 +13,21 @@ import pytest
 from hydra.utils import get_class
 from omegaconf import OmegaConf
 
-from cases import for_all
+from case_loop import for_all
+from config_options import (
+    CONFIGS,
+    METHOD_GROUPS,
+    ROOT,
+    list_options,
+    load_options,
+    load_yaml,
+    make_component,
+    nested_components,
+)
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import check, components, compose, options
 from fedcohort.startup.compose_jobs import DATA_GROUPS
-from run_harness import compose_words, composed_by_hydra
-from yaml_words import CONFIGS, METHOD_GROUPS, ROOT, list_options, load_yaml, make, nested_components, node
+from run_harness import compose_by_hydra, compose_overrides
 
 PARTS = [(group, word) for group in METHOD_GROUPS for word in list_options(group)]
 GROUPS = sorted({path.parent.name for path in CONFIGS.glob("*/*.yaml")})
@@ -26,14 +35,14 @@ EXPERIMENTS = sorted(path.stem for path in (CONFIGS / "experiment").glob("*.yaml
 
 
 def list_words(group: str) -> list[str]:
-    """`group=choice` of all yamls; aliases are last, and the options that they set are not set next to them."""
+    """Return `group=option` for all yaml files; aliases come last, without the groups that they set."""
     names = sorted(path.stem for path in (CONFIGS / group).glob("*.yaml"))
     typed = [f"{group}={word}" for word in sorted(names, key=lambda word: (group, word) not in PARTS)]
     last = max(len(list(CONFIGS.glob(f"{data_group}/*.yaml"))) for data_group in DATA_GROUPS)
     return [""] * last + typed if group == "heterogeneity" else typed
 
 
-TOGETHER = [  # one word of each group at a time: Hydra takes as long for a file as for all of them
+TOGETHER = [  # compose one option of each group together: Hydra takes equally long for one file and for all
     tuple(filter(None, row)) for row in zip_longest(*(list_words(group) for group in GROUPS if group != "experiment"))
 ]
 
@@ -45,29 +54,29 @@ def test_every_option_is_composed() -> None:
 
 @pytest.mark.parametrize("typed", [*((f"experiment={word}",) for word in EXPERIMENTS), *TOGETHER], ids=" ".join)
 def test_every_config_composes(typed: tuple[str, ...]) -> None:
-    needed = ("model.path=own_networks.Dense",) if "model=module" in typed else ()
-    cfg = composed_by_hydra((*typed, *needed))
+    needed = ("model.path=user_networks.Dense",) if "model=module" in typed else ()
+    cfg = compose_by_hydra((*typed, *needed))
     composed = compose.compose_config(cfg, cfg.hydra.runtime.choices, ())
     options.check_all_options(composed.config)
     check.check_aliases(composed)
     for group in METHOD_GROUPS:
         assert components.make_component(composed, group) is not None
     if typed[0].startswith("experiment="):
-        check.check_before_data(composed)  # what goes with what: a preset is never refused
+        check.check_before_data(composed)  # presets name components that can be combined
 
 
 @for_all("group, word", PARTS)
 def test_yaml_keys_are_the_constructors_parameters(group: str, word: str) -> None:
-    target = node(group, word)["_target_"]
+    target = load_options(group, word)["_target_"]
     signature = inspect.signature(get_class(target))
-    assert set(node(group, word)) - {"_target_"} == set(signature.parameters)
+    assert set(load_options(group, word)) - {"_target_"} == set(signature.parameters)
     with_default = [p.name for p in signature.parameters.values() if p.default is not inspect.Parameter.empty]
     assert not with_default, "defaults live in yaml, once"
 
 
 @for_all("group, word", PARTS)
 def test_an_option_has_the_same_name_in_config_source_and_test(group: str, word: str) -> None:
-    target = node(group, word)["_target_"]
+    target = load_options(group, word)["_target_"]
     assert target.rpartition(".")[0] == f"fedcohort.{group}.{word}"
     assert (ROOT / "tests" / group / f"test_{word}.py").exists()
 
@@ -83,7 +92,7 @@ OPTION = re.compile(r"^ *(?P<name>\w+): *(?P<value>.*?) +# (?P<range>[^;]+)")
 
 
 def _outside(text: str) -> list[Any]:
-    """Values that a range comment excludes."""
+    """Return values outside the range that a comment states."""
     if text.startswith(("list of numbers in ", "list of integers in ")):
         low, high = (float(end) for end in text.split(" in ")[1].strip()[1:-1].split(","))
         halves = [[low + 0.5]] if "integers" in text else []
@@ -115,7 +124,7 @@ def _outside(text: str) -> list[Any]:
 
 
 def _misunderstood(path: Path) -> list[str]:
-    """file:line and the text of each range comment that no test can try."""
+    """Return file:line and text of each range comment that cannot be parsed."""
     misunderstood = []
     for number, line in enumerate(path.read_text().splitlines(), 1):
         if match := OPTION.match(line):
@@ -127,7 +136,7 @@ def _misunderstood(path: Path) -> list[str]:
 
 
 def _stated(path: Path) -> dict[str, str]:
-    """The range in the comment of each option of a yaml, by its dotted path in the file."""
+    """Return the range comment of each option of a yaml file by its dotted path."""
     stated, above = {}, ""
     for line in path.read_text().splitlines():
         if heading := re.match(r"(\w+):\s*$", line):
@@ -153,7 +162,7 @@ def test_every_range_comment_is_understood(tmp_path: Path) -> None:
 @for_all("group, word", RANGED)
 def test_every_option_states_its_range(group: str, word: str) -> None:
     stated = {name.split(".")[-1] for name in _stated(_file(group, word))}
-    assert set(node(group, word)) - {"_target_", *_parts_inside(group, word)} <= stated
+    assert set(load_options(group, word)) - {"_target_", *_parts_inside(group, word)} <= stated
 
 
 TRAINERS = [f"trainer/{path.stem}.yaml" for path in (CONFIGS / "trainer").glob("*.yaml")]
@@ -185,7 +194,7 @@ def _refusal(call: Callable[[], object], tried: str) -> str:
 def _of_no_part() -> dict[str, Any]:
     read = {"": CONFIGS / "train.yaml", "engine": _file("engine", "auto"), "trainer": _file("trainer", "cpu")}
     plain: dict[str, Any] = {name: OmegaConf.to_container(OmegaConf.load(path)) for name, path in read.items()}
-    return {**plain.pop(""), **plain, "clients": 50}  # whose default looks at the data
+    return {**plain.pop(""), **plain, "clients": 50}  # its default depends on the data
 
 
 OF_NO_PART = {
@@ -205,7 +214,7 @@ def test_a_value_out_of_range_is_rejected_by_name_outside_of_the_groups(option: 
 
 @for_all("group, word", RANGED)
 def test_a_value_out_of_range_is_rejected_by_name(group: str, word: str) -> None:
-    of_word = node(group, word)
+    of_word = load_options(group, word)
     for name, text in _stated(_file(group, word)).items():
         option = name.split(".")[-1]
         for value in _outside(text):
@@ -217,7 +226,7 @@ def test_a_value_out_of_range_is_rejected_by_name(group: str, word: str) -> None
 
 def test_a_cohort_larger_than_the_population_is_rejected() -> None:
     with pytest.raises(IncompatibleConfig, match="cohort=60 exceeds clients=50"):
-        options.check_all_options(compose_words("cohort=60").config)
+        options.check_all_options(compose_overrides("cohort=60").config)
 
 
 @pytest.mark.parametrize(
@@ -232,7 +241,7 @@ def test_a_cohort_larger_than_the_population_is_rejected() -> None:
     ],
 )
 def test_a_changed_alias_is_not_accepted_silently(overrides: list[str], refused: str) -> None:
-    composed = compose_words(*overrides)
+    composed = compose_overrides(*overrides)
     if refused:
         with pytest.raises(Exception, match=re.escape(refused)):
             check.check_aliases(composed)
@@ -247,7 +256,7 @@ def test_a_changed_alias_is_not_accepted_silently(overrides: list[str], refused:
 
 
 def test_an_unknown_option_is_reported_with_the_existing_ones() -> None:
-    composed = compose.Composed({"server": {**node("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
+    composed = compose.Composed({"server": {**load_options("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
     with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its only option is lr"):
         components.make_component(composed, "server")
 
@@ -260,13 +269,13 @@ def test_a_missing_target_is_named() -> None:
 
 def test_every_component_can_be_constructed() -> None:
     for group, word in PARTS:
-        assert make(group, word) is not None
+        assert make_component(group, word) is not None
 
 
 @for_all("word", EXPERIMENTS)
 def test_an_experiment_changes_every_value_that_it_states(word: str) -> None:
-    """Options without a group too: they stand in train.yaml, which must not come after it."""
-    composed = composed_by_hydra((f"experiment={word}",))
+    """Include the options of train.yaml, which must be composed before the experiment."""
+    composed = compose_by_hydra((f"experiment={word}",))
     cfg = OmegaConf.masked_copy(composed, [str(key) for key in composed if key != "hydra"])
     stated = load_yaml(CONFIGS / "experiment" / f"{word}.yaml")
     stated.pop("defaults", None)

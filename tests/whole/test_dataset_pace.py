@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
+from benchmark_scripts import load_script
 from command_harness import run_command
-from scripts import load_script
-from yaml_words import CONFIGS
+from config_options import CONFIGS
 
 
 def test_measures_a_small_dataset(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

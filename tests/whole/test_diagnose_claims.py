@@ -25,7 +25,7 @@ KINDS = {
     "speeds": "speed",
 }
 EARLY_ROUND = 40
-SAME = 0.05  # points; smaller differences are shown as 0
+SAME = 0.05  # points; smaller differences are printed as 0
 FIXED = ("low_ratio", "fedcbs", "flash")
 COLUMNS = ("low_ratio", "fedcbs", "flash", "random_robust", "auto_robust", "oracle_clean")
 
@@ -42,7 +42,7 @@ def seeds() -> list[int]:
 
 
 def differences(cell: str, row: str, reference: str = "random") -> dict[int, float]:
-    """Return differences to a reference by seed, in points; {} for a method that is not run in the setting."""
+    """Return differences to a reference by seed, in points; {} for a method that did not run in the setting."""
     runs = claims.read_runs(STUDY, cell)
     if row not in runs or reference not in runs:
         return {}
@@ -50,7 +50,7 @@ def differences(cell: str, row: str, reference: str = "random") -> dict[int, flo
 
 
 def early_differences(cell: str) -> list[float]:
-    """Return auto's differences at round 40, of the means over the last sixth of the rounds until then."""
+    """Return auto's differences at round 40, from means over the last sixth of these rounds."""
     curves = pd.read_parquet(claims.ROOT / "studies" / STUDY / "curves.parquet")
     is_late = (curves["step"] <= EARLY_ROUND) & (curves["step"] > EARLY_ROUND * 5 / 6) & (curves["cell"] == cell)
     means = curves[is_late].groupby(["selector", "seed"])["value"].mean()
@@ -64,7 +64,7 @@ def rule_card(cell: str) -> dict[int, float]:
 
 
 def spell(values: Iterable[float]) -> str:
-    """Return the mean with its interval, or 0 where all are smaller than can be shown."""
+    """Return the mean with its interval, or 0 if all values are below the printed precision."""
     numbers = list(values)
     if not numbers:
         return "–"
@@ -163,7 +163,7 @@ def test_pages_of_diagnoses_show_the_gains_of_the_study() -> None:
 
 
 def diagnosis_sentences() -> list[str]:
-    """Return what benchmarks/diagnoses.csv says about the AUC and the intervals, as the page and diagnoses have it."""
+    """Return the sentences on AUC and intervals that follow from benchmarks/diagnoses.csv."""
     table = pd.read_csv(claims.ROOT / "benchmarks" / "diagnoses.csv")
     coverage = 100 * table.groupby("setting")["coverage"].mean()
     auc = table.groupby("setting")["auc"].mean().dropna()
@@ -177,7 +177,7 @@ def diagnosis_sentences() -> list[str]:
 
 
 def test_the_marks_of_the_plan_are_met() -> None:
-    """Nowhere worse, above the fixed methods at equal bytes, an AUC of .9, and at most one in five blurred runs."""
+    """Check the planned limits: nowhere worse, better than fixed methods, AUC 0.9, one in five blurred runs."""
     adjusted = claims.adjust_by_holm([claims.t_test_p(differences(name, "auto").values()) for name in settings()])
     means = [claims.average(differences(name, "auto").values()) for name in settings()]
     assert not any(p < claims.ALPHA and mean < 0 for p, mean in zip(adjusted, means, strict=True))

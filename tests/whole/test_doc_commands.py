@@ -1,4 +1,4 @@
-"""The commands of README and docs: each is composed and checked as its run would be before its data are read."""
+"""Each command of README and docs passes the start-up checks that come before data are read."""
 
 import itertools
 import re
@@ -9,17 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from cases import for_all
+from case_loop import for_all
+from config_options import ROOT
 from fedcohort.command.line import COMMANDS, spell_module_name
 from fedcohort.startup.check import check_before_data
-from run_harness import compose_words
-from yaml_words import ROOT
+from run_harness import compose_overrides
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
 COMPOSING = ROOT / "docs" / "composing.md"
-USER_METHODS = ("mine", "stale_loss")  # what a reader of the documents writes
+USER_METHODS = ("mine", "stale_loss")  # methods that a reader of the documents adds
 OF_HYDRA = ("hydra/", "hydra.")
-OF_RUNS = ("data", "demo", "evaluate-policy", "profile", "replay")  # verbs that take words of train.py
+OF_RUNS = ("data", "demo", "evaluate-policy", "profile", "replay")  # commands that accept options of train.py
 
 
 def list_commands(path: Path) -> Iterator[list[str]]:
@@ -31,9 +31,9 @@ def list_commands(path: Path) -> Iterator[list[str]]:
 
 
 def list_jobs(words: list[str]) -> Iterator[list[str]]:
-    """Yield the arguments of each job of a `python train.py` command; of a search interval only one end.
+    """Yield the arguments of each job of a `python train.py` command.
 
-    Of several seeds only the first: no check depends on the seed.
+    A search interval is replaced by one end, and several seeds by the first, because no check depends on the seed.
     """
     sweeps = words[:1] == ["-m"]
     typed = [re.sub(r"=interval\((.*),.*", r"=\1", word) for word in words[sweeps:] if not word.startswith(OF_HYDRA)]
@@ -72,7 +72,7 @@ def test_documented_runs_pass_the_start_up_checks(
         for name, value in (("SLURM_JOB_ID", "7"), ("SLURM_NTASKS", "2"), ("SLURM_PROCID", "0")):
             monkeypatch.setenv(name, value)
     for job in list_jobs(words[words.index("train.py") + 1 :]):
-        check_before_data(compose_words(*job))
+        check_before_data(compose_overrides(*job))
 
 
 VERB = [
@@ -91,7 +91,7 @@ def test_documented_options_of_a_command_are_in_its_help(words: list[str]) -> No
     help_text = import_module(f"fedcohort.command.{spell_module_name(verb)}").__doc__ or ""
     unknown = [key for key, value in map(cut, options) if value and not re.search(rf"\b{re.escape(key)}\b", help_text)]
     if verb in OF_RUNS:
-        compose_words(
+        compose_overrides(
             *(f"{key}={value}" for key, value in map(cut, options) if key in unknown and value not in USER_METHODS)
         )
         unknown = []

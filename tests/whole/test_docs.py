@@ -4,12 +4,12 @@ import ast
 import re
 from pathlib import Path
 
-from cases import for_all
+from case_loop import for_all
+from config_options import CONFIGS, ROOT
 from fedcohort.command.line import COMMANDS
-from yaml_words import CONFIGS, ROOT
 
 DOCUMENTS = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted((ROOT / "docs").glob("*.md"))]
-USER_NAMES = ("mine", "my_", "results.md", "stale_loss")  # what a reader makes
+USER_NAMES = ("mine", "my_", "results.md", "stale_loss")  # names that a reader chooses
 
 
 @for_all("path", DOCUMENTS)
@@ -18,7 +18,9 @@ def test_documented_paths_commands_and_options_exist(path: Path) -> None:
     files = re.findall(r"(?<![\w/.])((?:src|tests|configs|docs|benchmarks)/[\w/.]*\w)", text)
     assert [file for file in files if not (ROOT / file).exists() and not any(m in file for m in USER_NAMES)] == []
     links = re.findall(r"\]\((?!http|#)([^)#]+)", text)
-    links = [link for link in links if not link.startswith("../../actions/")]  # pages of the host of the repository
+    links = [
+        link for link in links if not link.startswith("../../actions/")
+    ]  # pages of the website that hosts the repository
     assert [link for link in links if not (path.parent / link).exists()] == []
     verbs = re.findall(r"(?:`|^)fedcohort ([\w-]+)", text, re.MULTILINE)
     assert [verb for verb in verbs if verb not in COMMANDS and verb not in ("VERB", "COMMAND")] == []

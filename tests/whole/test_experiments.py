@@ -1,4 +1,4 @@
-"""The reduced variants of the papers' experiments: their changes, and two rounds of each on made-up data."""
+"""Reduced variants of the papers' experiments list their changes and run two rounds on generated data."""
 
 import re
 from collections.abc import Callable
@@ -11,8 +11,9 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
-from cases import for_all
-from engine_toy import flat, task_of, trainer_of
+from case_loop import for_all
+from config_options import CONFIGS, load_yaml, make_component
+from engine_harness import flatten_parameters, make_task, make_trainer
 from fedcohort.data.targets import Positions
 from fedcohort.dataset.base import Raw
 from fedcohort.model.word_lstm import WordLstm
@@ -21,12 +22,11 @@ from fedcohort.startup import components, load
 from fedcohort.startup.assign import SplitOptions
 from fedcohort.startup.build import build_network
 from fedcohort.startup.split import build_federation
-from feddiverse_toy import write_spawrious, write_waterbirds
-from pictures_toy import encode, noise, write
-from reddit_toy import save as save_comments
-from roles_toy import save
-from run_harness import compose_words, go
-from yaml_words import CONFIGS, load_yaml, make
+from feddiverse_tables import write_spawrious, write_waterbirds
+from image_tables import encode_image, random_images, write_image_table
+from reddit_tables import write_comments as save_comments
+from run_harness import compose_overrides, run_training
+from shakespeare_tables import write_roles
 
 SMALL = sorted(path.stem for path in (CONFIGS / "experiment").glob("*_cpu.yaml"))
 FEW = (
@@ -42,7 +42,7 @@ FEW = (
 
 @for_all("word", SMALL)
 def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(word: str) -> None:
-    """It is laid over the paper's, whose page names it: both have the same federation and methods."""
+    """A reduced experiment extends the paper's experiment and keeps its federation and methods."""
     large = word.removesuffix("_cpu")
     reduced, full = (CONFIGS / "experiment" / f"{name}.yaml" for name in (word, large))
     assert f"# {large} reduced for a laptop: " in reduced.read_text()
@@ -66,38 +66,41 @@ def test_a_reduced_experiment_lists_its_reductions_and_keeps_the_methods(word: s
 
 
 def objects(folder: Path, n_classes: int) -> str:
-    """Twelve images of 32 x 32 for training and two for the test, of each of ten classes."""
+    """Write ten classes with twelve training and two test images of 32 x 32 pixels each."""
     for part, n in (("train", 120), ("test", 20)):
-        images = [encode(image) for image in noise(n, (3, 32, 32))]
+        images = [encode_image(image) for image in random_images(n, (3, 32, 32))]
         label = "fine_label" if n_classes == 100 else "label"
         columns: dict[str, Any] = {"img": images, label: (np.arange(n) % 10).tolist()}
-        write(folder, part, **columns)
+        write_image_table(folder, part, **columns)
     return str(folder)
 
 
 def writers(folder: Path) -> str:
     ids = np.repeat(np.arange(12), 12)
-    images = [encode(image) for image in noise(len(ids), (1, 28, 28))]
-    write(folder, "train", image=images, writer_id=[f"f{k:04}" for k in ids], character=(ids % 62).tolist())
+    images = [encode_image(image) for image in random_images(len(ids), (1, 28, 28))]
+    write_image_table(folder, "train", image=images, writer_id=[f"f{k:04}" for k in ids], character=(ids % 62).tolist())
     return str(folder)
 
 
 def faces(folder: Path) -> str:
     ids = np.repeat(np.arange(12), 8)
-    images = [encode(image) for image in noise(len(ids), (3, 22, 18))]
-    write(folder, "train", image=images, celeb_id=ids, Smiling=np.arange(len(ids)) % 2 == 0)
+    images = [encode_image(image) for image in random_images(len(ids), (3, 22, 18))]
+    write_image_table(folder, "train", image=images, celeb_id=ids, Smiling=np.arange(len(ids)) % 2 == 0)
     return str(folder)
 
 
 def roles(folder: Path) -> str:
-    save(folder, dict.fromkeys(range(6), 6), dict.fromkeys(range(6), 5))
+    write_roles(folder, dict.fromkeys(range(6), 6), dict.fromkeys(range(6), 5))
     return str(folder)
 
 
 def figures(folder: Path) -> str:
     for part, n in (("train", 480), ("test", 80)):
-        write(
-            folder, part, image=[encode(image) for image in noise(n, (1, 28, 28))], label=(np.arange(n) % 10).tolist()
+        write_image_table(
+            folder,
+            part,
+            image=[encode_image(image) for image in random_images(n, (1, 28, 28))],
+            label=(np.arange(n) % 10).tolist(),
         )
     return str(folder)
 
@@ -121,7 +124,7 @@ DATA: dict[str, tuple[Callable[[Path], str], tuple[str, ...]]] = {
 def test_the_papers_model_fits_the_papers_data(word: str, tmp_path: Path) -> None:
     make, words = DATA[word]
     few = (*words, "dataset.size=32") if "dataset.size=16" in words else words
-    composition = compose_words(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
+    composition = compose_overrides(f"experiment={word.removesuffix('_cpu')}", f"dataset.path={make(tmp_path)}", *few)
     parts = {group: components.make_component(composition, group) for group in (*load.DATA_GROUPS, "model")}
     federation = load.load_federation(composition, parts)
     network = build_network(composition, parts["model"], federation)
@@ -137,7 +140,7 @@ def test_every_reduced_experiment_is_tested() -> None:
 def test_reduced_experiments_run_two_rounds_on_generated_data(word: str, tmp_path: Path) -> None:
     make, words = DATA[word]
     path = f"dataset.path={make(tmp_path)}"
-    ran = go(tmp_path / "logs", f"experiment={word}", path, *words, *FEW, small=False)
+    ran = run_training(tmp_path / "logs", f"experiment={word}", path, *words, *FEW, small=False)
     assert len(ran.reports) == 3
     assert np.isfinite(ran.last.metrics["test/loss"])
     assert (len(ran.last.cohort), ran.info.choices["experiment"]) == (2, word)
@@ -147,24 +150,24 @@ def test_reduced_experiments_run_two_rounds_on_generated_data(word: str, tmp_pat
 
 @pytest.mark.parametrize(("scale", "clipped"), [(1.0, False), (40.0, True)])
 def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bool) -> None:
-    """Ten sequences of ten words: lr 2 and clipping at 5, of losses summed over time and averaged over the batch."""
-    client = compose_words("experiment=fedbalancer_reddit").config["client"]
+    """Train on ten sequences of ten words: lr 2, clipping at 5, losses summed over time and averaged over samples."""
+    client = compose_overrides("experiment=fedbalancer_reddit").config["client"]
     rng = np.random.default_rng(0)
     x, y = rng.integers(0, 12, (80, 10)), rng.integers(0, 12, (80, 10))
     raw = Raw("toy", x, y, x[:20], y[:20], 12, targets=Positions(()))
-    dealt_out = (make("partition", "iid"), make("label_noise", "none"))
+    dealt_out = (make_component("partition", "iid"), make_component("label_noise", "none"))
     federation = build_federation(raw, SplitOptions(*dealt_out, seed=0, clients=2, server_val=0.1, client_val=0))
     with seeded_torch(0, "weights"):
         network = WordLstm(embedding=8, hidden=8, layers=1).build((10,), 12).double()
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.mul_(scale)
-    trainer = trainer_of(federation, network, **{name: client[name] for name in ("lr", "batch", "clip")})
-    task = task_of(0, units=1, lr=client["lr"], rows=np.arange(client["batch"]))
+    trainer = make_trainer(federation, network, **{name: client[name] for name in ("lr", "batch", "clip")})
+    task = make_task(0, units=1, lr=client["lr"], rows=np.arange(client["batch"]))
     inputs, labels = (part[:10] for part in federation.train.samples_of(0))
-    start = flat(network)
+    start = flatten_parameters(network)
     loss = F.cross_entropy(network(inputs).flatten(0, 1), labels.flatten(), reduction="sum") / 10
     torch.autograd.backward(loss)
     assert (float(nn.utils.clip_grad_norm_(network.parameters(), 5)) > 5) == clipped
     torch.optim.SGD(network.parameters(), lr=2).step()
-    torch.testing.assert_close(trainer.train(task, {}).delta, flat(network) - start, atol=1e-9, rtol=1e-6)
+    torch.testing.assert_close(trainer.train(task, {}).delta, flatten_parameters(network) - start, atol=1e-9, rtol=1e-6)

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmark_scripts import load_script
+from config_options import make_component
 from fedcohort.rng import Draws
-from scripts import load_script
-from yaml_words import make
 
 TRACES: dict[int, dict[str, Any]] = {
     9: {"duration": 3, "inactive": [30, 90], "active": [10, 60], "finish_time": 80, "model": "CPH1801"},
@@ -30,7 +30,7 @@ def test_active_intervals_repeat_with_the_clients_period(converter: ModuleType, 
     source, target = tmp_path / "client_behave_trace", tmp_path / "ready.parquet"
     source.write_bytes(pickle.dumps(TRACES, protocol))
     assert converter.main([str(source), str(target)]) == 0
-    trace = make("availability", "trace", path=str(target), state="state", period="period_s")
+    trace = make_component("availability", "trace", path=str(target), state="state", period="period_s")
     schedule = trace.schedule(Draws(0, 3))
     assert schedule.period_s.tolist() == [100, 50, 80]
     for now in np.arange(0.5, 400):

@@ -11,12 +11,12 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from benchmark_scripts import load_script
+from config_options import ROOT, make_component
 from fedcohort.device.base import Workload
 from fedcohort.rng import Draws
 from fedcohort.startup import components
-from run_harness import compose_words
-from scripts import load_script
-from yaml_words import ROOT, make
+from run_harness import compose_overrides
 
 FILE = ROOT / "benchmarks" / "fedscale_devices.py"
 CAPACITY = {
@@ -46,7 +46,7 @@ def test_converts_inference_times_and_link_speeds(converter: ModuleType, tmp_pat
     source, target = tmp_path / "client_device_capacity", tmp_path / "devices.parquet"
     source.write_bytes(pickle.dumps(CAPACITY, protocol))
     assert converter.main([str(source), str(target)]) == 0
-    device = make("device", "trace", path=str(target), unit="kbit/s")
+    device = make_component("device", "trace", path=str(target), unit="kbit/s")
     ones = np.ones(2)
     timing = device.expect(np.arange(2), Workload(ones, ones, 1, 1e6 * ones, 5e5 * ones), Draws(0, 2))
     assert timing.unit_s == pytest.approx([0.3, 0.12])  # clients are sorted: client 2 before client 7
@@ -58,7 +58,7 @@ def test_device_fedscale_computes_fedscales_round_times(converter: ModuleType, t
     """3 x 20 samples x 100 ms / 1000 + 8 x (1e6 + 5e5) bits / 4000 kbit/s = 6 + 3 s; the other device 2.4 + 1.5 s."""
     target = tmp_path / "devices.parquet"
     pq.write_table(converter.make_table(CAPACITY), target)
-    config = compose_words("device=fedscale", f"device.path={target}")
+    config = compose_overrides("device=fedscale", f"device.path={target}")
     device = components.make_component(config, "device")
     ones = np.ones(400)
     seconds = device.expect(

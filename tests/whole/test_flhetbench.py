@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
+from benchmark_scripts import load_script
+from config_options import make_component
 from fedcohort.rng import Draws
-from scripts import load_script
-from yaml_words import make
 
 DEVICES: list[Any] = [{"tcp_speed_results": [2000.0, 4000.0]}, {"tcp_speed_results": [8000.0]}]
 PHONES: list[Any] = [
@@ -48,14 +48,14 @@ def test_a_client_has_the_mean_of_its_measured_speeds(converter: ModuleType, tmp
     assert table["link_cv"] == pytest.approx([1 / 3, 0])
     assert (table["seconds"], table["seconds_cv"]) == ([0.05, 0.05], [0.1, 0.1])
     columns = {"seconds_cv": "seconds_cv", "down_cv": "link_cv", "up_cv": "link_cv", "batch": 32, "unit": "kbit/s"}
-    make("device", "trace", path=str(path), **columns)
+    make_component("device", "trace", path=str(path), **columns)
 
 
 def test_a_client_is_ready_as_in_flhetbench(converter: ModuleType, tmp_path: Path) -> None:
     """Period 100 s: at t the trace is at (t - 30) mod 100 + 30, also where an interval passes the end of a period."""
     code, path = convert(converter, tmp_path, "states", ["37", "5", "37"], TIMERS)
     assert code == 0
-    trace = make("availability", "trace", path=str(path), state="state", period="period_s")
+    trace = make_component("availability", "trace", path=str(path), state="state", period="period_s")
     schedule = trace.schedule(Draws(0, 3))
     for t in np.arange(0.25, 400):
         now = (t - 30) % 100 + 30

@@ -5,7 +5,7 @@ from types import ModuleType
 
 import pytest
 
-from scripts import load_script
+from benchmark_scripts import load_script
 
 FILE = Path(__file__).parents[2] / "benchmarks" / "growth.py"
 COLUMNS = ["clients", "start-up, s", "ratio", "round, ms", "ratio", "peak memory, MB", "data, MB", "multiple"]

@@ -1,4 +1,4 @@
-"""Cases of `make hostile`, which run outside the suite, misuse what exists: a misuse of an old name tests nothing."""
+"""The methods and attributes that cases of `make hostile` misuse exist; those cases run outside the suite."""
 
 import re
 from importlib import import_module

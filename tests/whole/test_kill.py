@@ -1,7 +1,7 @@
-"""SIGKILL anywhere: the resumed run ends with the uninterrupted run's bits, and MLflow has each round once.
+"""A run that is killed at any point resumes to the bits of an uninterrupted run, and MLflow has each round once.
 
-Ten points: a drawn call of each moment that matters, in children forked after the imports; then the real
-`python train.py`, killed from outside.
+Forked children are killed at ten points: a random call of each critical function. Then the real `python train.py`
+is killed by another process.
 """
 
 import json
@@ -19,21 +19,21 @@ import pytest
 from mlflow import MlflowClient
 
 from command_harness import run_command
+from config_options import ROOT
 from fedcohort.lightning import checkpoint
 from fedcohort.record import client_table, history, journal
 from fedcohort.tracking.tracker import MlflowTracker
 from fedcohort.training.local import LocalTrainer
 from forked_follower import fork_followers
 from hostile.kills import POINTS
-from known import known
-from run_harness import FinishedRun, go, same_bits
-from tracking.databases import template
-from yaml_words import ROOT
+from optional_values import not_none
+from run_harness import FinishedRun, run_training, same_bits
+from tracking.databases import database_template
 
 WORDS = ("selector=flash", "agg=scaffold", "rounds=5", "logger=mlflow", "logger.every_s=0", "callback=default")
 QUIET = ("callback.figures=null", "callback.progress=null", "callback.summary=null")
 
-# moment: (where, what, how often a run of five rounds calls it)
+# moment: (owner, function name, number of calls in a run of five rounds)
 MOMENTS: dict[str, tuple[Any, str, int]] = {
     "client table": (client_table, "write_step", 5),
     "journal": (journal, "commit_step", 6),
@@ -44,7 +44,7 @@ MOMENTS: dict[str, tuple[Any, str, int]] = {
 
 
 def points() -> list[tuple[str, int, bool]]:
-    """(moment, which call of it, before or after that call)."""
+    """Return (moment, number of the call, whether the kill comes before the call)."""
     rng = np.random.default_rng(20)
     kill_points = []
     for moment, (_, _, calls) in MOMENTS.items():
@@ -64,15 +64,15 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 @pytest.fixture(scope="module")
 def uninterrupted(tmp_path_factory: pytest.TempPathFactory) -> tuple[FinishedRun, dict[str, dict[int, float]]]:
     folder = tmp_path_factory.mktemp("whole")
-    (folder / "mlflow.db").write_bytes(template())
-    ran = go(folder, *WORDS, *QUIET)
+    (folder / "mlflow.db").write_bytes(database_template())
+    ran = run_training(folder, *WORDS, *QUIET)
     return ran, tracked(folder)
 
 
 def tracked(logs: Path) -> dict[str, dict[int, float]]:
-    """Each metric of the newest MLflow run by step; fails where a step is there twice."""
+    """Return each metric of the newest MLflow run by step; fail if a step occurs twice."""
     client = MlflowClient(f"sqlite:///{logs / 'mlflow.db'}")
-    experiment = known(client.get_experiment_by_name("fedcohort"))
+    experiment = not_none(client.get_experiment_by_name("fedcohort"))
     runs = [r for r in client.search_runs([experiment.experiment_id]) if r.data.params.get("rounds") == "5"]
     assert len(runs) == 1, "one run, whatever was killed"
     values = {}
@@ -117,10 +117,10 @@ def test_a_killed_run_resumes_with_identical_bits(
     call: int,
     before: bool,
 ) -> None:
-    (tmp_path / "mlflow.db").write_bytes(template())
-    status = killed_at(monkeypatch, moment, call, before, lambda: go(tmp_path, *WORDS, *QUIET))
+    (tmp_path / "mlflow.db").write_bytes(database_template())
+    status = killed_at(monkeypatch, moment, call, before, lambda: run_training(tmp_path, *WORDS, *QUIET))
     assert os.WIFSIGNALED(status), "the point was never reached"
-    resumed = go(tmp_path, *WORDS, *QUIET, "resume=true")
+    resumed = run_training(tmp_path, *WORDS, *QUIET, "resume=true")
     assert same_bits(uninterrupted[0], resumed)
     assert history.read_history(resumed.folder).draws == history.read_history(uninterrupted[0].folder).draws
     assert len(list((tmp_path / "runs").iterdir())) == 1
@@ -135,14 +135,14 @@ def _wait_for_the_follower(logs: Path) -> None:
         assert time.monotonic() < end
         time.sleep(0.1)
     client = MlflowClient(f"sqlite:///{logs / 'mlflow.db'}")
-    (run,) = client.search_runs([known(client.get_experiment_by_name("fedcohort")).experiment_id])
+    (run,) = client.search_runs([not_none(client.get_experiment_by_name("fedcohort")).experiment_id])
     assert run.info.status == "KILLED"
     steps = [metric.step for metric in client.get_metric_history(run.info.run_id, "test/acc")]
     assert steps == list(history.read_history(folder).steps)
 
 
 def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[FinishedRun, Any], tmp_path: Path) -> None:
-    (tmp_path / "mlflow.db").write_bytes(template())
+    (tmp_path / "mlflow.db").write_bytes(database_template())
     words = ["clients=12", "cohort=4", "model=logreg", "client.epochs=2", f"paths.logs={tmp_path}", *WORDS]
     words += ["callback.figures=null", "callback.summary=null", "checkpoint.every_s=0"]
     line = [sys.executable, "train.py", *words]
@@ -169,10 +169,10 @@ def test_the_command_line_run_resumes_after_a_kill(uninterrupted: tuple[Finished
 def test_resuming_a_finished_run_sends_missing_rounds_to_mlflow(
     uninterrupted: tuple[FinishedRun, Any], tmp_path: Path
 ) -> None:
-    (tmp_path / "mlflow.db").write_bytes(template())
+    (tmp_path / "mlflow.db").write_bytes(database_template())
     untracked = [word for word in WORDS if not word.startswith("logger")]
-    go(tmp_path, *untracked, *QUIET)
-    assert go(tmp_path, *WORDS, *QUIET, "resume=true").reports == []
+    run_training(tmp_path, *untracked, *QUIET)
+    assert run_training(tmp_path, *WORDS, *QUIET, "resume=true").reports == []
     assert tracked(tmp_path) == uninterrupted[1]
 
 

@@ -3,8 +3,8 @@
 import json
 from pathlib import Path
 
-from notebooks import execute
-from yaml_words import ROOT
+from config_options import ROOT
+from notebook_runner import execute
 
 NOTEBOOK = ROOT / "docs" / "tutorial_python.ipynb"
 ROUNDS = 3  # instead of the 10 of the notebook
@@ -19,7 +19,7 @@ def test_every_notebook_cell_runs_and_its_outputs_are_current(tmp_path: Path) ->
     )
     kinds = [[output["output_type"] for output in cell.get("outputs", ())] for cell in notebook["cells"]]
     assert kinds == [[output["output_type"] for output in cell.get("outputs", ())] for cell in committed], (
-        "python tests/notebooks.py docs/tutorial_python.ipynb writes the outputs"
+        "python tests/notebook_runner.py docs/tutorial_python.ipynb writes the outputs"
     )
     assert sum(kind == "display_data" for output_kinds in kinds for kind in output_kinds) == 3
     assert names.result.status == names.own.status == "finished"

@@ -4,8 +4,8 @@ from functools import partial
 
 import pytest
 
-from scripts import load_script
-from yaml_words import ROOT
+from benchmark_scripts import load_script
+from config_options import ROOT
 
 
 def test_measures_a_few_clients_and_writes_a_row_per_condition(monkeypatch: pytest.MonkeyPatch) -> None:

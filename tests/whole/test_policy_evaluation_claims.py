@@ -1,4 +1,4 @@
-"""The benchmark of evaluate-policy runs, and the documentation says what its table has."""
+"""The benchmark of evaluate-policy runs, and the documentation equals its table."""
 
 from itertools import combinations
 from pathlib import Path
@@ -7,15 +7,15 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from benchmark_scripts import load_script
+from config_options import ROOT
 from fedcohort.results import policy_evaluation
-from scripts import load_script
-from yaml_words import ROOT
 
 BENCHMARK = ROOT / "benchmarks" / "policy_evaluation.csv"
 
 
 def test_the_benchmark_evaluates_one_pair(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """Three rounds with cohorts of 2 of 4 clients, in which the engine's steps must be those of the mean update."""
+    """Play three rounds with 2 of 4 clients; the engine's steps must equal the mean update."""
     benchmark = load_script("policy_evaluation", monkeypatch)
     changes = {"clients=20": "clients=4", "rounds=20": "rounds=3"}
     values = {

@@ -5,9 +5,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmark_scripts import load_script
 from fedcohort.startup import components
-from run_harness import compose_words
-from scripts import load_script
+from run_harness import compose_overrides
 
 
 def test_the_page_has_a_row_per_run_and_mentions_other_load(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,7 +36,7 @@ def test_generated_reddit_data_load_like_the_original(monkeypatch: pytest.Monkey
     made_data = load_script("made_data", monkeypatch)
     made_data.write_tables("reddit", tmp_path)
     raw = components.make_component(
-        compose_words("dataset=reddit", f"dataset.path={tmp_path}", "model=word_lstm"), "dataset"
+        compose_overrides("dataset=reddit", f"dataset.path={tmp_path}", "model=word_lstm"), "dataset"
     ).load(0)
     assert (len(raw.train_y), len(raw.test_y), raw.n_classes) == (29_412, 3_268, 10_000)
     assert len(np.unique(raw.train_owner)) == 813

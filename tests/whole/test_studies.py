@@ -6,7 +6,7 @@ from pathlib import Path
 import pandas as pd
 import pytest
 
-from cases import for_all
+from case_loop import for_all
 from fedcohort.study import definition_file, result_files, results, tasks
 from fedcohort.study.config_digests import ConfigDigests
 from fedcohort.study.definition import Condition, list_conditions
@@ -20,7 +20,7 @@ def spread(places: list[Condition]) -> list[Condition]:
     settings, methods = (
         list(dict.fromkeys(getattr(place, axis) for place in places)) for axis in ("setting", "method")
     )
-    # the methods are rotated by one from setting to setting, so that few places contain all of both
+    # rotate the methods by one between settings, so that few pairs contain all methods and settings
     rotated = sorted(
         places, key=lambda place: (methods.index(place.method) - settings.index(place.setting)) % len(methods)
     )
@@ -58,7 +58,9 @@ def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> No
     for place in [*changed, *places[:2]]:
         _, row = rows[place.setting, place.method]
         identity = tasks.identify_runs(place.overrides, ROOT / "configs")
-        if place.method in study.same_cost:  # another method's cost, which differs between seeds, ends its runs
+        if (
+            place.method in study.same_cost
+        ):  # runs of this condition end at the cost of another method, which differs between seeds
             identity.pop("budget")
         assert identity == {name: row[name] for name in identity}, place
 

@@ -1,4 +1,4 @@
-"""The selector of docs/tutorial_selector.md works as its text says, and its own test passes."""
+"""The selector of docs/tutorial_selector.md works as described, and its test passes."""
 
 import re
 import sys
@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import yaml
 
+from config_options import ROOT
 from fedcohort.types import Population, RoundOutcome
-from selector_harness import context, outcome
-from yaml_words import ROOT
+from selector_harness import make_context, make_outcome
 
 TEXT = (ROOT / "docs" / "tutorial_selector.md").read_text()
 MODULE, TEST = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTALL)
@@ -20,8 +20,8 @@ MODULE, TEST = re.findall(r"^```python\n(.*?)^```", TEXT, re.MULTILINE | re.DOTA
 
 
 @pytest.fixture
-def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Return what builds the tutorial's selector, as `yaml_words.make` would once its three files are written."""
+def make_component(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Return a stand-in for `config_options.make_component` that builds the selector of the tutorial."""
     options = yaml.safe_load(OPTIONS)
     path, _, name = options.pop("_target_").rpartition(".")
     module = ModuleType(path)
@@ -30,21 +30,21 @@ def make(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return lambda group, choice, **changes: getattr(module, name)(**{**options, **changes})
 
 
-def test_the_test_of_the_tutorial_passes(make: Callable[..., Any]) -> None:
+def test_the_tutorials_own_test_passes(make_component: Callable[..., Any]) -> None:
     names: dict[str, Any] = {}
     exec(TEST, names)
-    names["make"] = make
+    names["make_component"] = make_component
     names["test_scores_are_the_equation"]()
 
 
-def test_every_client_trains_before_one_trains_again(make: Callable[..., Any]) -> None:
+def test_every_client_trains_before_one_trains_again(make_component: Callable[..., Any]) -> None:
     """Six clients in cohorts of two: three rounds reach all of them, whatever their losses."""
-    selector = make("selector", "stale_loss")
+    selector = make_component("selector", "stale_loss")
     state = selector.init(Population(6, 2, 2, {}))
     trained: list[int] = []
     for number in (1, 2, 3):
-        selection, state = selector.select(state, context(number, 2, 6), {})
+        selection, state = selector.select(state, make_context(number, 2, 6), {})
         trained += selection.clients.tolist()
-        arrived: RoundOutcome = outcome(number, selection.clients.tolist(), train_loss=[9.0, np.nan])
+        arrived: RoundOutcome = make_outcome(number, selection.clients.tolist(), train_loss=[9.0, np.nan])
         state = selector.observe(state, arrived)
     assert sorted(trained) == list(range(6))

@@ -6,8 +6,8 @@ from functools import cache
 from pathlib import Path
 
 from command_harness import Command
-from run_harness import SMALL, compose_words
-from yaml_words import CONFIGS, METHOD_GROUPS, ROOT, list_options, node
+from config_options import CONFIGS, METHOD_GROUPS, ROOT, list_options, load_options
+from run_harness import SMALL, compose_overrides
 
 FIRST = ("selector=random", "augmentation=crop_flip")
 SECOND = (
@@ -36,7 +36,9 @@ SHORT = (*(word for word in SMALL if not word.startswith("model=")), "rounds=1")
 def modules() -> dict[str, Path]:
     """Return the module of every choice, and its file."""
     targets = {
-        str(node(group, word)["_target_"]).rpartition(".")[0] for group in METHOD_GROUPS for word in list_options(group)
+        str(load_options(group, word)["_target_"]).rpartition(".")[0]
+        for group in METHOD_GROUPS
+        for word in list_options(group)
     }
     return {name: ROOT / "src" / Path(*name.split(".")).with_suffix(".py") for name in targets}
 
@@ -69,7 +71,7 @@ def test_no_module_imports_a_choice() -> None:
 
 def chosen(*typed: str) -> set[tuple[str, str]]:
     """Return (group, choice) of every yaml that the run reads, including nested components."""
-    return {(key.split("@")[0], word) for key, word in compose_words(*typed).choices.items()}
+    return {(key.split("@")[0], word) for key, word in compose_overrides(*typed).choices.items()}
 
 
 def stripped(home: Path, used: set[tuple[str, str]]) -> str:
@@ -87,7 +89,7 @@ def stripped(home: Path, used: set[tuple[str, str]]) -> str:
     return str(home)
 
 
-def test_two_runs_that_share_no_word_do_without_all_others(tmp_path: Path) -> None:
+def test_two_runs_without_common_options_need_no_other_option(tmp_path: Path) -> None:
     first, second = chosen(*SHORT, *FIRST), chosen(*SHORT, *SECOND)
     assert not {(group, word) for group, word in first & second if group in METHOD_GROUPS}, (
         "each word is missing in one of them"

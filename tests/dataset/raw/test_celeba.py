@@ -9,21 +9,21 @@ import pytest
 from fedcohort.dataset.celeba import Celeba
 from fedcohort.dataset.raw import celeba
 from fedcohort.errors import DataError
-from known import known
-from raw_toy import celeba as raw_celeba
-from raw_toy import prepare
+from optional_values import not_none
+from raw_dataset_files import prepare_tables
+from raw_dataset_files import write_celeba as raw_celeba
 
 
 def test_from_lists_to_clients(tmp_path: Path) -> None:
     source = raw_celeba(tmp_path / "raw")
-    assert prepare(celeba.plan_tables(source, None), tmp_path / "made") == {"train": 6, "valid": 5, "test": 5}
+    assert prepare_tables(celeba.plan_tables(source, None), tmp_path / "made") == {"train": 6, "valid": 5, "test": 5}
     table = pq.read_table(tmp_path / "made" / "valid.parquet")
     assert table.column_names == ["image", "celeb_id", "Smiling", "Male"]
     assert table["celeb_id"].to_pylist() == [8] * 5
     assert table["Smiling"].to_pylist() == [True, False, True, False, True]
     raw = Celeba(str(tmp_path / "made"), "hub", None, "sample", 1.0, 5, "uint8", None).load(0)
-    assert np.bincount(known(raw.train_owner)).tolist() == [5, 4, 4]
-    assert np.bincount(known(raw.test_owner)).tolist() == [1, 1, 1]
+    assert np.bincount(not_none(raw.train_owner)).tolist() == [5, 4, 4]
+    assert np.bincount(not_none(raw.test_owner)).tolist() == [1, 1, 1]
 
 
 @pytest.mark.parametrize(

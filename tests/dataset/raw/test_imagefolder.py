@@ -8,8 +8,8 @@ import pytest
 
 from fedcohort.dataset.raw import imagefolder
 from fedcohort.errors import DataError
-from folder_toy import folder
-from raw_toy import prepare, save
+from folder_tables import make_folder_dataset
+from raw_dataset_files import prepare_tables, save_image
 
 
 def test_classes_and_parts_are_folders(tmp_path: Path) -> None:
@@ -17,16 +17,16 @@ def test_classes_and_parts_are_folders(tmp_path: Path) -> None:
     for part, n in (("train", 5), ("val", 2), ("test", 3)):
         for i in range(n):
             name = f"{part}/{'dog' if i % 2 else 'cat'}/{i}.png"
-            pixels[name] = save(tmp_path / "raw" / name, i)
+            pixels[name] = save_image(tmp_path / "raw" / name, i)
     (tmp_path / "raw" / "train" / "cat" / "readme.txt").write_text("no image")
-    assert prepare(imagefolder.plan_tables(tmp_path / "raw", None), tmp_path / "made") == {
+    assert prepare_tables(imagefolder.plan_tables(tmp_path / "raw", None), tmp_path / "made") == {
         "train": 5,
         "valid": 2,
         "test": 3,
     }
     table = pq.read_table(tmp_path / "made" / "train.parquet")
     assert table["label"].to_pylist() == ["cat"] * 3 + ["dog"] * 2
-    raw = folder(tmp_path / "made", features="image").load(0)
+    raw = make_folder_dataset(tmp_path / "made", features="image").load(0)
     assert raw.class_names == ("cat", "dog")
     np.testing.assert_array_equal(raw.train_x[0], pixels["train/cat/0.png"])
     np.testing.assert_array_equal(raw.test_x[-1], pixels["test/dog/1.png"])
@@ -34,9 +34,9 @@ def test_classes_and_parts_are_folders(tmp_path: Path) -> None:
 
 def test_without_parts_all_is_for_training(tmp_path: Path) -> None:
     for i in range(40):
-        save(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
-    assert prepare(imagefolder.plan_tables(tmp_path / "raw", 6), tmp_path / "made") == {"train": 40}
-    raw = folder(tmp_path / "made", features="image", test_share=0.2).load(0)
+        save_image(tmp_path / "raw" / ("a" if i % 2 else "b") / f"{i}.png", i)
+    assert prepare_tables(imagefolder.plan_tables(tmp_path / "raw", 6), tmp_path / "made") == {"train": 40}
+    raw = make_folder_dataset(tmp_path / "made", features="image", test_share=0.2).load(0)
     assert raw.train_x.shape == (32, 3, 6, 6), "made smaller"
 
 
@@ -50,7 +50,7 @@ def test_what_is_wrong_is_named(tmp_path: Path) -> None:
         imagefolder.plan_tables(tmp_path / "raw", None)
     (tmp_path / "raw" / "train" / "eel" / "0.tiff").unlink()
     file = tmp_path / "raw" / "train" / "cat" / "0.png"
-    save(file)
+    save_image(file)
     file.write_bytes(file.read_bytes()[:50])
     with pytest.raises(DataError, match=r"cat/0.png can't be read as an image"):
-        prepare(imagefolder.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+        prepare_tables(imagefolder.plan_tables(tmp_path / "raw", None), tmp_path / "made")

@@ -10,16 +10,16 @@ import pytest
 from fedcohort.command import line
 from fedcohort.dataset.raw import leaf
 from fedcohort.errors import DataError
-from raw_toy import leaf as raw_leaf
-from raw_toy import prepare
-from reddit_toy import sequences, write
+from raw_dataset_files import prepare_tables
+from raw_dataset_files import write_leaf as raw_leaf
+from reddit_tables import cut_comment, write_leaf_comments
 
 SHORT, LONG = ["so", "it", "is"], ["it"] * 7 + ["is", "what", "it", "is"]
 
 
 def test_comments_are_cut_as_leaf_cuts_them() -> None:
     """13 inputs of 11 words: <BOS> and nine of them, then two, <EOS> and padding; targets one word on."""
-    (first, second), (targets, last) = sequences(LONG)
+    (first, second), (targets, last) = cut_comment(LONG)
     assert first == ["<BOS>", *LONG[:9]]
     assert second == ["it", "is", "<EOS>", *["<PAD>"] * 7]
     assert targets == LONG[:10]
@@ -27,14 +27,14 @@ def test_comments_are_cut_as_leaf_cuts_them() -> None:
 
 
 def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    write(tmp_path / "raw", "train", {"1": [SHORT, LONG], "2": [SHORT]})
-    write(tmp_path / "raw", "val", {"1": [["no"]]})
-    write(tmp_path / "raw", "test", {"1": [LONG]})
+    write_leaf_comments(tmp_path / "raw", "train", {"1": [SHORT, LONG], "2": [SHORT]})
+    write_leaf_comments(tmp_path / "raw", "val", {"1": [["no"]]})
+    write_leaf_comments(tmp_path / "raw", "test", {"1": [LONG]})
     assert line.main(["prepare", "leaf", str(tmp_path / "raw"), str(tmp_path / "made")]) == 0
     assert "4 rows in train.parquet, 2 rows in test.parquet" in capsys.readouterr().out
     table = pq.read_table(tmp_path / "made" / "train.parquet").to_pydict()
     assert table["client"] == ["1", "1", "1", "2"]
-    assert (table["x"][1:3], table["y"][1:3]) == sequences(LONG)
+    assert (table["x"][1:3], table["y"][1:3]) == cut_comment(LONG)
     result = pq.read_table(tmp_path / "made" / "vocabulary.parquet").to_pydict()
     assert result == {"word": ["it", "is", "<BOS>", "<EOS>", "so", "what"], "count": [10, 4, 3, 3, 2, 1]}
     modified_ns = (tmp_path / "made" / "vocabulary.parquet").stat().st_mtime_ns
@@ -47,15 +47,15 @@ def test_rows_and_words_of_leafs_files(tmp_path: Path, capsys: pytest.CaptureFix
 
 def test_what_stands_for_other_words_is_none(tmp_path: Path) -> None:
     """dataset=reddit has a symbol for <UNK> already, and refuses a vocabulary that has it, too."""
-    write(tmp_path / "raw", "train", {"1": [["so", "<UNK>", "is"]]})
-    prepare(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    write_leaf_comments(tmp_path / "raw", "train", {"1": [["so", "<UNK>", "is"]]})
+    prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     assert "<UNK>" not in pq.read_table(tmp_path / "made" / "vocabulary.parquet")["word"].to_pylist()
 
 
 def test_other_kinds_have_no_vocabulary(tmp_path: Path) -> None:
     raw_leaf(tmp_path / "raw", mac=(["abc"], ["d"]))
-    prepare(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
+    prepare_tables(leaf.plan_tables(tmp_path / "raw", None), tmp_path / "made")
     leaf.write_vocabulary(tmp_path / "made")
     assert sorted(file.name for file in (tmp_path / "made").iterdir()) == ["prepared.json", "train.parquet"]
 
@@ -64,7 +64,7 @@ def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
     def broken(x: Any, y: Any) -> None:
         raw_leaf(tmp_path, "a.json", **{"7": (x, y)})
 
-    x, y = sequences(SHORT)
+    x, y = cut_comment(SHORT)
     for inputs, messages, refusal in (
         ([x], [{"subreddit": "s"}], "user '7', comment 0 has no lists x and y.target_tokens"),
         ([x, "so it is"], [{"target_tokens": y}, {"target_tokens": y}], "user '7', comment 1 has no lists x and y.tar"),
@@ -77,4 +77,4 @@ def test_what_is_wrong_is_named_by_user_and_comment(tmp_path: Path) -> None:
     ):
         broken(inputs, messages)
         with pytest.raises(DataError, match=refusal):
-            prepare(leaf.plan_tables(tmp_path, None), tmp_path / "made" / str(abs(hash(json.dumps(messages)))))
+            prepare_tables(leaf.plan_tables(tmp_path, None), tmp_path / "made" / str(abs(hash(json.dumps(messages)))))

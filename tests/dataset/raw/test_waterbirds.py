@@ -7,19 +7,19 @@ import pytest
 from fedcohort.dataset.raw import waterbirds
 from fedcohort.dataset.waterbirds import Waterbirds
 from fedcohort.errors import DataError
-from known import known
-from raw_toy import prepare
-from raw_toy import waterbirds as raw_waterbirds
+from optional_values import not_none
+from raw_dataset_files import prepare_tables
+from raw_dataset_files import write_waterbirds as raw_waterbirds
 
 
 def test_from_the_list_to_groups(tmp_path: Path) -> None:
     source = raw_waterbirds(tmp_path / "raw")
-    assert prepare(waterbirds.plan_tables(source, 16), tmp_path / "made") == {"train": 4, "valid": 4, "test": 4}
+    assert prepare_tables(waterbirds.plan_tables(source, 16), tmp_path / "made") == {"train": 4, "valid": 4, "test": 4}
     raw = Waterbirds(str(tmp_path / "made"), "hub", None, "auto", 14).load(0)
     assert raw.train_x.shape == (4, 3, 14, 14)
     assert raw.train_y.tolist() == [1, 0, 1, 0]
-    assert known(raw.train_attribute).tolist() == [0, 0, 1, 1]
-    assert known(raw.test_attribute).tolist() == [0, 0, 1, 1]
+    assert not_none(raw.train_attribute).tolist() == [0, 0, 1, 1]
+    assert not_none(raw.test_attribute).tolist() == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(

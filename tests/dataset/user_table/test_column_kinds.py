@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import DataError
-from folder_toy import at, folder, table, write
+from folder_tables import make_folder_dataset, with_value, write_both_parts, write_part
 
 
 @pytest.mark.parametrize(
@@ -22,17 +22,17 @@ from folder_toy import at, folder, table, write
 def test_numbers_and_dates_written_as_text_are_named(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, cells: str, notice: str
 ) -> None:
-    table(tmp_path, rate=[cells] * 40)
-    folder(tmp_path).load(0)
+    write_both_parts(tmp_path, rate=[cells] * 40)
+    make_folder_dataset(tmp_path).load(0)
     assert f"column 'rate' holds {notice}" in caplog.text
 
 
 def test_more_columns_left_out_than_taken_is_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    table(tmp_path, sex=["f", "m"] * 20, note=[f"n{k}" for k in range(40)])
-    folder(tmp_path).load(0)
+    write_both_parts(tmp_path, sex=["f", "m"] * 20, note=[f"n{k}" for k in range(40)])
+    make_folder_dataset(tmp_path).load(0)
     assert "2 columns are left out (sex, note) and only 1 used as inputs: dataset.categories=auto" in caplog.text
     caplog.clear()
-    folder(tmp_path, categories="auto").load(0)
+    make_folder_dataset(tmp_path, categories="auto").load(0)
     assert not caplog.text
 
 
@@ -40,12 +40,12 @@ def test_more_columns_left_out_than_taken_is_a_warning(tmp_path: Path, caplog: p
 def test_features_far_from_unit_scale_propose_to_standardise(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, value: float, shown_text: str
 ) -> None:
-    table(tmp_path, income=np.full(40, value))
-    folder(tmp_path).load(0)
+    write_both_parts(tmp_path, income=np.full(40, value))
+    make_folder_dataset(tmp_path).load(0)
     assert f"1 of 2 features are far from unit scale (root mean square: income ({shown_text}))" in caplog.text
     assert "dataset.standardise=true" in caplog.text
     caplog.clear()
-    raw = folder(tmp_path, standardise=True).load(0)
+    raw = make_folder_dataset(tmp_path, standardise=True).load(0)
     assert not caplog.text
     assert raw.standard is not None
 
@@ -53,20 +53,22 @@ def test_features_far_from_unit_scale_propose_to_standardise(
 def test_spaces_around_labels_are_removed_and_labels_that_differ_in_case_reported(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    table(tmp_path, label=[" yes", "yes", "no", "no "] * 10)
-    raw = folder(tmp_path).load(0)
+    write_both_parts(tmp_path, label=[" yes", "yes", "no", "no "] * 10)
+    raw = make_folder_dataset(tmp_path).load(0)
     assert raw.class_names == ("no", "yes")
     assert raw.inputs.endswith("; spaces around 40 labels removed")
-    table(tmp_path, label=["Yes", "yes", "no", "no"] * 10)
-    folder(tmp_path).load(0)
+    write_both_parts(tmp_path, label=["Yes", "yes", "no", "no"] * 10)
+    make_folder_dataset(tmp_path).load(0)
     assert "labels that differ only in case, which are different classes: ['Yes', 'yes']" in caplog.text
 
 
 def test_all_problems_are_one_message(tmp_path: Path) -> None:
     """A table without the label, without a test table and with gaps in two columns."""
-    write(tmp_path, "train", x=at([0.5] * 40, 3, None), z=at([0.5] * 40, 5, None), kind=["a", "b"] * 20)
+    write_part(
+        tmp_path, "train", x=with_value([0.5] * 40, 3, None), z=with_value([0.5] * 40, 5, None), kind=["a", "b"] * 20
+    )
     with pytest.raises(DataError) as raised:
-        folder(tmp_path).load(0)
+        make_folder_dataset(tmp_path).load(0)
     lines = str(raised.value).splitlines()
     assert lines[0] == "the data have 4 problems:"
     assert "has no test table: dataset.test_share=0.2" in lines[1]

@@ -8,17 +8,17 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import DataError, OptionError
-from folder_toy import at, folder, table, write
-from known import known
+from folder_tables import make_folder_dataset, with_value, write_both_parts, write_part
+from optional_values import not_none
 
 SEX = ["f", "m"] * 20
 DAYS = [datetime.date(1970, 1, 1 + k % 28) for k in range(40)]
 
 
 def test_levels_are_those_of_the_training_rows(tmp_path: Path) -> None:
-    write(tmp_path, "train", x=np.arange(40.0), sex=SEX, label=[0, 1] * 20)
-    write(tmp_path, "test", x=[1.0, 2.0, 3.0], sex=["m", " f ", "x"], label=[0, 1, 0])
-    raw = folder(tmp_path, categories=["sex"]).load(0)
+    write_part(tmp_path, "train", x=np.arange(40.0), sex=SEX, label=[0, 1] * 20)
+    write_part(tmp_path, "test", x=[1.0, 2.0, 3.0], sex=["m", " f ", "x"], label=[0, 1, 0])
+    raw = make_folder_dataset(tmp_path, categories=["sex"]).load(0)
     assert raw.columns == ("x", "sex=f", "sex=m")
     np.testing.assert_array_equal(raw.train_x[:2], [[0, 1, 0], [1, 0, 1]])
     np.testing.assert_array_equal(raw.test_x, [[1, 0, 1], [2, 1, 0], [3, 0, 0]])
@@ -27,53 +27,59 @@ def test_levels_are_those_of_the_training_rows(tmp_path: Path) -> None:
 
 
 def test_auto_takes_texts_of_few_values(tmp_path: Path) -> None:
-    table(tmp_path, sex=SEX, name=[f"n{k}" for k in range(40)], one=["a"] * 40, site=[f"s{k % 4}" for k in range(40)])
-    raw = folder(tmp_path, categories="auto", client="site").load(0)
+    write_both_parts(
+        tmp_path, sex=SEX, name=[f"n{k}" for k in range(40)], one=["a"] * 40, site=[f"s{k % 4}" for k in range(40)]
+    )
+    raw = make_folder_dataset(tmp_path, categories="auto", client="site").load(0)
     assert raw.columns == ("x", "sex=f", "sex=m")
 
 
 def test_whole_numbers_may_be_categories(tmp_path: Path) -> None:
-    table(tmp_path, zip=[10 * (k % 3) for k in range(40)])
-    raw = folder(tmp_path, categories=["zip"]).load(0)
+    write_both_parts(tmp_path, zip=[10 * (k % 3) for k in range(40)])
+    raw = make_folder_dataset(tmp_path, categories=["zip"]).load(0)
     assert raw.columns == ("x", "zip=0", "zip=10", "zip=20")
 
 
 def test_empty_cells_are_named_dropped_or_filled_with_the_share_of_each_level(tmp_path: Path) -> None:
-    write(tmp_path, "train", x=np.arange(40.0), sex=at(at(SEX, 3, None), 5, " "), label=[0, 1] * 20)
-    write(tmp_path, "test", x=[1.0], sex=["m"], label=[0])
+    write_part(
+        tmp_path, "train", x=np.arange(40.0), sex=with_value(with_value(SEX, 3, None), 5, " "), label=[0, 1] * 20
+    )
+    write_part(tmp_path, "test", x=[1.0], sex=["m"], label=[0])
     with pytest.raises(DataError, match=r"column 'sex', row 3 is empty \(and 1 more row\); correct it"):
-        folder(tmp_path, categories=["sex"]).load(0)
-    assert len(folder(tmp_path, categories=["sex"], missing="drop").load(0).train_y) == 38
-    filled = folder(tmp_path, categories=["sex"], missing="mean").load(0).train_x
+        make_folder_dataset(tmp_path, categories=["sex"]).load(0)
+    assert len(make_folder_dataset(tmp_path, categories=["sex"], missing="drop").load(0).train_y) == 38
+    filled = make_folder_dataset(tmp_path, categories=["sex"], missing="mean").load(0).train_x
     np.testing.assert_allclose(filled[3, 1:], [20 / 38, 18 / 38], rtol=1e-6)
 
 
 def test_dates_are_days_since_1970(tmp_path: Path) -> None:
     noon = [datetime.datetime(1970, 1, 2, 12)] * 40
-    table(tmp_path, when=DAYS, noon=noon)
-    raw = folder(tmp_path, dates="auto").load(0)
+    write_both_parts(tmp_path, when=DAYS, noon=noon)
+    raw = make_folder_dataset(tmp_path, dates="auto").load(0)
     assert raw.columns == ("x", "when", "noon")
     np.testing.assert_allclose(raw.train_x[:2, 1:], [[0, 1.5], [1, 1.5]])
     with pytest.raises(
         DataError, match=r"^dataset.dates: .*column 'x' must hold dates as 2024-12-31, but holds double"
     ):
-        folder(tmp_path, dates=["x"]).load(0)
+        make_folder_dataset(tmp_path, dates=["x"]).load(0)
 
 
 def test_what_cannot_be_encoded_is_named(tmp_path: Path) -> None:
-    table(tmp_path, one=["a"] * 40, lists=[[1.0]] * 40)
+    write_both_parts(tmp_path, one=["a"] * 40, lists=[[1.0]] * 40)
     with pytest.raises(
         DataError, match=r"^dataset.categories: .*column 'one' has 1 different values, but only 2 to 1,000"
     ):
-        folder(tmp_path, categories=["one"]).load(0)
+        make_folder_dataset(tmp_path, categories=["one"]).load(0)
     with pytest.raises(DataError, match=r"column 'lists' must hold texts or numbers as a category"):
-        folder(tmp_path, categories=["lists"]).load(0)
+        make_folder_dataset(tmp_path, categories=["lists"]).load(0)
     with pytest.raises(DataError, match=r"^dataset.categories: .* has no column 'y'; it has"):
-        folder(tmp_path, categories=["y"]).load(0)
+        make_folder_dataset(tmp_path, categories=["y"]).load(0)
     with pytest.raises(OptionError, match="categories must be a list of texts"):
-        folder(tmp_path, categories="sex")
+        make_folder_dataset(tmp_path, categories="sex")
 
 
 def test_a_run_keeps_the_levels(tmp_path: Path) -> None:
-    table(tmp_path, sex=SEX)
-    assert known(json.loads(folder(tmp_path, categories="auto").load(0).categories)) == {"sex": ["f", "m"]}
+    write_both_parts(tmp_path, sex=SEX)
+    assert not_none(json.loads(make_folder_dataset(tmp_path, categories="auto").load(0).categories)) == {
+        "sex": ["f", "m"]
+    }

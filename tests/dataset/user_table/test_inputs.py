@@ -10,14 +10,14 @@ import pytest
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.inputs import read_inputs
 from fedcohort.errors import DataError
-from folder_toy import folder
+from folder_tables import make_folder_dataset
 
 NUMBERS = Frame("t.csv", pa.table({"a": [1.0, 2.0, 3.0, 4.0], "b": [5.0, 6.0, 7.0, 8.0]}))
 
 
 def read(frame: Frame, columns: list[str], lists: list[str], **options: Any) -> np.ndarray:
     scale = options.pop("scale", 1.0)
-    (x,), _ = read_inputs(folder(Path("t"), **options), [frame], columns, lists, scale)
+    (x,), _ = read_inputs(make_folder_dataset(Path("t"), **options), [frame], columns, lists, scale)
     return x
 
 
@@ -39,4 +39,4 @@ def test_inputs_are_divided_and_reshaped() -> None:
 def test_problems_of_all_tables_are_one_message() -> None:
     gaps = [Frame(name, pa.table({"a": [1.0, None], "b": [1.0, 2.0]})) for name in ("train.csv", "test.csv")]
     with pytest.raises(DataError, match=r"(?s)2 problems:.*train.csv: column 'a', row 1.*test.csv: column 'a', row 1"):
-        read_inputs(folder(Path("t")), gaps, ["a", "b"], [], 1.0)
+        read_inputs(make_folder_dataset(Path("t")), gaps, ["a", "b"], [], 1.0)

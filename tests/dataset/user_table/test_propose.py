@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort.dataset.user_table.propose import propose_options
 from fedcohort.errors import DataError
-from folder_toy import folder
+from folder_tables import make_folder_dataset
 
 
 def patients(n: int = 240) -> pd.DataFrame:
@@ -25,7 +25,7 @@ def patients(n: int = 240) -> pd.DataFrame:
 
 def load(path: Path, options: dict[str, Any]) -> Any:
     names = {name.removeprefix("dataset."): value for name, value in options.items() if name.startswith("dataset.")}
-    return folder(path, **names).load(0)
+    return make_folder_dataset(path, **names).load(0)
 
 
 def test_everything_about_a_table_is_decided_at_once(tmp_path: Path) -> None:

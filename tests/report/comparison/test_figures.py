@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from matplotlib.figure import Figure
 
-from compare_toy import compare_runs, make_run
+from comparison_harness import compare_runs, make_run
 from fedcohort.report.comparison import figures
 from fedcohort.results.matching.tracked_run import Run
 from fedcohort.results.target import Target

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from compare_toy import ACC, compare_runs, make_run, make_runs
+from comparison_harness import ACC, compare_runs, make_run, make_runs
 from fedcohort.report.comparison import page
 from fedcohort.report.comparison.page import list_verdicts
 from fedcohort.report.comparison.tables import format_p, make_result_table

@@ -26,8 +26,8 @@ from fedcohort.report.figure.one_round import (
     list_scored_rounds,
     load_scored_round,
 )
-from known import known
-from record.made_up import info, report
+from optional_values import not_none
+from record.example_run import make_report, make_run_info
 from report.test_run_figures import check_layout, drawn, words  # noqa: F401
 
 NAN, INF = np.nan, np.inf
@@ -35,11 +35,11 @@ NAN, INF = np.nan, np.inf
 
 def written(folder: Path, *rounds: Mapping[str, np.ndarray | None], clients: int = 12, cohort: int = 4) -> RunInfo:
     """A run with the made-up rounds and further columns; None removes a column."""
-    facts, journal = info(folder, clients=clients), Journal()
+    facts, journal = make_run_info(folder, clients=clients), Journal()
     journal.start(facts)
-    journal.observe(report(0, clients=clients))
+    journal.observe(make_report(0, clients=clients))
     for step, columns in enumerate(rounds, start=1):
-        round_report = report(step, clients=clients, cohort=cohort)
+        round_report = make_report(step, clients=clients, cohort=cohort)
         table = {**round_report.clients, **columns}
         present_columns = {name: values for name, values in table.items() if values is not None}
         journal.observe(dataclasses.replace(round_report, clients=present_columns))
@@ -77,7 +77,7 @@ def test_a_round_is_read_as_it_was_written(tmp_path: Path) -> None:
     score, chance = np.linspace(-1, 1, 12), np.full(12, 1 / 12)
     score[3] = NAN
     facts = written(tmp_path / "run", {}, {"score": score, "probability": chance, "part_nothing": np.full(12, NAN)})
-    original, loaded = report(2), load_scored_round(read_history(facts.folder), 2)
+    original, loaded = make_report(2), load_scored_round(read_history(facts.folder), 2)
     np.testing.assert_array_equal(loaded.columns["score"], score)
     np.testing.assert_array_equal(loaded.columns["probability"], chance)
     assert sorted(loaded.columns) == ["part_explore", "probability", "score"]
@@ -96,7 +96,7 @@ def test_the_last_round_that_chose_by_a_score_is_explained(
     facts = written(tmp_path / "run", {}, {}, nothing, no_clients)
     history = read_history(facts.folder)
     assert list_scored_rounds(history) == [1, 2]
-    drawn["round.png"] = known(one_round.draw_scored_round(facts, history))
+    drawn["round.png"] = not_none(one_round.draw_scored_round(facts, history))
     assert "Round 2: " in words(drawn["round.png"])
 
 
@@ -134,7 +134,7 @@ def test_the_command_draws_the_requested_round(
 def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     parts = {"part_exploit": np.full(12, 2.0), "part_explore": np.full(12, 1.0), "part_penalty": np.full(12, -0.5)}
     facts = written(tmp_path / "run", {"score": np.full(12, 2.5), **parts})
-    drawn["round.png"] = known(one_round.draw_scored_round(facts, read_history(facts.folder)))
+    drawn["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
     ends = [{bar.get_width() for bar in axes.patches} for axes in drawn["round.png"].axes]  # type: ignore[attr-defined]
     assert sorted(ends, key=min) == [{-0.5}, {1.0}, {2.0}, {2.5}]
     assert {"score", "exploitation", "exploration", "penalty"} <= set(words(drawn["round.png"]).split("\n"))
@@ -143,7 +143,7 @@ def test_bars_end_at_the_score_and_at_its_components(tmp_path: Path, drawn: dict
 def test_parts_that_have_no_room_are_counted(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     parts = {f"part_p{i}": np.arange(12.0) + i for i in range(one_round.MAX_PART_PANELS + 1)}  # explore is the seventh
     facts = written(tmp_path / "run", parts)
-    drawn["round.png"] = known(one_round.draw_scored_round(facts, read_history(facts.folder)))
+    drawn["round.png"] = not_none(one_round.draw_scored_round(facts, read_history(facts.folder)))
     assert "(2 more are not shown)" in words(drawn["round.png"])
     assert len(drawn["round.png"].axes) == 1 + one_round.MAX_PART_PANELS
 
@@ -169,7 +169,7 @@ def test_it_is_legible_at_every_size(
         value[:] = NAN
     facts = written(tmp_path / "run", {"score": value, "probability": np.ones(clients)}, clients=clients, cohort=cohort)
     figure = one_round.draw_scored_round(facts, read_history(facts.folder))
-    assert (figure is not None) is bool(report(1, clients=clients).cohort.size)
+    assert (figure is not None) is bool(make_report(1, clients=clients).cohort.size)
     if figure is None:
         return
     check_layout(figure)

@@ -11,8 +11,8 @@ from fedcohort.record.history import read_history
 from fedcohort.record.journal import Journal
 from fedcohort.report.figure import selection
 from fedcohort.report.figure.one_round import ARRIVED, AWAY, IDLE, TOO_LATE
-from known import known
-from record.made_up import info, report
+from optional_values import not_none
+from record.example_run import make_report, make_run_info
 from report.test_run_figures import drawn, ran, words  # noqa: F401
 
 
@@ -32,7 +32,7 @@ def test_the_selection_map_shows_the_fate_of_each_client_and_round(tmp_path: Pat
     outcome = selection.load_outcomes(read_history(facts.folder), np.arange(12))
     assert outcome.shape == (12, 6)
     for step in range(1, 7):
-        round_report = report(step)
+        round_report = make_report(step)
         late_clients = set(round_report.cohort.tolist()) - set(round_report.arrived.tolist())
         assert np.flatnonzero(outcome[:, step - 1] == ARRIVED).tolist() == round_report.arrived.tolist()
         assert set(np.flatnonzero(outcome[:, step - 1] == TOO_LATE).tolist()) == late_clients
@@ -48,22 +48,22 @@ def test_a_large_population_has_rows_of_those_ever_selected(
     facts = ran(tmp_path / "run", clients=40)
     history = read_history(facts.folder)
     ever = selection.find_selected_clients(history)
-    assert ever.tolist() == sorted({k for step in range(1, 7) for k in report(step, clients=40).cohort.tolist()})
+    assert ever.tolist() == sorted({k for step in range(1, 7) for k in make_report(step, clients=40).cohort.tolist()})
     assert 0 < len(ever) < 40
     all_fates = selection.load_outcomes(history, np.arange(40))
     np.testing.assert_array_equal(selection.load_outcomes(history, ever), all_fates[ever])
     monkeypatch.setattr(selection, "MAX_MAP_CELLS", 40 * 6 - 1)
-    drawn["selection.png"] = known(selection.draw_selection(facts, history))
+    drawn["selection.png"] = not_none(selection.draw_selection(facts, history))
     assert f"client, of the {len(ever)} ever selected" in words(drawn["selection.png"])
 
 
 def test_the_title_has_the_cohort_sizes(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
-    writer, facts = Journal(), info(tmp_path / "run", clients=60)
+    writer, facts = Journal(), make_run_info(tmp_path / "run", clients=60)
     writer.start(facts)
     all_clients = np.ones(60, dtype=bool)
     for step in range(1, 4):
-        round_report = report(step, clients=60)
+        round_report = make_report(step, clients=60)
         flags = dict.fromkeys(("available", "selected", "arrived"), all_clients) if step == 1 else {}
         writer.observe(dataclasses.replace(round_report, clients={**round_report.clients, **flags}))
-    drawn["selection.png"] = known(selection.draw_selection(facts, read_history(facts.folder)))
+    drawn["selection.png"] = not_none(selection.draw_selection(facts, read_history(facts.folder)))
     assert "Selection: clients by round, 4 to 60 per round" in words(drawn["selection.png"])

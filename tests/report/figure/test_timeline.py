@@ -24,10 +24,10 @@ from fedcohort.report.figure.timeline import (
 )
 from fedcohort.report.run_figures import draw_run
 from fedcohort.round.client_facts import ClientFacts
-from known import known
-from record.made_up import info, report
+from optional_values import not_none
+from record.example_run import make_report, make_run_info
 from report.test_run_figures import drawn, words  # noqa: F401
-from run_harness import go
+from run_harness import run_training
 
 JOURNAL = "+callback.journal._target_=fedcohort.record.journal.Journal"
 UNIT = (2.0, 4.0, 9.0)  # seconds of an epoch: the first does 5, the second 3 of 5, others are late
@@ -42,7 +42,7 @@ def written(
     slowest_s: float = 100.0,
 ) -> RunInfo:
     """Rounds of 20 s, in which all clients download for 2 s, run forward passes for 1 s, and upload for 3 s."""
-    facts, journal = info(folder, clients=max(clients, 12), rounds=rounds), Journal()
+    facts, journal = make_run_info(folder, clients=max(clients, 12), rounds=rounds), Journal()
     journal.start(facts)
     ids = np.arange(clients)
     unit = np.resize([*UNIT, slowest_s], clients)
@@ -56,7 +56,9 @@ def written(
     for step in range(rounds + 1):
         paced = {"round/closed_s": 20.0, **({"round/announced_s": 20.0} if announced else {})} if step else {}
         metrics = {"time/virtual_s": (20.0 + probe_s) * step, **paced}
-        round_report = dataclasses.replace(report(step), metrics=metrics, cohort=ids if step else ids[:0], arrived=came)
+        round_report = dataclasses.replace(
+            make_report(step), metrics=metrics, cohort=ids if step else ids[:0], arrived=came
+        )
         journal.observe(dataclasses.replace(round_report, clients=table if step else {}))
     journal.finish("finished")
     return facts
@@ -80,8 +82,8 @@ def test_a_round_is_read(tmp_path: Path) -> None:
 def test_what_they_say(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
     facts = written(tmp_path / "run", probe_s=5.0)
     history = read_history(facts.folder)
-    drawn["timeline.png"] = known(timeline.draw_timeline(facts, history))
-    drawn["pace.png"] = known(curves.draw_pace(facts, history))
+    drawn["timeline.png"] = not_none(timeline.draw_timeline(facts, history))
+    drawn["pace.png"] = not_none(curves.draw_pace(facts, history))
     texts = words(drawn["timeline.png"])
     assert (
         "Round 3: 2 of 4 arrived, 1 with part of their work; closed after 20 s (5 s more for queries and waits)"
@@ -110,7 +112,7 @@ def test_bars_are_as_long_as_the_phases_and_pale_after_the_close(
     drawn: dict[str, Figure],  # noqa: F811
 ) -> None:
     facts = written(tmp_path / "run")
-    drawn["timeline.png"] = known(timeline.draw_timeline(facts, read_history(facts.folder)))
+    drawn["timeline.png"] = not_none(timeline.draw_timeline(facts, read_history(facts.folder)))
     (axes,) = drawn["timeline.png"].axes
     boxes = [patch for patch in axes.patches if isinstance(patch, Rectangle)]
     bars = [(p.get_y() + p.get_height() / 2, p.get_x(), p.get_width(), p.get_alpha()) for p in boxes]
@@ -160,10 +162,10 @@ def test_a_long_run_is_a_line_without_dots(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_clock_has_none(tmp_path: Path, drawn: dict[str, Figure]) -> None:  # noqa: F811
-    facts, journal = info(tmp_path / "run", rounds=1), Journal()
+    facts, journal = make_run_info(tmp_path / "run", rounds=1), Journal()
     journal.start(facts)
     for step in range(2):
-        journal.observe(report(step))
+        journal.observe(make_report(step))
     journal.finish("finished")
     history = read_history(facts.folder)
     assert timeline.draw_timeline(facts, history) is None
@@ -187,7 +189,7 @@ def test_the_command_draws_a_round_without_scores(
 
 def test_jobs_of_several_rounds_are_shown_since_the_broadcast(tmp_path: Path) -> None:
     """A buffered run: jobs of earlier rounds begin before 0, those that arrive end before the close, others go on."""
-    ran = go(tmp_path, "deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "rounds=5", JOURNAL)
+    ran = run_training(tmp_path, "deadline=buffered", "agg=fedbuff", "device=shifted_exponential", "rounds=5", JOURNAL)
     history = read_history(ran.folder)
     loaded = load_timed_round(history, 5)
     jobs, arrived, goes_on = loaded.jobs, loaded.jobs["arrived"], loaded.jobs["goes_on"]

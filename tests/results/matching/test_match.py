@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from compare_toy import ACC, compare_runs, make_run, make_runs, notes_with
+from comparison_harness import ACC, compare_runs, make_run, make_runs, notes_with
 from fedcohort.errors import OptionError
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.tracked_run import Run

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import replace
 
-from cases import for_all
-from compare_toy import ACC, compare_runs, make_run
+from case_loop import for_all
+from comparison_harness import ACC, compare_runs, make_run
 from fedcohort.report.comparison.page import list_verdicts
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import find_newest_sweep, list_differing_options

@@ -1,0 +1,83 @@
+"""Relabel clients: a selector must treat them as before, independently of their ids."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from fedcohort.selector.base import TIE_TOLERANCE
+from fedcohort.types import Ids, Population, ProbeResult, RoundOutcome, Selection
+from selector_harness import Relabelled, World, play_rounds, reorder
+
+ROUNDS = 8
+
+
+def forced_cohort(round: int) -> list[int]:
+    """Return three of twelve clients in turn, which forces a cohort of three; after four rounds return all."""
+    return list(range(12)) if round >= 4 else list(range(3 * round, 3 * round + 3))
+
+
+def check_relabelling(selector: Any) -> None:
+    """Check that scores and cohorts of relabelled clients are the relabelled ones.
+
+    Draws of one number per client are relabelled too, because scores may contain them. The comparison ends where a
+    selection depends on another draw or on a tie.
+    """
+    new = np.random.default_rng(5).permutation(12)
+    world = World(available=forced_cohort)
+    steps = play_rounds(selector, world, ROUNDS)
+    state = selector.init(_population(world, selector.needs, new))
+    for round, step in enumerate(steps):
+        ctx = world.context(round, selector.needs)
+        signals = {w: _permute(v, new) if np.ndim(v) else v for w, v in ctx.signals.items()}
+        draws = Relabelled(ctx.rng, new)
+        ctx = replace(ctx, available=np.sort(new[ctx.available]), signals=signals, rng=draws)
+        selector.plan(state, ctx)
+        answers = {w: _relabelled(p, new) for w, p in step.blocking.items()}
+        selection, state = selector.select(state, ctx, answers)
+        scores = step.selection.scores
+        if scores is not None:
+            np.testing.assert_allclose(selection.scores, _permute(scores, new), rtol=1e-6, atol=1e-9)
+        if step.selection.probability is not None:
+            chance = _permute(step.selection.probability, new)
+            np.testing.assert_allclose(selection.probability, chance, rtol=1e-6, atol=1e-9)
+        if not np.array_equal(selection.clients, np.sort(new[step.selection.clients])):
+            assert round >= 4
+            tied = scores is not None and _is_tied_at_cut(scores[step.ctx.available], world.cohort)
+            assert draws.others or tied
+            return
+        state = selector.observe(state, _relabelled_outcome(step.outcome, selection, new))[1]
+
+
+def _permute(values: np.ndarray, new: Ids) -> np.ndarray:
+    out = np.empty_like(values)
+    out[new] = values
+    return out
+
+
+def _population(world: World, needs: frozenset[str], new: Ids) -> Population:
+    population = world.population(needs)
+    return replace(population, signals={w: _permute(v, new) for w, v in population.signals.items()})
+
+
+def _relabelled(answers: ProbeResult, new: Ids) -> ProbeResult:
+    order = np.argsort(new[answers.clients])
+    return ProbeResult(new[answers.clients][order], answers.values[order])
+
+
+def _relabelled_outcome(outcome: RoundOutcome, selection: Selection, new: Ids) -> RoundOutcome:
+    order = np.argsort(new[outcome.clients])
+    return replace(
+        outcome,
+        selection=selection,
+        clients=new[outcome.clients][order],
+        signals={w: reorder(w, column, order) for w, column in outcome.signals.items()},
+        probes={w: _relabelled(answers, new) for w, answers in outcome.probes.items()},
+    )
+
+
+def _is_tied_at_cut(scores: np.ndarray, cohort: int) -> bool:
+    last_in, first_out = np.sort(scores)[::-1][cohort - 1 : cohort + 1]
+    return bool(
+        last_in == first_out or abs(last_in - first_out) <= TIE_TOLERANCE * max(1.0, abs(last_in), abs(first_out))
+    )
