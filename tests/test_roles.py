@@ -17,8 +17,8 @@ from fedcohort.roles import (
     OptionEffect,
     RunIdentity,
     flatten_config,
+    role_keys_of_option,
     role_of,
-    roles_of_option,
     select_options,
 )
 from fedcohort.startup import options
@@ -50,19 +50,21 @@ def of_groups() -> list[str]:
 
 @for_all("option", list_own_options())
 def test_an_option_without_a_group_has_one_row(option: str) -> None:
-    assert len(roles_of_option(option)) == 1
+    assert len(role_keys_of_option(option)) == 1
 
 
 def test_an_option_of_a_group_has_one_row_or_belongs_to_a_component() -> None:
-    rows = {option: roles_of_option(option) for option in [*GROUPS, *of_groups()]}
+    rows = {option: role_keys_of_option(option) for option in [*GROUPS, *of_groups()]}
     assert {option: result for option, result in rows.items() if len(result) > 1} == {}
     assert all(role_of(option) is COMPONENT_OPTION_ROLE for option in rows if option.split(".")[0] in METHOD_GROUPS)
 
 
 def test_every_row_describes_an_existing_option() -> None:
     known_names = [*list_own_options(), *of_groups(), *GROUPS]
-    assert [row for row in ROLE_BY_OPTION if not any(row in roles_of_option(option) for option in known_names)] == []
-    assert {option for option in options.OPTION_CHECKS if len(roles_of_option(option)) != 1} <= {
+    assert [
+        row for row in ROLE_BY_OPTION if not any(row in role_keys_of_option(option) for option in known_names)
+    ] == []
+    assert {option for option in options.OPTION_CHECKS if len(role_keys_of_option(option)) != 1} <= {
         option for option in options.OPTION_CHECKS if option.startswith("engine.")
     }
 

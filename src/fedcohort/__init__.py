@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 __all__ = ["Comparison", "FedcohortError", "RunResult", "SweepResult", "__version__", "compare", "run", "sweep"]
 
-_MODULES = {
+_MODULE_BY_NAME = {
     "run": "api.run",
     "RunResult": "api.run",
     "sweep": "api.sweep",
@@ -38,9 +38,9 @@ def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
     Raises:
         AttributeError: the interface has no such name.
     """
-    if name not in _MODULES:
-        raise AttributeError(f"module 'fedcohort' has no attribute {name!r}; it has {', '.join(_MODULES)}")
-    return getattr(import_module(f"fedcohort.{_MODULES[name]}"), name)
+    if name not in _MODULE_BY_NAME:
+        raise AttributeError(f"module 'fedcohort' has no attribute {name!r}; it has {', '.join(_MODULE_BY_NAME)}")
+    return getattr(import_module(f"fedcohort.{_MODULE_BY_NAME[name]}"), name)
 
 
 def __dir__() -> list[str]:

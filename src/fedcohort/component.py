@@ -19,7 +19,8 @@ class Facts:
         components: the run's components (`round.components.Components`).
         config: the composed config, option values by name.
         federation: the clients' data (`data.federation.Federation`), once they are read.
-        most_samples: training samples per round of the client with the largest data set, once the data are read.
+        most_samples: number of samples on which the client with the most training samples trains in a round, once the
+            data are read.
         layout: shapes of the network's tensors (`flat.Layout`), once it is built.
         batch_norm: whether the network has batch norm that keeps running statistics, once it is built.
     """

@@ -122,7 +122,7 @@ def check_number(
         min_value: the least allowed value.
         allow_infinite: whether infinity is allowed.
         exclude_min: whether `min_value` itself is rejected.
-        allow_nan: whether NaN and infinite values are allowed.
+        allow_nan: whether all numbers are allowed, also NaN, infinity and those below `min_value`.
     """
     is_valid = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if is_valid and not allow_nan:
@@ -143,7 +143,7 @@ def check_integer(value_name: str, value: object, min_value: int) -> None:
 
 
 def check_numbers_by_name(value_name: str, value: object) -> None:
-    """Raise `ComponentError` unless `value`, called `value_name` in the message, maps texts to numbers or NaN."""
+    """Raise `ComponentError` unless `value`, called `value_name` in messages, maps texts to numbers, NaN included."""
     for number_name, named_value in check_type(value_name, value, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(number_name, str):
             raise contract_error(f"a key of {value_name}", "a text", number_name)
@@ -159,9 +159,9 @@ def check_tensor(value_name: str, value: object, shape: tuple[int, ...]) -> None
 
 
 def check_vectors_by_name(value_name: str, value: object, vector_length: int | None = None) -> None:
-    """Raise `ComponentError` unless `value`, called `value_name`, maps texts to float vectors of `vector_length`.
+    """Raise `ComponentError` unless `value`, called `value_name`, is a mapping to float vectors of `vector_length`.
 
-    None as `vector_length` allows any length.
+    None as `vector_length` allows any length. The keys are not checked.
     """
     values_by_name: Mapping[Any, Tensor] = check_type(value_name, value, Mapping)  # type: ignore[type-abstract]
     for vector_name, named_value in values_by_name.items():
@@ -225,7 +225,7 @@ def check_answers(signal_name: str, answers: object, n_clients: int) -> np.ndarr
     `signal_name` names the signal in messages.
 
     Raises:
-        ComponentError: the answers have another shape.
+        ComponentError: the answers have another shape, or are no numbers.
     """
     answer_shape = (n_clients, *getattr(answers, "shape", ())[1:2])
     check_array(f"the signal {signal_name!r}: the result", answers, answer_shape, "if", allow_nan=True)

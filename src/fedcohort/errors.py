@@ -90,11 +90,9 @@ class LibraryMismatch(FedcohortError):
     """
 
     def __init__(self, library: str, missing_part: str, purpose: str, known_version: str) -> None:
-        message_start = (
-            f"{library} {version(library)} is installed, and {missing_part}, which {purpose}, differs from that of"
-        )
+        problem = f"{missing_part}, which {purpose}, differs from that of {library} {known_version}"
         remedy = f"install {library}=={known_version} (constraints.txt), or adapt the compat.py that uses it"
-        super().__init__(f"{message_start} {library} {known_version}: {remedy}")
+        super().__init__(f"{library} {version(library)} is installed, and {problem}: {remedy}")
 
 
 def describe_unexpected_error(error: BaseException) -> str:
@@ -103,6 +101,6 @@ def describe_unexpected_error(error: BaseException) -> str:
     Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
     """
     stack_frames = traceback.extract_tb(error.__traceback__)
-    frames_to_name = [frame for frame in stack_frames if "site-packages" not in frame.filename] or list(stack_frames)
+    frames_to_name = [f for f in stack_frames if "site-packages" not in f.filename] or list(stack_frames)
     error_location = f" ({frames_to_name[-1].filename}:{frames_to_name[-1].lineno})" if frames_to_name else ""
     return f"{type(error).__name__}: {error}{error_location}"

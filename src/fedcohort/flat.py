@@ -6,6 +6,7 @@ elementwise maximum is taken.
 """
 
 import copy
+from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 
@@ -59,15 +60,13 @@ class Layout:
 
     @classmethod
     def from_network(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
-        """Return the layout of the tensors of `network`; `channels_last` stores 4-d tensors with the channel last."""
+        """Return the layout of `network`; `channels_last` stores 4-d trainable parameters with the channel last."""
         parameters, buffers = list(network.named_parameters()), list(network.named_buffers())
-        frozen_parameters = [(tensor_name, p) for tensor_name, p in parameters if not p.requires_grad]
-        float_buffers = [(tensor_name, b) for tensor_name, b in buffers if b.is_floating_point()]
-        return cls(
-            _assign_offsets([(tensor_name, p) for tensor_name, p in parameters if p.requires_grad], channels_last),
-            _assign_offsets([*frozen_parameters, *float_buffers]),
-            _assign_offsets([(tensor_name, b) for tensor_name, b in buffers if not b.is_floating_point()]),
-        )
+        weights = [(name, p) for name, p in parameters if p.requires_grad]
+        floats: list[tuple[str, Tensor]] = [(name, p) for name, p in parameters if not p.requires_grad]
+        floats += [(name, b) for name, b in buffers if b.is_floating_point()]
+        counters = [(name, b) for name, b in buffers if not b.is_floating_point()]
+        return cls(_assign_offsets(weights, channels_last), _assign_offsets(floats), _assign_offsets(counters))
 
     @property
     def n_params(self) -> int:
@@ -90,7 +89,7 @@ class Layout:
         return torch.tensor(mean_positions, dtype=torch.int64), torch.tensor(variance_positions, dtype=torch.int64)
 
 
-def _assign_offsets(named_tensors: list[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
+def _assign_offsets(named_tensors: Sequence[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
     blocks, next_offset = [], 0
     for tensor_name, tensor in named_tensors:
         blocks.append(Block(tensor_name, tuple(tensor.shape), next_offset, channels_last and tensor.dim() == 4))
@@ -145,12 +144,12 @@ class FlatModel:
                     parameter.grad = block.make_view(self.g)
             else:
                 module_path, _, buffer_name = block.name.rpartition(".")
-                module = self.network.get_submodule(module_path)
-                tensor_view.copy_(module._buffers[buffer_name])  # type: ignore[arg-type]
-                module._buffers[buffer_name] = tensor_view
+                owner_module = self.network.get_submodule(module_path)
+                tensor_view.copy_(owner_module._buffers[buffer_name])  # type: ignore[arg-type]
+                owner_module._buffers[buffer_name] = tensor_view
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return the network's float32 output for inputs x, [b, ...]; with `bf16`, products are in bfloat16."""
+        """Return the network's output for inputs x, [b, ...]; with `bf16` float32, from products in bfloat16."""
         with torch.autocast(x.device.type, torch.bfloat16) if self.bf16 else nullcontext():
             network_output: Tensor = self.network(x)
         return network_output.float() if self.bf16 else network_output

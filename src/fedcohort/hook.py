@@ -46,7 +46,8 @@ class HookResult:
 
     Attributes:
         uploads: vectors that the client sends in addition to its update, by name, [P] each.
-        stored: vectors that the client keeps once the server has acknowledged the update, by name, [P] each.
+        stored: vectors that the client keeps once the server has acknowledged the update, by name: [P] each, or one
+            number per training sample (`Weigher.per_sample`).
     """
 
     uploads: Mapping[str, Tensor] = field(default_factory=dict)
@@ -126,7 +127,7 @@ class StepView(Protocol):
         """Return the derivative of each sample's objective along u [P], <grad l_j(y), u> for sample j, [b]."""
 
     def hessian_product(self, u: Vector, weights: Float[Tensor, "b"]) -> Vector:
-        """Return H u, [P], with H the Hessian of the samples' objectives weighted by `weights` [b], and u [P]."""
+        """Return H u, [P], with u [P] and H the Hessian of the step's loss, whose samples have the `weights` [b]."""
 
 
 @runtime_checkable
@@ -162,13 +163,13 @@ class Weigher(ClientHook, Protocol):
 
 def find_weigher(hooks: Iterable[ClientHook]) -> Weigher | None:
     """Return the hook that weights samples out of the run's `hooks`; None if there is none."""
-    return next((hook for hook in hooks if isinstance(hook, Weigher)), None)
+    return next((client_hook for client_hook in hooks if isinstance(client_hook, Weigher)), None)
 
 
 def list_averaged_uploads(hooks: Iterable[ClientHook]) -> tuple[str, ...]:
     """Return the names of the uploads of `hooks` that the server averages instead of summing them."""
-    hook = find_weigher(hooks)
-    return () if hook is None else hook.averaged
+    weigher = find_weigher(hooks)
+    return () if weigher is None else weigher.averaged
 
 
 def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: int) -> dict[str, int]:
@@ -182,7 +183,7 @@ def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: i
     floats_by_name: dict[str, int] = {}
     for hook in hooks:
         per_sample = hook.per_sample if isinstance(hook, Weigher) else ()
-        floats_by_name |= {name: n_samples if name in per_sample else n_params for name in hook.remembers}
+        floats_by_name |= {k: n_samples if k in per_sample else n_params for k in hook.remembers}
     return floats_by_name
 
 
@@ -228,5 +229,5 @@ def finish_all(
     return hook_results
 
 
-def _describe_hook(hook: ClientHook) -> str:
-    return f"the hook {type(hook).__module__}.{type(hook).__qualname__}"
+def _describe_hook(client_hook: ClientHook) -> str:
+    return f"the hook {type(client_hook).__module__}.{type(client_hook).__qualname__}"

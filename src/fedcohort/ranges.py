@@ -86,11 +86,11 @@ def integer(option: str, value: object, interval: str, *, allow_null: bool = Fal
 def parse_number(option: str, typed_text: str, interval: str) -> float:
     """Return the number in `typed_text`; raise `OptionError` for `option` if it is none, or outside `interval`."""
     try:
-        value = float(typed_text)
+        parsed_number = float(typed_text)
     except ValueError:
         raise range_error(option, f"a number in {interval}", typed_text) from None
-    number(option, value, interval)
-    return value
+    number(option, parsed_number, interval)
+    return parsed_number
 
 
 def choice(option: str, value: object, *valid_choices: str) -> None:
@@ -159,10 +159,6 @@ def numbers(option: str, value: object, interval: str) -> None:
 
 def words(option: str, value: object, *allowed_texts: str) -> None:
     """Raise `OptionError` for `option` unless `value` is a list of one or more different `allowed_texts`."""
-    list_items = value if _is_list(value) else ()
-    if (
-        not list_items
-        or not all(list_item in allowed_texts for list_item in list_items)
-        or len(set(list_items)) < len(list_items)
-    ):
+    items = value if _is_list(value) else ()
+    if not items or not all(item in allowed_texts for item in items) or len(set(items)) < len(items):
         raise range_error(option, f"a list of one or more of {', '.join(allowed_texts)}, none twice", value)

@@ -68,7 +68,7 @@ def seeded_torch(seed: int, purpose: str, round: int = NO_ROUND, client: int = N
 
     gpu_indices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
     with torch.random.fork_rng(devices=gpu_indices):
-        for torch_generator in (torch.default_generator, *(torch.cuda.default_generators[gpu] for gpu in gpu_indices)):
+        for torch_generator in (torch.default_generator, *(torch.cuda.default_generators[g] for g in gpu_indices)):
             torch_generator.manual_seed(philox_key(seed, purpose, round, client) % 2**63)
         yield
 

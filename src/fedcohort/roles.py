@@ -94,15 +94,15 @@ NEUTRAL_VALUE_BY_LATER_OPTION: Mapping[str, object] = {
 }
 
 
-def roles_of_option(option: str) -> list[str]:
+def role_keys_of_option(option: str) -> list[str]:
     """Return the keys of `ROLE_BY_OPTION` that are the dotted `option` or a node above it; [] without a key."""
-    return [name for name in ROLE_BY_OPTION if option == name or option.startswith(f"{name}.")]
+    return [role_key for role_key in ROLE_BY_OPTION if option == role_key or option.startswith(f"{role_key}.")]
 
 
 @cache
 def role_of(option: str) -> OptionRole:
     """Return what another value of `option` (dotted) changes, and whether the run then stays the same run."""
-    return next((ROLE_BY_OPTION[option_node] for option_node in roles_of_option(option)), COMPONENT_OPTION_ROLE)
+    return next((ROLE_BY_OPTION[option_node] for option_node in role_keys_of_option(option)), COMPONENT_OPTION_ROLE)
 
 
 def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator[tuple[str, Any]]:
@@ -110,11 +110,11 @@ def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator
 
     `name_prefix`, which ends with a dot unless empty, precedes all names.
     """
-    for node_name, value in config.items():
-        if isinstance(value, Mapping) and value:
-            yield from flatten_config(value, f"{name_prefix}{node_name}.")
+    for node_name, node_value in config.items():
+        if isinstance(node_value, Mapping) and node_value:
+            yield from flatten_config(node_value, f"{name_prefix}{node_name}.")
         else:
-            yield f"{name_prefix}{node_name}", value
+            yield f"{name_prefix}{node_name}", node_value
 
 
 def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> dict[str, Any]:
@@ -122,8 +122,8 @@ def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> d
 
     Options that were added later are left out at the value that keeps the earlier behaviour.
     """
-    options = {name: value for name, value in flatten_config(config) if role_of(name).identity in run_identities}
-    return {name: value for name, value in options.items() if not _has_earlier_behaviour(name, value)}
+    options = {k: v for k, v in flatten_config(config) if role_of(k).identity in run_identities}
+    return {k: v for k, v in options.items() if not _has_earlier_behaviour(k, v)}
 
 
 def _has_earlier_behaviour(option: str, value: object) -> bool:

@@ -47,7 +47,7 @@ def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateV
         value_type_hint: type annotation of the value, which tells the classes of its dataclasses.
 
     Raises:
-        CheckpointError: if the checkpoint has other fields than the class.
+        CheckpointError: if the checkpoint has other fields than the class, or a record where the hint names no class.
     """
     if not isinstance(plain_data, dict):
         return plain_data
@@ -78,7 +78,7 @@ def _unpack_record(packed_fields: dict[str, PlainData], value_type_hint: object)
             f"{sorted(packed_fields)}: another version of fedcohort wrote it; start a new run"
         )
     field_types = typing.get_type_hints(record_class)
-    return record_class(**{name: unpack_state(value, field_types[name]) for name, value in packed_fields.items()})
+    return record_class(**{k: unpack_state(v, field_types[k]) for k, v in packed_fields.items()})
 
 
 def _list_type_arguments(value_type_hint: object) -> tuple[Any, ...]:
@@ -86,7 +86,7 @@ def _list_type_arguments(value_type_hint: object) -> tuple[Any, ...]:
 
     For `tuple[int, ...] | None` these are int and `...`.
     """
-    return next((arguments for hint in _union_members(value_type_hint) if (arguments := typing.get_args(hint))), ())
+    return next((arguments for h in _union_members(value_type_hint) if (arguments := typing.get_args(h))), ())
 
 
 def _union_members(value_type_hint: object) -> tuple[Any, ...]:

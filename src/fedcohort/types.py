@@ -51,9 +51,9 @@ class Population:
 
     Attributes:
         n_clients: number of clients.
-        n_classes: number of labels.
+        n_classes: number of classes.
         cohort: number of clients to select in a round; for a deadline, the number of updates that the run asks for.
-        signals: static signals that the component declares, by name, float64 or int64 [n_clients] each.
+        signals: static signals that the component declares, by name, float64 or int64 [n_clients, ...] each.
     """
 
     n_clients: int
@@ -200,7 +200,7 @@ class RoundOutcome(ReadOnly):
         clients: sorted ids of the clients whose update arrived and is finite.
         failed: sorted ids of the clients whose update is lost, of this cohort or of those in flight.
         signals: signals that the component declares, by name, each [len(clients)], aligned with `clients`.
-        probes: answers to the concurrent queries, by signal.
+        probes: answers to the selector's concurrent queries, by signal; empty for other components.
         round_s: virtual seconds that the round took, including the wait until a client was ready.
         announced_s: the deadline that was announced to clients, in virtual seconds after the broadcast; inf for none.
         sent_round: round of the model that each of `clients` received, [len(clients)]; None if all received this

@@ -46,7 +46,7 @@ def strategy() -> CohortStrategy:
 def test_a_step_is_counted(trainer: pl.Trainer) -> None:
     trainer.fit_loop.epoch_loop.manual_optimization.on_run_start()
     before = trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total.completed
-    compat.count_a_step(trainer)
+    compat.advance_global_step(trainer)
     assert trainer.fit_loop.epoch_loop.manual_optimization.optim_step_progress.total.completed == before + 1
 
 
@@ -75,7 +75,10 @@ def test_our_hook_is_one_of_lightnings(strategy: CohortStrategy) -> None:
     ("call", "part"),
     [
         (compat.make_checkpoint, r"SimpleNamespace\._checkpoint_connector\.dump_checkpoint"),
-        (compat.count_a_step, r"SimpleNamespace\.fit_loop\.epoch_loop\.manual_optimization\.optim_step_progress"),
+        (
+            compat.advance_global_step,
+            r"SimpleNamespace\.fit_loop\.epoch_loop\.manual_optimization\.optim_step_progress",
+        ),
         (compat.read_process_timeout, r"SimpleNamespace\._timeout"),
         (lambda nothing: compat.make_fork_launcher(nothing, CohortLauncher), r"SimpleNamespace\._start_method"),
     ],

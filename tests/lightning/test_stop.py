@@ -15,7 +15,7 @@ import pytest
 from fedcohort.errors import CheckpointError, FedcohortError, OptionError, TrackingError
 from fedcohort.host import messages
 from fedcohort.lightning import trainer
-from fedcohort.ranks import rank_of_process
+from fedcohort.process_ranks import rank_of_process
 from fedcohort.record import claim, manifest
 from fedcohort.selector.base import describe_full_first_round
 from fedcohort.training.local import LocalTrainer

@@ -20,7 +20,7 @@ from fedcohort.host.orphan import end_when_forking_thread_ends
 from fedcohort.host.processes import count_training_processes
 from fedcohort.maths.gce import generalised_ce
 from fedcohort.objective import gce
-from fedcohort.ranks import order_for_training, positions_of_rank
+from fedcohort.process_ranks import order_for_training, positions_of_rank
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from run_harness import run_training

@@ -226,6 +226,6 @@ def test_up_to_how_many_samples_it_pays(
 
     results = shape(max_samples)
     assert shape(max_samples + 1) is None
-    assert results.n_passes == units
-    assert results.steps == (1 if client_options.batch is None else -(-max_samples // client_options.batch))
+    assert results.units == units
+    assert results.n_steps == (1 if client_options.batch is None else -(-max_samples // client_options.batch))
     assert results.batch_width == (client_options.batch or -(-max_samples // 8) * 8)

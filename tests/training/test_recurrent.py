@@ -5,7 +5,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from fedcohort.flat import has_recurrence
-from fedcohort.training.chunks import MAX_LAYER_BYTES, MIN_SAMPLES_AT_ONCE, find_batch_size
+from fedcohort.training.forward_batches import MAX_LAYER_BYTES, MIN_SAMPLES_AT_ONCE, find_batch_size
 from fedcohort.training.recurrent import disable_fused_kernels
 
 

@@ -14,14 +14,14 @@ from typecheck import check
 
 
 def test_a_wrong_dtype_is_rejected() -> None:
-    with pytest.raises(TypeError, match="average_extremes: values is"):
+    with pytest.raises(TypeError, match="average_extremes: client_values is"):
         average_extremes(np.arange(3))
     with pytest.raises(TypeError, match="add_selections: clients is"):
         add_selections(np.arange(3), np.ones(2))
 
 
 def test_a_wrong_number_of_dimensions_is_rejected() -> None:
-    with pytest.raises(TypeError, match="average_extremes: values is"):
+    with pytest.raises(TypeError, match="average_extremes: client_values is"):
         average_extremes(np.ones((3, 2)))
 
 

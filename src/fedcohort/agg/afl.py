@@ -28,7 +28,7 @@ import numpy as np
 
 from fedcohort import ranges
 from fedcohort.agg import losses
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction
 from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.simplex import project_onto_simplex
 from fedcohort.types import Ids, Population, Values
@@ -69,6 +69,7 @@ class Afl(Aggregator[State]):
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE})
 
     def __post_init__(self) -> None:
         ranges.number("gamma", self.gamma, "[0, 1e30]")
@@ -85,15 +86,11 @@ class Afl(Aggregator[State]):
         participation_requirements = set() if self.unbiased else {FULL_PARTICIPATION}
         return frozenset({CLEAN_LABELS} | participation_requirements if self.gamma > 0 else ())
 
-    @property
-    def requirements(self) -> frozenset[Requirement]:
-        return frozenset({RELATIVE_ADVICE})
-
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, 1 / population.n_clients))
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights("uniform", n_used, n_train)
+        return np.ones(len(n_used))
 
     def direction(self, state: State, arrived: Arrived) -> tuple[Direction, State]:
         positions_with_loss, F = losses.read_losses(arrived, self.loss, self.loss_cap)
@@ -101,16 +98,11 @@ class Afl(Aggregator[State]):
             return Direction(arrived.mean), state
         client_ids = arrived.outcome.clients[positions_with_loss]
         advice_weights = losses.normalised_weights(arrived, positions_with_loss)
-        client_weights = state.mixture[client_ids] * advice_weights
-        client_weights = (
-            client_weights / client_weights.sum()
-            if state.mixture[client_ids].sum() > MIN_WEIGHT_SUM
-            else advice_weights
-        )
-        ascended_mixture = state.mixture.copy()
-        ascended_mixture[client_ids] += (
-            self.gamma * F * (len(ascended_mixture) / len(positions_with_loss) if self.unbiased else 1.0)
-        )
-        return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, client_weights)), State(
-            project_onto_simplex(ascended_mixture)
-        )
+        client_weights = advice_weights
+        if state.mixture[client_ids].sum() > MIN_WEIGHT_SUM:
+            client_weights = state.mixture[client_ids] * advice_weights
+            client_weights = client_weights / client_weights.sum()
+        mixture = state.mixture.copy()
+        mixture[client_ids] += self.gamma * F * (len(mixture) / len(positions_with_loss) if self.unbiased else 1.0)
+        direction = arrived.combine(losses.scatter_weights(arrived, positions_with_loss, client_weights))
+        return direction, State(project_onto_simplex(mixture))

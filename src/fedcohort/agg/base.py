@@ -94,9 +94,7 @@ class Arrived(ReadOnly):
     def required_server_models(self) -> ServerModels:
         """Return the networks on the server, for an aggregator that requires them. Raises `ValueError` without them."""
         if self.server_models is None:
-            raise ValueError(
-                "Arrived has no server_models, which this aggregator requires: pass server_models to Arrived"
-            )
+            raise ValueError("Arrived has no server_models, which this aggregator requires: pass it to Arrived")
         return self.server_models
 
     def model_of(self, i: int) -> nn.Module:

@@ -85,14 +85,14 @@ class _SampleWeigher:
     """The weights of one client's training samples, which are learned in its local training on its validation set.
 
     Attributes:
-        options: the learning rates and bounds.
+        weight_options: the learning rates and bounds.
         x: parameter of each training sample of the client, [n]; a sample has the weight 2 sigmoid(x).
         u: direction that weighs samples, [P]; None for the gradient of the validation loss.
         received: `u` as received from the server.
     """
 
-    def __init__(self, options: "SampleWeightHook", x: Tensor, u: Tensor | None) -> None:
-        self.options, self.x, self.u, self.received = options, x, u, u
+    def __init__(self, weight_options: "SampleWeightHook", x: Tensor, u: Tensor | None) -> None:
+        self.options, self.x, self.u, self.received = weight_options, x, u, u
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
         x, options = self.x[step.positions], self.options

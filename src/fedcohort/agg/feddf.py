@@ -102,9 +102,8 @@ class FedDf(SampleWeighted[None]):
         t = self._predict_with_teachers(arrived, x)
         if t is None:
             return mean_direction, None
-        student = self._train_student(
-            server_models, server_models.model(mean_direction.displacement, None), x, t, positions_by_step
-        )
+        mean_model = server_models.model(mean_direction.displacement, None)
+        student = self._train_student(server_models, mean_model, x, t, positions_by_step)
         return Direction(server_models.update_of(student), mean_direction.weights), None
 
     def _draw_batches(self, server_models: ServerModels) -> tuple[Tensor, list[Tensor]]:
@@ -117,10 +116,8 @@ class FedDf(SampleWeighted[None]):
         used_proxy_rows, row_positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
         first_position_of_step = np.cumsum([len(rows_of_step) for rows_of_step in proxy_rows_by_step])[:-1]
         device = server_models.proxy.device
-        positions_by_step = [
-            torch.from_numpy(step_positions).to(device)
-            for step_positions in np.split(row_positions, first_position_of_step)
-        ]
+        split_positions = np.split(row_positions, first_position_of_step)
+        positions_by_step = [torch.from_numpy(p).to(device) for p in split_positions]
         return server_models.proxy[torch.from_numpy(used_proxy_rows).to(device)], positions_by_step
 
     def _predict_with_teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:
@@ -155,11 +152,11 @@ class FedDf(SampleWeighted[None]):
         student.eval()
         optimizer = uncompiled_optimizer(torch.optim.Adam)(trainable_parameters(student), lr=self.lr)
         best_accuracy, best_student, steps_without_gain = -math.inf, student, 0
-        for step, batch_positions in enumerate(positions_by_step):
-            optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step / self.steps))
+        for step_number, batch_positions in enumerate(positions_by_step):
+            optimizer.param_groups[0]["lr"] = self.lr * 0.5 * (1 + math.cos(math.pi * step_number / self.steps))
             step_towards_target(optimizer, t[batch_positions], student(x[batch_positions]), self.tau)
             steps_without_gain += 1
-            if self.eval_every is None or ((step + 1) % self.eval_every and step + 1 < self.steps):
+            if self.eval_every is None or ((step_number + 1) % self.eval_every and step_number + 1 < self.steps):
                 continue
             accuracy = server_models.accuracy(student)
             if accuracy > best_accuracy:

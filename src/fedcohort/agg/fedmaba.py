@@ -79,6 +79,7 @@ class FedMaba(SampleWeighted[State]):
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -98,10 +99,6 @@ class FedMaba(SampleWeighted[State]):
         participation_requirements = {FULL_PARTICIPATION} if self.sync == "literal" else set()
         return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | participation_requirements if self.alpha > 0 else ())
 
-    @property
-    def requirements(self) -> frozenset[Requirement]:
-        return frozenset({RELATIVE_ADVICE})
-
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, 1 / population.n_clients))
 
@@ -115,6 +112,5 @@ class FedMaba(SampleWeighted[State]):
         next_weights = state.p.copy()
         next_weights[client_ids] = p_hat if self.sync == "literal" else p.sum() * p_hat
         client_weights = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, positions_with_loss)
-        return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, client_weights)), State(
-            next_weights
-        )
+        direction = arrived.combine(losses.scatter_weights(arrived, positions_with_loss, client_weights))
+        return direction, State(next_weights)

@@ -58,6 +58,7 @@ class FedMgdaPlus(SampleWeighted[None]):
     epsilon: float
     rescale: str
 
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({UNRESTRICTED_UPDATE, RELATIVE_ADVICE})
     recommendations: ClassVar[frozenset[Requirement]] = frozenset({PLAIN_SERVER, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
     own_length: ClassVar[bool] = True
@@ -68,10 +69,6 @@ class FedMgdaPlus(SampleWeighted[None]):
         ranges.number("decay", self.decay, "(0, 1]")
         ranges.number("epsilon", self.epsilon, "[0, 1]")
         ranges.choice("rescale", self.rescale, "none", "mean_norm")
-
-    @property
-    def requirements(self) -> frozenset[Requirement]:
-        return frozenset({UNRESTRICTED_UPDATE, RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, whatever `population` and `n_params` are, as FedMGDA+ keeps no state between rounds."""

@@ -64,7 +64,7 @@ class FedNova(SampleWeighted[None]):
         """Return None, whatever `population` and `n_params` are, as FedNova keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        a, K = (np.asarray(arrived.outcome.signals[signal]) for signal in ("response_norm", "steps"))
+        a, K = (np.asarray(arrived.outcome.signals[signal_name]) for signal_name in ("response_norm", "steps"))
         is_usable = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
         p = np.where(is_usable, arrived.weights, 0.0)
         if not p.any():

@@ -54,7 +54,7 @@ class Krum(Unweighted):
             n_params: number of model parameters P.
 
         Raises:
-            OptionError: the cohort is smaller than 2 x attackers + 3.
+            OptionError: `attackers` is above 0, and the cohort is smaller than 2 x attackers + 3.
         """
         max_attackers = max(0, (population.cohort - 3) // 2)
         if self.attackers is not None and self.attackers > max_attackers:
@@ -69,9 +69,9 @@ class Krum(Unweighted):
         chosen_rows = np.arange(n)
         if n > 2:
             gram_matrix = (updates @ updates.T).cpu().numpy()
-            distances = np.maximum(np.diag(gram_matrix)[:, None] + np.diag(gram_matrix) - 2 * gram_matrix, 0.0)
-            np.fill_diagonal(distances, np.inf)
-            update_scores = np.sort(distances, axis=1)[:, : max(1, n - f - 2)].sum(axis=1)
+            squared_distances = np.maximum(np.diag(gram_matrix)[:, None] + np.diag(gram_matrix) - 2 * gram_matrix, 0.0)
+            np.fill_diagonal(squared_distances, np.inf)
+            update_scores = np.sort(squared_distances, axis=1)[:, : max(1, n - f - 2)].sum(axis=1)
             chosen_rows = np.argsort(update_scores, kind="stable")[: max(1, n - f) if self.keep is None else self.keep]
         update_shares = np.bincount(chosen_rows, minlength=n) / len(chosen_rows)
         return torch.from_numpy(update_shares).to(updates) @ updates, update_shares

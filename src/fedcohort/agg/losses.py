@@ -45,5 +45,5 @@ def scatter_weights(arrived: Arrived, update_positions: Ids, weights: Values) ->
 
 def normalised_weights(arrived: Arrived, update_positions: Ids) -> Values:
     """Return the weights of the n clients of `arrived` at `update_positions`, [n], scaled to the sum 1."""
-    weights: Values = arrived.weights[update_positions] / arrived.weights[update_positions].sum()
-    return weights
+    scaled_weights: Values = arrived.weights[update_positions] / arrived.weights[update_positions].sum()
+    return scaled_weights

@@ -45,7 +45,7 @@ class NormClipping(SampleWeighted[None]):
         """Return None, whatever `population` and `n_params` are, as norm clipping keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        update_lengths = torch.stack([torch.linalg.vector_norm(update) for update in arrived.matrix]).cpu().numpy()
+        update_lengths = torch.stack([torch.linalg.vector_norm(u) for u in arrived.matrix]).cpu().numpy()
         M = float(np.median(update_lengths[arrived.weights > 0])) if self.norm is None else self.norm
         shortening_factors = np.divide(M, update_lengths, out=np.ones_like(update_lengths), where=update_lengths > M)
         return arrived.combine(arrived.weights * shortening_factors), None

@@ -89,13 +89,11 @@ class QFfl(SampleWeighted[None]):
         positions_with_loss, F = losses.read_losses(arrived, "loss", self.loss_cap)
         if not len(positions_with_loss):
             return Direction(arrived.mean), None
-        p, L = losses.normalised_weights(arrived, positions_with_loss), self._compute_lipschitz_constant(arrived)
+        p = losses.normalised_weights(arrived, positions_with_loss)
+        L = self.lipschitz if self.lipschitz is not None else 1 / float(arrived.outcome.signals["lr"][0])
         g = L * torch.linalg.vector_norm(arrived.matrix, dim=1).cpu().numpy()[positions_with_loss]
         largest_loss = F.max() + LOSS_OFFSET
         F = (F + LOSS_OFFSET) / largest_loss
         h = self.q * F ** (self.q - 1) / largest_loss * g**2 + L * F**self.q
         w = p * F**self.q * L / (p @ h)
         return arrived.combine(losses.scatter_weights(arrived, positions_with_loss, w)), None
-
-    def _compute_lipschitz_constant(self, arrived: Arrived) -> float:
-        return self.lipschitz if self.lipschitz is not None else 1 / float(arrived.outcome.signals["lr"][0])

@@ -71,12 +71,10 @@ class Refl(SampleWeighted[None]):
             arrived: the round's updates U_i.
             is_fresh: which of the updates are fresh, bool [m]; n of them.
         """
-        no_distances, n_fresh = np.zeros(len(is_fresh)), int(is_fresh.sum())
-        if not n_fresh:
-            return no_distances
+        n_fresh = int(is_fresh.sum())
         fresh_mean = arrived.matrix[torch.from_numpy(is_fresh).to(arrived.matrix.device)].mean(0)
         squared_length = float(fresh_mean @ fresh_mean)
-        if not squared_length > 0:
-            return no_distances
-        distances = torch.linalg.vector_norm(arrived.matrix - fresh_mean, dim=1).cpu().numpy()
-        return np.asarray(distances**2 / ((n_fresh + 1) ** 2 * squared_length))
+        if not squared_length > 0:  # NaN without a fresh update
+            return np.zeros(len(is_fresh))
+        update_distances = torch.linalg.vector_norm(arrived.matrix - fresh_mean, dim=1).cpu().numpy()
+        return np.asarray(update_distances**2 / ((n_fresh + 1) ** 2 * squared_length))

@@ -103,19 +103,14 @@ class Rhfl(Aggregator[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset(
-            {
-                RELATIVE_ADVICE,
-                *((PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, SAME_MODEL) if self.mode == "align_average" else ()),
-            }
-        )
+        proxy_requirements = {PROXY_INPUTS, ONE_CLASS_PER_SAMPLE, SAME_MODEL} if self.mode == "align_average" else set()
+        return frozenset({RELATIVE_ADVICE, *proxy_requirements})
 
     def notices(self, choice: str) -> Sequence[str]:
         if self.mode != "weights_only" or choice != "rhfl":
             return ()
-        return (
-            "agg.mode=weights_only is FedAvg weighted by RHFL's client confidence, not RHFL: use its name, agg=ccr",
-        )
+        notice = "agg.mode=weights_only is FedAvg weighted by RHFL's client confidence, not RHFL: use its name, agg=ccr"
+        return (notice,)
 
     def init(self, population: Population, n_params: int) -> State:
         return State(np.full(population.n_clients, np.nan))
@@ -128,11 +123,8 @@ class Rhfl(Aggregator[State]):
         if not len(positions_with_loss):
             return arrived.combine(arrived.weights), state
         client_ids, previous_losses = arrived.outcome.clients[positions_with_loss], state.last_losses.copy()
-        omega = scatter_weights(
-            arrived,
-            positions_with_loss,
-            client_confidence(previous_losses[client_ids], L, self.beta, arrived.weights[positions_with_loss]),
-        )
+        weights = client_confidence(previous_losses[client_ids], L, self.beta, arrived.weights[positions_with_loss])
+        omega = scatter_weights(arrived, positions_with_loss, weights)
         previous_losses[client_ids] = L
         if self.mode == "weights_only" or len(positions_with_loss) == 1:
             return arrived.combine(omega), State(previous_losses)
@@ -145,17 +137,16 @@ class Rhfl(Aggregator[State]):
             arrived: the round's updates.
             omega: weight of each client's model, [m].
         """
-        weighed_positions = np.flatnonzero(omega)
+        weighed_positions, server_models = np.flatnonzero(omega), arrived.required_server_models
         client_networks = [arrived.model_of(int(i)) for i in weighed_positions]
+        is_finite = self._distil_networks(server_models, client_networks, omega[weighed_positions])
         aligned_weights = np.zeros(len(omega))
-        aligned_weights[weighed_positions] = omega[weighed_positions] * self._distil_networks(
-            arrived.required_server_models, client_networks, omega[weighed_positions]
-        )
+        aligned_weights[weighed_positions] = omega[weighed_positions] * is_finite
         aligned_weights /= max(aligned_weights.sum(), MIN_DIVISOR)
         displacement = torch.zeros_like(arrived.mean)
         for i, network in zip(weighed_positions, client_networks, strict=True):
             if aligned_weights[i]:
-                displacement += aligned_weights[i] * arrived.required_server_models.update_of(network)
+                displacement += aligned_weights[i] * server_models.update_of(network)
         return Direction(displacement, aligned_weights)
 
     def _distil_networks(self, server_models: ServerModels, client_networks: list[nn.Module], omega: Values) -> Values:
@@ -169,20 +160,16 @@ class Rhfl(Aggregator[State]):
         Returns:
             1 for each model, 0 if its predictions are not finite, [K].
         """
-        client_weights = torch.from_numpy(omega).to(
-            trainable_parameters(client_networks[0])[0]
-        )  # inputs may be bytes, or symbols
-        optimizers = [
-            uncompiled_optimizer(torch.optim.Adam)(trainable_parameters(network), lr=self.lr)
-            for network in client_networks
-        ]
+        parameters_by_client = [trainable_parameters(network) for network in client_networks]
+        client_weights = torch.from_numpy(omega).to(parameters_by_client[0][0])  # inputs may be bytes, or tokens
+        optimizers = [uncompiled_optimizer(torch.optim.Adam)(p, lr=self.lr) for p in parameters_by_client]
         n_proxy_inputs = len(server_models.proxy)
         n_batches = -(-n_proxy_inputs // self.batch) if self.batches is None else self.batches
         for batch_rows in draw_batches(server_models.rng("align"), n_proxy_inputs, self.batch, n_batches):
             x = server_models.proxy[torch.from_numpy(batch_rows).to(server_models.proxy.device)]
-            client_weights, target_probs, mixture_weights = mixture_of_others(
-                predict_probabilities(client_networks, x), client_weights
-            )
+            with torch.no_grad():
+                client_probs = torch.stack([F.softmax(network.eval()(x), 1) for network in client_networks])
+            client_weights, target_probs, mixture_weights = mixture_of_others(client_probs, client_weights)
             for i, network in enumerate(client_networks):
                 if mixture_weights[i] <= 0:
                     continue
@@ -204,22 +191,14 @@ def client_confidence(previous_losses: Values, losses: Values, beta: float, p: V
     K = len(losses)
     if K < 2:
         return np.ones(K)
-    learning_efficiency = np.where(
-        np.isnan(previous_losses), 0.0, np.maximum(previous_losses - losses, 0.0)
-    ) / np.maximum(losses, MIN_DIVISOR)
+    improvements = np.where(np.isnan(previous_losses), 0.0, np.maximum(previous_losses - losses, 0.0))
+    learning_efficiency = improvements / np.maximum(losses, MIN_DIVISOR)
     efficiency_sum = float(learning_efficiency.sum())
-    W = (
-        beta * learning_efficiency / efficiency_sum if efficiency_sum > MIN_DIVISOR else np.zeros(K)
-    )  # 1 / (K - 1) is the same for all: softmax drops it
+    # 1 / (K - 1) is the same for all: softmax drops it
+    W = beta * learning_efficiency / efficiency_sum if efficiency_sum > MIN_DIVISOR else np.zeros(K)
     unnormalised_weights = p / p.max() * np.exp(W - W.max())  # equal weights are exactly 1 there
     omega: Values = unnormalised_weights / unnormalised_weights.sum()
     return omega
-
-
-@torch.no_grad()
-def predict_probabilities(networks: list[nn.Module], x: Tensor) -> Float[Tensor, "k b c"]:
-    """Return the class probabilities that each of k `networks` predicts for the inputs `x`, [b, ...], in eval mode."""
-    return torch.stack([F.softmax(network.eval()(x), 1) for network in networks])
 
 
 def mixture_of_others(
@@ -242,7 +221,6 @@ def mixture_of_others(
     p = torch.where(is_finite[:, None, None], p, 0.0)
     weighted_predictions = omega[:, None, None] * p
     mixture_weights = omega.sum() - omega
-    mixture = (weighted_predictions.sum(0) - weighted_predictions) / mixture_weights.clamp(min=MIN_DIVISOR)[
-        :, None, None
-    ]
+    divisors = mixture_weights.clamp(min=MIN_DIVISOR)[:, None, None]
+    mixture = (weighted_predictions.sum(0) - weighted_predictions) / divisors
     return omega, mixture, torch.where(is_finite, mixture_weights, 0.0)

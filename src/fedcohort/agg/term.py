@@ -69,6 +69,7 @@ class Term(SampleWeighted[State]):
     loss_cap: float | None
 
     stacked: ClassVar[bool] = True
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({RELATIVE_ADVICE})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,10 +85,6 @@ class Term(SampleWeighted[State]):
     @property
     def recommendations(self) -> frozenset[Requirement]:
         return frozenset({CLEAN_LABELS} if self.tilt > 0 else ())
-
-    @property
-    def requirements(self) -> frozenset[Requirement]:
-        return frozenset({RELATIVE_ADVICE})
 
     def init(self, population: Population, n_params: int) -> State:
         return State(0.0, 0)

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from fedcohort.agg.base import Aggregator, Arrived, Direction, sample_weights
+from fedcohort.agg.base import Aggregator, Arrived, Direction
 from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNADVISED_WEIGHTS, UNRESTRICTED_UPDATE, Requirement
 from fedcohort.types import Ids, Population, Values
 
@@ -26,7 +26,7 @@ class Unweighted(Aggregator[None]):
         """Return None, whatever `population` and `n_params` are: the method keeps no state between rounds."""
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
-        return sample_weights("uniform", n_used, n_train)
+        return np.ones(len(n_used))
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         included_rows, update_matrix = np.flatnonzero(arrived.weights > 0), arrived.matrix

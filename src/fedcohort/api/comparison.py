@@ -159,11 +159,11 @@ def compare(
     Raises:
         FedcohortError: with the message that the command prints.
     """
-    option_texts = {name: None if value is None else spell_value(value) for name, value in options.items()}
+    option_texts = {k: None if v is None else spell_value(v) for k, v in options.items()}
     if runs is None:
         settings = make_options(option_texts)
         return Comparison(comparison.compare_tracked_runs(settings.query, settings.question, float(settings.wait_s)))
-    if unusable_option := next((name for name in options if name in MLFLOW_OPTIONS), None):
+    if unusable_option := next((k for k in options if k in MLFLOW_OPTIONS), None):
         raise OptionError(
             f"{unusable_option} chooses runs in MLflow, but runs were passed, too: leave out one of the two"
         )
@@ -175,18 +175,18 @@ def compare(
     else:
         settings, fixed_options, source_text = make_options(option_texts), {}, "folders"
         run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
-        folders = [run.folder if isinstance(run, RunResult) else Path(run) for run in run_sources]
+        folders = [r.folder if isinstance(r, RunResult) else Path(r) for r in run_sources]
     question = replace(settings.question, source=source_text)
     return Comparison(comparison.compare_folders(folders, question, fixed_options))
 
 
-def make_options(options: Mapping[str, str | None]) -> Options:
+def make_options(option_texts: Mapping[str, str | None]) -> Options:
     """Return the options of a comparison from texts by name; None stands for null.
 
     Raises `OptionError` for an unknown option, or a value outside its range.
     """
-    option_names = [field.name for field in fields(Options)]
-    if unknown_option := next((name for name in options if name not in option_names), None):
+    option_names = [option_field.name for option_field in fields(Options)]
+    if unknown_option := next((option_name for option_name in option_texts if option_name not in option_names), None):
         raise make_unknown_option_error("", unknown_option, option_names)
-    option_values: Any = options  # the constructor rejects a null where a text is needed
+    option_values: Any = option_texts  # the constructor rejects a null where a text is needed
     return Options(**option_values)

@@ -72,7 +72,7 @@ class RunResult:
 
     @property
     def status(self) -> str:
-        """`finished`, `interrupted` or `failed`."""
+        """`finished`, `interrupted`, `failed` or `running`."""
         return str(folder.status_of(self.folder).get("status", "running"))
 
     @property
@@ -89,7 +89,7 @@ class RunResult:
         summary = self.summary
         progress_text = f"{summary['status']} after {summary['rounds']} of {summary['rounds_asked']} rounds"
         text_lines = [f"{summary['name']}: {progress_text}"]
-        text_lines += [f"  {label:<40}{value_text}" for label, value_text in list_short_rows(summary)]
+        text_lines += [f"  {row_label:<40}{value_text}" for row_label, value_text in list_short_rows(summary)]
         if self.status == "interrupted":
             text_lines.append("  run(..., resume=True) with the same options continues it")
         return "\n".join([*text_lines, f"  folder  {self.folder}"])
@@ -174,18 +174,18 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
             pair of arrays: samples [n, ...] and labels [n]. An index with a name counts as a column.
 
     Raises:
-        OptionError: for data of another kind.
+        OptionError: for data of another kind, and for arrays whose shapes do not fit.
     """
     data: Any = options.get("dataset")
     frame, replaced_options = data, dict[str, Any]()
-    if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(element, str) for element in data):
+    if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(e, str) for e in data):
         frame, replaced_options = _tabulate_samples(*data)
     elif isinstance(data, str | Mapping | tuple | list | None):
         return dict(options)
     elif not hasattr(data, "to_parquet"):
         allowed_text = "the name of a choice, a data frame, or a pair (x, y) of samples [n, ...] and labels [n]"
         raise ranges.range_error("dataset", allowed_text, type(data).__name__)
-    elif any(name is not None for name in frame.index.names):
+    elif any(k is not None for k in frame.index.names):
         frame = frame.reset_index()
     table_bytes = io.BytesIO()
     frame.to_parquet(table_bytes, index=False)
@@ -195,7 +195,7 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
         folder.mkdir(parents=True, exist_ok=True)
         write_atomically(folder / "train.parquet", table_bytes.getbuffer())
     new_options = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **replaced_options}
-    return {**new_options, **{name: value for name, value in options.items() if name != "dataset"}}
+    return {**new_options, **{k: v for k, v in options.items() if k != "dataset"}}
 
 
 def _tabulate_samples(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]":  # noqa: ANN401 - what a user passes
@@ -206,15 +206,14 @@ def _tabulate_samples(x: Any, y: Any) -> "tuple[pd.DataFrame, dict[str, Any]]": 
         y: labels, [n].
 
     Raises:
-        OptionError: the shapes do not fit.
+        OptionError: the shapes do not fit, or there are no samples.
     """
     import pandas as pd
 
     x, y = np.asarray(x), np.asarray(y)
     if x.ndim < 2 or y.shape != x.shape[:1] or not len(y):
-        raise ranges.range_error(
-            "dataset", "samples [n, ...] and labels [n], as (x, y)", f"shapes {x.shape}, {y.shape}"
-        )
+        shapes_text = f"shapes {x.shape}, {y.shape}"
+        raise ranges.range_error("dataset", "samples [n, ...] and labels [n], as (x, y)", shapes_text)
     if x.ndim == 2:
         return pd.DataFrame(x, columns=[f"x{i}" for i in range(x.shape[1])]).assign(label=y), {}
     sample_table = pd.DataFrame({"x": list(x.reshape(len(x), -1)), LABEL_COLUMN: y})

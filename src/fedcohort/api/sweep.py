@@ -48,7 +48,7 @@ class SweepResult:
     @property
     def folders(self) -> list[Path]:
         """The folders of the runs that are done."""
-        return [job.folder for job in self.jobs if job.folder is not None and job.how in ("done", "skipped")]
+        return [j.folder for j in self.jobs if j.folder is not None and j.how in ("done", "skipped")]
 
     @cached_property
     def runs(self) -> "pd.DataFrame":
@@ -58,8 +58,8 @@ class SweepResult:
         finished_folders = set(self.folders)
         job_rows = []
         for job in self.jobs:
-            varying_texts = varying_overrides([record.words for record in self.jobs], job.words).split()
-            job_row: dict[str, Any] = dict(override.split("=", 1) for override in varying_texts) | {"status": job.how}
+            varying_texts = varying_overrides([r.words for r in self.jobs], job.words).split()
+            job_row: dict[str, Any] = dict(o.split("=", 1) for o in varying_texts) | {"status": job.how}
             if job.folder in finished_folders:
                 run_result = RunResult(job.folder)
                 summary = run_result.summary
@@ -81,8 +81,8 @@ class SweepResult:
 
     def choose_axes(self) -> tuple[dict[str, str], dict[str, str]]:
         """Return rows, columns and baseline of a comparison by name, and the value of each further varied option."""
-        finished_jobs = [job for job in self.jobs if job.folder is not None and job.folder in self.folders]
-        return choose_axes([(RunResult(Path(str(job.folder))).info, job.words) for job in finished_jobs])
+        finished_jobs = [j for j in self.jobs if j.folder is not None and j.folder in self.folders]
+        return choose_axes([(RunResult(Path(str(j.folder))).info, j.words) for j in finished_jobs])
 
     @staticmethod
     def _concatenate_frames(frame_by_run: "Mapping[str, pd.DataFrame]") -> "pd.DataFrame":
@@ -91,12 +91,12 @@ class SweepResult:
         return pd.concat(frame_by_run, names=["run"]) if frame_by_run else pd.DataFrame()
 
     def __repr__(self) -> str:
-        table = self.runs.drop(columns=["folder", "reason"], errors="ignore")
-        return f"sweep {self.folder.name}: {len(self.jobs)} jobs\n{table.to_string()}\nfolder  {self.folder}"
+        job_table = self.runs.drop(columns=["folder", "reason"], errors="ignore")
+        return f"sweep {self.folder.name}: {len(self.jobs)} jobs\n{job_table.to_string()}\nfolder  {self.folder}"
 
     def _repr_html_(self) -> str:
         column_formats = {"accuracy": ".3f", "virtual_s": ".0f", "bytes": ".3g", "client_flops": ".3g"}
-        column_titles = {str(name): str(name) for name in self.runs if name not in ("folder", "reason")}
+        column_titles = {str(k): str(k) for k in self.runs if k not in ("folder", "reason")}
         return str(Table(self.runs, f"sweep {self.folder.name}", column_formats, column_titles).html())
 
 
@@ -117,16 +117,16 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
         FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first one
             starts.
     """
-    overrides, configs = list_overrides(replace_data(options), is_sweep=True), find_configs()
+    overrides, configs_folder = list_overrides(replace_data(options), is_sweep=True), find_configs()
     messages.log_to_terminal()
-    with plain_errors(overrides, configs), terminal.print_progress_only():
-        launch = Launch(launcher, n_jobs)
-        command_line.check_command_line(["-m", *overrides], configs)
-        folder = begin_grid(overrides, configs, launcher)
+    with plain_errors(overrides, configs_folder), terminal.print_progress_only():
+        launch_options = Launch(launcher, n_jobs)
+        command_line.check_command_line(["-m", *overrides], configs_folder)
+        sweep_folder = begin_grid(overrides, configs_folder, launcher)
         try:
             with suppress(KeyboardInterrupt):
-                run_grid(folder, configs, launch)
+                run_grid(sweep_folder, configs_folder, launch_options)
         except SystemExit as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise
-        return SweepResult(folder)
+        return SweepResult(sweep_folder)

@@ -32,7 +32,7 @@ from fedcohort.availability.schedule import ReadySchedule
 from fedcohort.component import ADVANCING_CLOCK, Requirement
 from fedcohort.dataset import trace_table
 from fedcohort.errors import DataError, OptionError
-from fedcohort.ranks import rank_of_process
+from fedcohort.process_ranks import rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 

@@ -48,7 +48,5 @@ class Adam(LocalOptimization):
 
         from fedcohort.maths.optimizers import uncompiled_optimizer  # noqa: PLC0415
 
-        betas = (self.beta1, self.beta2)
-        return uncompiled_optimizer(torch.optim.Adam)(
-            [flat_parameter], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay
-        )
+        make_adam, betas = uncompiled_optimizer(torch.optim.Adam), (self.beta1, self.beta2)
+        return make_adam([flat_parameter], lr=lr, betas=betas, eps=self.eps, weight_decay=self.weight_decay)

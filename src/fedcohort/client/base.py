@@ -69,12 +69,12 @@ class Client(Component, Protocol):
 class LocalOptimization(Client):
     """A local optimizer with a learning-rate schedule, whose options all local optimizers share.
 
-    The learning rate must stay below 1e30, as clients train in float32. `Client` explains the other options.
+    The learning rate must be at most 1e30, as clients train in float32. `Client` explains the other options.
 
     Attributes:
         lr: local learning rate of round 0.
         decay: factor by which the learning rate is multiplied in each round.
-        milestones: rounds, counted from 0, at which the learning rate is multiplied by `factor` for all later rounds.
+        milestones: rounds, counted from 0; from each of them on the learning rate is multiplied by `factor`.
         factor: factor of the learning rate at each milestone.
     """
 

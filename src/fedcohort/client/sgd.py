@@ -42,6 +42,5 @@ class Sgd(LocalOptimization):
 
         from fedcohort.maths.optimizers import uncompiled_optimizer  # noqa: PLC0415
 
-        return uncompiled_optimizer(torch.optim.SGD)(
-            [flat_parameter], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay
-        )
+        make_sgd = uncompiled_optimizer(torch.optim.SGD)
+        return make_sgd([flat_parameter], lr=lr, momentum=self.momentum, weight_decay=self.weight_decay)

@@ -57,10 +57,10 @@ def count_matrix_rows(block: Block) -> int:
 
 @dataclass(frozen=True)
 class _ColumnSpaceCorrection(Correction):
-    """The correction that projects one client's gradients onto the columns of each tensor's random matrix A.
+    """The correction that multiplies one client's gradients by A A', with each tensor's random matrix A.
 
     Attributes:
-        block_bases: each compressed tensor with its matrix A [rows, k] of orthonormal columns.
+        block_bases: each compressed tensor with its matrix A, [rows, k].
     """
 
     block_bases: Sequence[tuple[Block, Tensor]]
@@ -119,7 +119,7 @@ class LowRank(WireCodec):
         return frozenset({LINEAR_OPTIMIZER, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
-        """Return the bytes of an upload: 4 per number of the factors B and of uncompressed tensors, 8 for the seed.
+        """Return the bytes of an upload: 4 per number of the factors B and of uncompressed tensors, 8 for a seed.
 
         Args:
             layout: names and shapes of the network's tensors.
@@ -129,7 +129,7 @@ class LowRank(WireCodec):
         return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (wire.SEED_BYTES if compressed_blocks else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
-        """Return the arrays to send: the seed of the matrices A, uint64 [1], and each tensor's factor B or its numbers.
+        """Return the arrays to send: the seed of the matrices A, uint64 [1], if any; each tensor's B or its numbers.
 
         Args:
             delta: the update, [P].
@@ -139,12 +139,11 @@ class LowRank(WireCodec):
         update_numbers, seed = torch.from_numpy(wire.to_logical_order(delta, layout)), wire.draw_seed(rng())
         basis_by_block, sent_arrays = self.draw_column_bases(layout, seed), []
         for block in layout.parameters:
-            numbers = update_numbers[block.offset : block.offset + block.size]
+            tensor_numbers = update_numbers[block.offset : block.offset + block.size]
             if block in basis_by_block:
-                numbers = least_squares(
-                    basis_by_block[block], numbers.view(count_matrix_rows(block), -1).double()
-                ).float()
-            sent_arrays.append(numbers.numpy())
+                tensor_matrix = tensor_numbers.view(count_matrix_rows(block), -1).double()
+                tensor_numbers = least_squares(basis_by_block[block], tensor_matrix).float()
+            sent_arrays.append(tensor_numbers.numpy())
         return (seed, *sent_arrays) if basis_by_block else tuple(sent_arrays)
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:

@@ -37,7 +37,7 @@ IGNORE_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update th
 def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
     """Quantise numbers stochastically; return their minimum and maximum, and the level of each, uint16 [n].
 
-    If all numbers are equal, all levels are 0.
+    If all numbers are equal, or one is not finite, all levels are 0.
 
     Args:
         values: the numbers, [n].
@@ -64,8 +64,8 @@ def dequantise(value_range: Float32[np.ndarray, "2"], levels: Levels, bits_per_l
     return float(value_range[0]) + _level_step(value_range, bits_per_level) * levels
 
 
-def _level_step(value_range: Float32[np.ndarray, "2"], bits: int) -> float:
-    return (float(value_range[1]) - float(value_range[0])) / ((1 << bits) - 1)
+def _level_step(value_range: Float32[np.ndarray, "2"], bits_per_level: int) -> float:
+    return (float(value_range[1]) - float(value_range[0])) / ((1 << bits_per_level) - 1)
 
 
 def pack_bits(levels: Levels, bits_per_level: int) -> UInt8[np.ndarray, "_b"]:
@@ -183,9 +183,8 @@ class Quant(WireCodec):
             tensor_numbers = update_values[block.offset : block.offset + block.size]
             sketched_numbers = self._sketch_of_block(block, seed).encode_linear(tensor_numbers)
             sent_stop = sent_start + len(sketched_numbers)
-            block_ranges[i], levels[sent_start:sent_stop] = quantise(
-                sketched_numbers, self.bits, client_rng.random(len(sketched_numbers))
-            )
+            uniform_draws = client_rng.random(len(sketched_numbers))
+            block_ranges[i], levels[sent_start:sent_stop] = quantise(sketched_numbers, self.bits, uniform_draws)
             sent_start = sent_stop
         sent_arrays = (block_ranges, pack_bits(levels, self.bits))
         return (seed, *sent_arrays) if self._uses_seed else sent_arrays

@@ -52,7 +52,7 @@ class Sparse(WireCodec):
         return seed, wire.join_arrays([sent_numbers[entry_ids] for entry_ids in positions_by_block])
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
-        """Return the update that the arrays of `encode` stand for, [P], with 0 for each number that was not sent.
+        """Return the update that the arrays of `encode` stand for, float32 [P], with 0 for each number not sent.
 
         Args:
             sent_arrays: the arrays.

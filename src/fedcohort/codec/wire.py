@@ -36,13 +36,13 @@ def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout,
     Args:
         values_in_order: numbers with each tensor in its logical order.
         layout: shapes and memory order of the tensors.
-        like_tensor: tensor that has the dtype and the device of the result.
+        like_tensor: tensor with the device of the result, and with its dtype unless the numbers are booleans.
     """
     flat_tensor = torch.from_numpy(values_in_order)
-    dtype = like_tensor.dtype if flat_tensor.is_floating_point() else flat_tensor.dtype
+    result_dtype = like_tensor.dtype if flat_tensor.is_floating_point() else flat_tensor.dtype
     if not any(block.channels_last for block in layout.parameters):
-        return flat_tensor.to(like_tensor.device, dtype)
-    tensor_in_memory_order = torch.empty(len(values_in_order), dtype=dtype)
+        return flat_tensor.to(like_tensor.device, result_dtype)
+    tensor_in_memory_order = torch.empty(len(values_in_order), dtype=result_dtype)
     for block in layout.parameters:
         block_values = flat_tensor[block.offset : block.offset + block.size]
         block.make_view(tensor_in_memory_order).copy_(block_values.view(block.shape))
@@ -88,10 +88,10 @@ def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[Se
         layout: names and shapes of the network's tensors.
         seed: seed that the client sends, uint64 [1].
     """
-    blocks = layout.parameters
-    return [b.offset + draw_tensor_positions(rho, b.size, shared_generator(seed, b)) for b in blocks]
+    tensor_blocks = layout.parameters
+    return [b.offset + draw_tensor_positions(rho, b.size, shared_generator(seed, b)) for b in tensor_blocks]
 
 
-def join_arrays(arrays: Sequence[np.ndarray]) -> np.ndarray:
+def join_arrays(array_parts: Sequence[np.ndarray]) -> np.ndarray:
     """Return the arrays joined one after the other; an empty float32 array if there are none."""
-    return np.concatenate(arrays) if arrays else np.empty(0, dtype=np.float32)
+    return np.concatenate(array_parts) if array_parts else np.empty(0, dtype=np.float32)

@@ -9,8 +9,8 @@ from pathlib import Path
 def fedcohort_command(subcommand: str) -> str:
     """Return `fedcohort` with a subcommand as typed in a shell, or `python -m fedcohort` if it is not installed."""
     is_installed = Path(sys.executable).with_name("fedcohort").exists()
-    program = program_command("fedcohort") if is_installed else f"{program_command('python')} -m fedcohort"
-    return f"{program} {subcommand}"
+    program_text = program_command("fedcohort") if is_installed else f"{program_command('python')} -m fedcohort"
+    return f"{program_text} {subcommand}"
 
 
 def program_command(program_name: str) -> str:

@@ -35,17 +35,17 @@ def disk_errors_in_one_line(folder: Path) -> Iterator[None]:
 
 
 @contextmanager
-def replace_atomically(path: Path) -> Iterator[Path]:
-    """Yield the path of a draft, which replaces `path` when the `with` block has ended without an error.
+def replace_atomically(target_path: Path) -> Iterator[Path]:
+    """Yield the path of a draft, which replaces `target_path` when the `with` block has ended without an error.
 
     Only this function uses the draft's name. A draft of a killed process, or a link of this name, is removed first, so
-    that nothing outside the folder is written to. If `path` is a link, the link is replaced.
+    that nothing outside the folder is written to. If `target_path` is a link, the link is replaced.
     """
-    draft_path = path.with_name(f".{path.name}.fedcohort-draft")
+    draft_path = target_path.with_name(f".{target_path.name}.fedcohort-draft")
     draft_path.unlink(missing_ok=True)
     try:
         yield draft_path
-        os.replace(draft_path, path)
+        os.replace(draft_path, target_path)
     except BaseException:
         with suppress(OSError):
             draft_path.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def check_outputs(folder: Path, output_names: Iterable[str], page_name: str, pag
     Raises:
         OptionError: one of the files exists, and this command did not write the page.
     """
-    existing_name = next((name for name in output_names if os.path.lexists(folder / name)), None)
+    existing_name = next((output_name for output_name in output_names if os.path.lexists(folder / output_name)), None)
     is_output = existing_name is None
     with suppress(OSError, ValueError):
         is_output |= (folder / page_name).is_file() and page_mark in (folder / page_name).read_text()
@@ -82,7 +82,8 @@ def is_file_or_folder(path: Path) -> bool:
 def is_file(path: Path) -> bool:
     """Return whether there is a regular file at `path`, possibly behind a link; False if there is nothing.
 
-    Raises `DamagedFile` for a folder, a broken link, a named pipe or a device, as reading a pipe may not end.
+    Raises `DamagedFile` for a folder, a broken link, a named pipe or a device, as reading a pipe may not end, and for a
+    path that the system can't access.
     """
     try:
         file_mode = path.stat().st_mode

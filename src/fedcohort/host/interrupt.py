@@ -66,7 +66,7 @@ class RunPhase(enum.Enum):
     FORKED = "stopping; a further signal stops at once"  # training processes, which begin with START, handle signals
     ROUNDS = "finishing the round; a further signal drops it"
     FILES = "finishing figures and tracking; a further signal leaves them out"
-    DEAF = "ending"
+    IGNORING = "ending"
 
 
 class InterruptHandler:
@@ -93,7 +93,7 @@ class InterruptHandler:
     @property
     def has_pending_signal(self) -> bool:
         """Whether a signal has no effect before the next call of `raise_if_interrupted`."""
-        return self._phase is RunPhase.DEAF
+        return self._phase is RunPhase.IGNORING
 
     def enter_phase(self, phase: RunPhase) -> None:
         """Set the phase of the process, which decides what a signal does, to `phase`."""
@@ -102,7 +102,7 @@ class InterruptHandler:
     def enter_failure(self) -> None:
         """Note that an error ends the run; if a signal before the rounds caused it, further signals are ignored."""
         if self.exit_code and self._phase is RunPhase.START:
-            self._phase = RunPhase.DEAF
+            self._phase = RunPhase.IGNORING
 
     def record_exit_code(self, exit_code: int) -> None:
         """Share the `exit_code` of a signal with all processes, unless there was one before."""
@@ -115,10 +115,8 @@ class InterruptHandler:
         for signal_number in CLUSTER_SIGNALS:
             if callable(handler := signal.getsignal(signal_number)):
                 signal.signal(signal_number, self._limit_to_owner(handler))
-        handlers = {signal_number: signal.getsignal(signal_number) for signal_number in STOP_SIGNALS}
-        self._previous_handlers = {
-            signal_number: handler for signal_number, handler in handlers.items() if handler is not signal.SIG_IGN
-        }
+        handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
+        self._previous_handlers = {k: handler for k, handler in handlers.items() if handler is not signal.SIG_IGN}
         self.begin_listening()
 
     def begin_listening(self) -> None:
@@ -128,7 +126,7 @@ class InterruptHandler:
 
     @contextmanager
     def handle_signals(self) -> Iterator[None]:
-        """Handle signals in the `with` block, unless a caller does already."""
+        """Handle signals in the `with` block, unless a caller does already, or this is not the main thread."""
         if self._previous_handlers is not None or threading.current_thread() is not threading.main_thread():
             yield
             return
@@ -141,13 +139,13 @@ class InterruptHandler:
 
     def remove_handlers(self) -> None:
         """Prepare for the end of the process: a first signal ends it at once; after one, others are ignored."""
-        handler = signal.SIG_IGN if self.exit_code else signal.SIG_DFL
-        self._restore_handlers(dict.fromkeys(self._previous_handlers or (), handler))
+        new_handler = signal.SIG_IGN if self.exit_code else signal.SIG_DFL
+        self._restore_handlers(dict.fromkeys(self._previous_handlers or (), new_handler))
 
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
         """Delay signals in the `with` block until the next call of `raise_if_interrupted`."""
-        previous_phase, self._phase = self._phase, RunPhase.DEAF
+        previous_phase, self._phase = self._phase, RunPhase.IGNORING
         try:
             yield
         finally:
@@ -168,9 +166,9 @@ class InterruptHandler:
         self.record_exit_code(CLOSED_PIPE_CODE)
         self.raise_if_interrupted()
 
-    def _restore_handlers(self, handlers: dict[int, Any]) -> None:
-        for signal_number, handler in handlers.items():
-            signal.signal(signal_number, handler)
+    def _restore_handlers(self, handler_by_signal: dict[int, Any]) -> None:
+        for signal_number, signal_handler in handler_by_signal.items():
+            signal.signal(signal_number, signal_handler)
         self._previous_handlers = None
 
     @property
@@ -178,22 +176,22 @@ class InterruptHandler:
         """Whether the handlers of this module are installed."""
         return self._previous_handlers is not None
 
-    def _limit_to_owner(self, handler: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
-        """Return `handler` for this process only, as SLURM also signals the training processes that it forks."""
+    def _limit_to_owner(self, signal_handler: Callable[[int, Any], Any]) -> Callable[[int, Any], None]:
+        """Return `signal_handler` for this process only, as SLURM also signals the training processes that it forks."""
         owner_pid = os.getpid()
 
-        def handle_signal(signal_number: int, frame: FrameType | None = None) -> None:
+        def handle_signal(signal_number: int, stack_frame: FrameType | None = None) -> None:
             if os.getpid() == owner_pid:
-                handler(signal_number, frame)
+                signal_handler(signal_number, stack_frame)
 
         return handle_signal
 
-    def _receive_signal(self, signal_number: int, frame: FrameType | None = None) -> None:
+    def _receive_signal(self, signal_number: int, stack_frame: FrameType | None = None) -> None:
         is_repeated, self._has_seen_signal = self._has_seen_signal or bool(self._shared_flags[1]), True
         self._own_exit_code = self._own_exit_code or 128 + signal_number
         if is_owner := os.getpid() == self._owner_pid:
             self.record_exit_code(128 + signal_number)
-        if self._phase is RunPhase.DEAF:
+        if self._phase is RunPhase.IGNORING:
             return
         if not is_repeated and self._phase is not RunPhase.START:
             if is_owner:
@@ -205,21 +203,21 @@ class InterruptHandler:
                 child_process.terminate()
             return
         if self._phase is RunPhase.ROUNDS:
-            self._phase = RunPhase.DEAF
+            self._phase = RunPhase.IGNORING
         raise StopSignal(self.exit_code)
 
 
 interrupts = InterruptHandler()
 
 
-def run_main(run_program: Callable[[], int], message: str = STOPPED_BEFORE_TRAINING) -> int:
+def run_main(run_program: Callable[[], int], stop_message: str = STOPPED_BEFORE_TRAINING) -> int:
     """Return the exit code of a program; end the process with the signal's exit code if a signal ended it.
 
     A reader of the output that has gone, such as `head`, counts as SIGPIPE.
 
     Args:
         run_program: function that runs the program and returns its exit code.
-        message: text that is printed where a signal ended the program.
+        stop_message: text that is printed where a signal ended the program.
     """
     interrupts.install_handlers()
     try:
@@ -233,7 +231,7 @@ def run_main(run_program: Callable[[], int], message: str = STOPPED_BEFORE_TRAIN
         if not interrupts.exit_code or (isinstance(error, SystemExit) and error.code != interrupts.exit_code):
             raise
         if not isinstance(error, SystemExit) and interrupts.exit_code != CLOSED_PIPE_CODE:
-            sys.stderr.write(f"{message}\n")
+            sys.stderr.write(f"{stop_message}\n")
     finally:
         interrupts.remove_handlers()
         gc.freeze()  # the interpreter's exit would collect garbage for a second, in memory that is freed anyway

@@ -9,21 +9,21 @@ from typing import IO
 
 
 @contextmanager
-def exclusive_lock(path: Path) -> Iterator[None]:
-    """Allow one process at a time in the `with` block by a lock on the file `path`.
+def exclusive_lock(lock_path: Path) -> Iterator[None]:
+    """Allow one process at a time in the `with` block by a lock on the file `lock_path`.
 
     A file system without locks lets all processes in.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with path.open("a") as lock_file:
+    lock_path.parent.mkdir(parents=True, exist_ok=True)
+    with lock_path.open("a") as lock_file:
         with suppress(OSError):  # ENOLCK or ENOSYS on file systems of some clusters
             fcntl.flock(lock_file, fcntl.LOCK_EX)
         yield
 
 
-def try_to_lock(path: Path) -> IO[str] | None:
-    """Return a lock on the file `path`, held until it is closed or the process ends; None if it is held elsewhere."""
-    lock_file = path.open("a")  # an existing file keeps its content
+def try_to_lock(lock_path: Path) -> IO[str] | None:
+    """Return a lock on the file `lock_path`, held until it is closed or the process ends; None if it can't be had."""
+    lock_file = lock_path.open("a")  # an existing file keeps its content
     try:
         fcntl.flock(lock_file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
@@ -32,11 +32,11 @@ def try_to_lock(path: Path) -> IO[str] | None:
     return lock_file
 
 
-def is_locked(path: Path) -> bool:
-    """Return whether a process holds the lock on the file `path` now."""
-    if not path.exists():
+def is_locked(lock_path: Path) -> bool:
+    """Return whether a process holds the lock on the file `lock_path` now."""
+    if not lock_path.exists():
         return False
-    file_descriptor = os.open(path, os.O_RDWR)
+    file_descriptor = os.open(lock_path, os.O_RDWR)
     try:
         fcntl.flock(file_descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:

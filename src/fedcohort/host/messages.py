@@ -29,9 +29,9 @@ def log_to_terminal() -> logging.Handler:
     """Write log messages to the terminal, without times and levels, and return the log handler that writes them."""
     log.setLevel(logging.INFO)
     log.propagate = False
-    for handler in log.handlers:
-        if isinstance(handler, _TerminalHandler):
-            return handler
+    for log_handler in log.handlers:
+        if isinstance(log_handler, _TerminalHandler):
+            return log_handler
     terminal_handler = _TerminalHandler()
     terminal_handler.setFormatter(logging.Formatter("%(message)s"))
     log.addHandler(terminal_handler)
@@ -57,18 +57,18 @@ class _LogFileHandler(logging.FileHandler):
 
 
 @contextmanager
-def log_to_file(path: Path) -> Iterator[None]:
-    """Write messages of the `with` block to `run.log` in the run folder `path`, with the error that ends it."""
-    handler = _LogFileHandler(path / "run.log")
-    handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
-    log.addHandler(handler)
+def log_to_file(run_folder: Path) -> Iterator[None]:
+    """Write messages of the `with` block to `run.log` in the run folder `run_folder`, with the error that ends it."""
+    file_handler = _LogFileHandler(run_folder / "run.log")
+    file_handler.setFormatter(logging.Formatter("%(asctime)s %(levelname)s %(message)s"))
+    log.addHandler(file_handler)
     try:
         yield
     except Exception as error:  # the end of the command prints it on the terminal, possibly in another process
         error_trace = None if isinstance(error, FedcohortError) else (type(error), error, error.__traceback__)
-        record = log.makeRecord(log.name, logging.ERROR, __file__, 0, "the run failed: %s", (error,), error_trace)
-        handler.handle(record)
+        log_record = log.makeRecord(log.name, logging.ERROR, __file__, 0, "the run failed: %s", (error,), error_trace)
+        file_handler.handle(log_record)
         raise
     finally:
-        log.removeHandler(handler)
-        handler.close()
+        log.removeHandler(file_handler)
+        file_handler.close()

@@ -27,8 +27,8 @@ def has_password(address: str) -> bool:
     host_part, _, query_text = host_part.partition("?")
     user_part, separator, _ = host_part.rpartition("@")
     has_user_secret = bool(separator) and (scheme in ("http", "https") or (":" in user_part and scheme != "sqlite"))
-    argument_names = [name.lower() for name, _ in parse_qsl(query_text, keep_blank_values=True)]
-    return has_user_secret or any(secret_name in name for name in argument_names for secret_name in SECRET_NAMES)
+    argument_names = [k.lower() for k, _ in parse_qsl(query_text, keep_blank_values=True)]
+    return has_user_secret or any(secret_name in k for k in argument_names for secret_name in SECRET_NAMES)
 
 
 def make_password_error(option: str, address: str) -> OptionError:
@@ -44,8 +44,8 @@ def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) ->
         arguments: options as typed, `name=value`.
         files: config files that are searched as well.
     """
-    named_texts = [(argument.partition("=")[0], argument) for argument in arguments]
-    for source, searched_text in [*named_texts, *((str(path), path.read_text(errors="replace")) for path in files)]:
+    named_texts = [(a.partition("=")[0], a) for a in arguments]
+    for source, searched_text in [*named_texts, *((str(p), p.read_text(errors="replace")) for p in files)]:
         for address in ADDRESS_PATTERN.findall(searched_text):
             if has_password(address):
                 raise make_password_error(source, address)

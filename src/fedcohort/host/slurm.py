@@ -75,15 +75,15 @@ def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
 
 def _wait_for_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
     """Wait at most `wait_s` seconds until the jobs `job_ids` have left SLURM's queue; return those still in it."""
-    deadline_s = time.monotonic() + wait_s
-    while (remaining_jobs := list_queued_jobs(job_ids)) and time.monotonic() < deadline_s:
+    wait_end_s = time.monotonic() + wait_s
+    while (remaining_jobs := list_queued_jobs(job_ids)) and time.monotonic() < wait_end_s:
         time.sleep(QUERY_INTERVAL_S)
     return remaining_jobs
 
 
-def _read_output(*command: str) -> str:
+def _read_output(*slurm_command: str) -> str:
     """Return the output of a SLURM command, given as words; "" if it fails, as without a controller."""
     try:
-        return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
+        return subprocess.run(slurm_command, capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
         return ""

@@ -20,9 +20,9 @@ class Stopwatch:
         self._since_s = 0.0
 
     @contextmanager
-    def measure_stage(self, name: str) -> Iterator[None]:
+    def measure_stage(self, stage_name: str) -> Iterator[None]:
         self._count_since()
-        self._running_stages.append(name)
+        self._running_stages.append(stage_name)
         try:
             yield
         finally:

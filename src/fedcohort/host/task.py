@@ -33,4 +33,4 @@ def count_repeated_launches() -> tuple[str, int]:
 
 
 def _read_variable(variable_names: tuple[str, ...]) -> str | None:
-    return next((os.environ[name] for name in variable_names if name in os.environ), None)
+    return next((os.environ[variable_name] for variable_name in variable_names if variable_name in os.environ), None)

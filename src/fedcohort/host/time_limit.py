@@ -26,10 +26,10 @@ def limit_time(limit_s: float, task_name: str) -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    is_running, limit_message = True, f"{task_name} took longer than {limit_s:g} s"
+    is_block_running, limit_message = True, f"{task_name} took longer than {limit_s:g} s"
 
-    def interrupt(signal_number: int, frame: FrameType | None) -> None:
-        if is_running:
+    def interrupt(signal_number: int, stack_frame: FrameType | None) -> None:
+        if is_block_running:
             raise _TimeLimitReached(limit_message)  # with the text: messages name the innermost error
 
     previous_handler = signal.signal(signal.SIGALRM, interrupt)
@@ -37,9 +37,9 @@ def limit_time(limit_s: float, task_name: str) -> Iterator[None]:
     try:
         yield
     except _TimeLimitReached as error:
-        is_running = False
+        is_block_running = False
         raise TimeoutError(limit_message) from error
     finally:
-        is_running = False
+        is_block_running = False
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, previous_handler)

@@ -1,4 +1,4 @@
-"""The checkpoint from which a run resumes: written atomically after every k-th round, loadable with weights_only.
+"""The checkpoint from which a run resumes: written atomically after rounds, loadable with weights_only.
 
 `last.ckpt` is the output of `torch.save`, followed by its digest, which is checked before the file is read.
 `previous.ckpt` is the checkpoint before it. FORMAT is the number of the format; CHANGELOG.md describes each format.
@@ -21,7 +21,7 @@ from lightning.pytorch.callbacks import Checkpoint
 from fedcohort.errors import CheckpointError, DamagedCheckpoint
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.lightning.compat import make_checkpoint
-from fedcohort.ranks import reduce_max
+from fedcohort.process_ranks import reduce_max
 from fedcohort.round.average import ModelAverage
 
 if TYPE_CHECKING:
@@ -62,13 +62,8 @@ class RoundCheckpoint(Checkpoint):
             run_origin: versions and commit of this process (`record.provenance`), plain data.
         """
         self.path, self.previous_path = folder / "last.ckpt", folder / "previous.ckpt"
-        self.every_rounds, self.every_s, self.stopwatch, self.on_saved, self.run_origin = (
-            every_rounds,
-            every_s,
-            stopwatch,
-            on_saved,
-            run_origin,
-        )
+        self.every_rounds, self.every_s = every_rounds, every_s
+        self.stopwatch, self.on_saved, self.run_origin = stopwatch, on_saved, run_origin
         self.last_saved_s = -math.inf
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -98,9 +93,8 @@ class RoundCheckpoint(Checkpoint):
         except OSError as error:
             earlier_text = "the previous checkpoint is intact" if self.path.exists() else "there is none yet"
             problem = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {self.path.parent}"
-            raise CheckpointError(
-                f"{problem} ({error}); {earlier_text}. Free disk space and resume with resume=true"
-            ) from error
+            remedy = "Free disk space and resume with resume=true"
+            raise CheckpointError(f"{problem} ({error}); {earlier_text}. {remedy}") from error
         finally:
             partial_path.unlink(missing_ok=True)
 
@@ -118,15 +112,15 @@ class FinalWeightsWriter(pl.Callback):
         if not trainer.is_global_zero:
             return
         network: torch.nn.Module = pl_module.network  # type: ignore[assignment]
-        average: ModelAverage = pl_module.average  # type: ignore[assignment]
+        model_average: ModelAverage = pl_module.average  # type: ignore[assignment]
         self._write(network, self.path)
-        if average.vectors:
-            with average.load_average():
+        if model_average.vectors:
+            with model_average.load_average():
                 self._write(network, self.path.with_name("weights_average.pt"))
 
     @staticmethod
     def _write(network: torch.nn.Module, path: Path) -> None:
-        weights = {name: tensor.detach().cpu().contiguous().clone() for name, tensor in network.state_dict().items()}
+        weights = {k: tensor.detach().cpu().contiguous().clone() for k, tensor in network.state_dict().items()}
         partial_path = path.with_suffix(".partial")
         try:
             with partial_path.open("wb", buffering=0) as file:
@@ -140,17 +134,17 @@ class _DigestingFile(io.RawIOBase):
     """A file with a digest of the data written to it, and with the error of a write, which torch would hide.
 
     Attributes:
-        file: the underlying file, open for writing.
+        binary_file: the underlying file, open for writing.
         digest: blake2b digest of 32 bytes of the data so far.
         error: the first error of a write; None without one.
     """
 
-    def __init__(self, file: IO[bytes]) -> None:
-        self.file, self.digest = file, hashlib.blake2b(digest_size=32)
+    def __init__(self, binary_file: IO[bytes]) -> None:
+        self.file, self.digest = binary_file, hashlib.blake2b(digest_size=32)
         self.error: OSError | None = None
 
-    def write(self, data: "ReadableBuffer") -> int:
-        bytes_view = memoryview(data).cast("B")
+    def write(self, byte_data: "ReadableBuffer") -> int:
+        bytes_view = memoryview(byte_data).cast("B")
         self.digest.update(bytes_view)
         try:
             unwritten_bytes = bytes_view
@@ -162,30 +156,30 @@ class _DigestingFile(io.RawIOBase):
         return len(bytes_view)
 
 
-def write_checkpoint(checkpoint: Mapping[str, Any], path: Path) -> None:
-    """Write `checkpoint`, tensors and plain data, with its digest to `path`, and sync the file to disk.
+def write_checkpoint(checkpoint: Mapping[str, Any], checkpoint_path: Path) -> None:
+    """Write `checkpoint`, tensors and plain data, with its digest to `checkpoint_path`, and sync the file to disk.
 
     Raises `OSError` if the disk is full.
     """
-    with path.open("wb", buffering=0) as file:
-        digesting_file = _DigestingFile(file)
+    with checkpoint_path.open("wb", buffering=0) as checkpoint_file:
+        digesting_file = _DigestingFile(checkpoint_file)
         _save_with_digest(checkpoint, digesting_file)
         digesting_file.write(TRAILER_TEMPLATE % digesting_file.digest.hexdigest().encode())
-        os.fsync(file.fileno())
+        os.fsync(checkpoint_file.fileno())
 
 
-def _save_with_digest(content: object, digesting_file: _DigestingFile) -> None:
+def _save_with_digest(saved_object: object, digesting_file: _DigestingFile) -> None:
     try:
-        torch.save(content, cast(IO[bytes], digesting_file))
+        torch.save(saved_object, cast(IO[bytes], digesting_file))
     except RuntimeError as error:
         if digesting_file.error is not None:
             raise digesting_file.error from error
         raise
 
 
-def rename_checkpoint(partial_path: Path, path: Path) -> None:
-    """Rename the complete file `partial_path` to `path`, which makes it the newest checkpoint."""
-    os.replace(partial_path, path)
+def rename_checkpoint(partial_path: Path, checkpoint_path: Path) -> None:
+    """Rename the complete file `partial_path` to `checkpoint_path`, which makes it the newest checkpoint."""
+    os.replace(partial_path, checkpoint_path)
 
 
 def load_checkpoint(path: Path, config_hash: str) -> dict[str, Any]:
@@ -223,15 +217,15 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     return checkpoint
 
 
-def is_undamaged(path: Path) -> bool:
-    """Return whether the digest at the end of the file `path` is that of the content before it."""
+def is_undamaged(checkpoint_path: Path) -> bool:
+    """Return whether the digest at the end of the file `checkpoint_path` is that of the content before it."""
     digest = hashlib.blake2b(digest_size=32)
-    remaining_bytes = path.stat().st_size - TRAILER_BYTES
-    with path.open("rb") as file:
-        while remaining_bytes > 0 and (data := file.read(min(remaining_bytes, 1 << 20))):
-            digest.update(data)
-            remaining_bytes -= len(data)
-        return file.read() == TRAILER_TEMPLATE % digest.hexdigest().encode()
+    remaining_bytes = checkpoint_path.stat().st_size - TRAILER_BYTES
+    with checkpoint_path.open("rb") as checkpoint_file:
+        while remaining_bytes > 0 and (chunk := checkpoint_file.read(min(remaining_bytes, 1 << 20))):
+            digest.update(chunk)
+            remaining_bytes -= len(chunk)
+        return checkpoint_file.read() == TRAILER_TEMPLATE % digest.hexdigest().encode()
 
 
 def _describe_other_format(path: Path, metadata: Mapping[str, Any]) -> str:
@@ -243,6 +237,6 @@ def _describe_other_format(path: Path, metadata: Mapping[str, Any]) -> str:
     return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {advice_text}"
 
 
-def rounds_in(checkpoint: dict[str, Any]) -> int:
+def count_rounds_in(checkpoint: dict[str, Any]) -> int:
     """Return the number of rounds in the content of a checkpoint, which has the number of its last round, from 0."""
     return int(checkpoint["epoch"]) + 1

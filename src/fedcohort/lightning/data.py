@@ -7,7 +7,7 @@ import lightning.pytorch as pl
 from torch import Tensor
 
 from fedcohort.data.federation import Federation, Rows
-from fedcohort.ranks import count_processes, rank_of_process
+from fedcohort.process_ranks import count_processes, rank_of_process
 from fedcohort.training.client_task import ClientTask
 
 EVAL_BATCH = 1000
@@ -27,16 +27,14 @@ class CohortSlices:
     def distribute(self, task_groups: Sequence[Sequence[ClientTask]]) -> None:
         """Distribute `task_groups`, each of which an engine trains at once, over the slices."""
         slice_bounds = [len(task_groups) * i // self.n_slices for i in range(self.n_slices + 1)]
-        self._slices = [
-            list(itertools.chain(*task_groups[start:stop])) for start, stop in itertools.pairwise(slice_bounds)
-        ]
+        self._slices = [list(itertools.chain(*task_groups[a:b])) for a, b in itertools.pairwise(slice_bounds)]
 
     def __len__(self) -> int:
         return self.n_slices
 
     def __iter__(self) -> Iterator[list[ClientTask]]:
-        for index in range(self.n_slices):
-            yield self._slices[index]
+        for slice_index in range(self.n_slices):  # the slices are filled after the iterator is made
+            yield self._slices[slice_index]
 
 
 class ServerEvaluationData:
@@ -53,28 +51,27 @@ class ServerEvaluationData:
         return 1
 
     def __iter__(self) -> Iterator[list[Iterator[tuple[Tensor, Tensor]]]]:
-        yield [yield_rank_batches(sample_positions) for sample_positions in self.sample_sets]
+        yield [yield_rank_batches(sample_set) for sample_set in self.sample_sets]
 
 
-def yield_rank_batches(samples: Rows, size: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
+def yield_rank_batches(samples: Rows, max_size: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield inputs [n, ...] and labels [n] of this process's (rank's) share of `samples`, in parts.
 
-    A part has at most `size` samples and may be empty; all processes have the same number of parts.
+    A part has at most `max_size` samples and may be empty; all processes have the same number of parts.
     """
-    n_samples, samples_per_rank = len(samples.y), max(1, -(-len(samples.y) // (size * count_processes())))
-    parts = samples_per_rank * count_processes()
-    bounds = [min(i * size, n_samples) if count_processes() == 1 else n_samples * i // parts for i in range(parts + 1)]
-    for start, stop in itertools.pairwise(
-        bounds[rank_of_process() * samples_per_rank : (rank_of_process() + 1) * samples_per_rank + 1]
-    ):
+    n_samples, n_ranks = len(samples.y), count_processes()
+    parts_per_rank = max(1, -(-n_samples // (max_size * n_ranks)))
+    n_parts, first_part = parts_per_rank * n_ranks, rank_of_process() * parts_per_rank
+    bounds = [min(i * max_size, n_samples) if n_ranks == 1 else n_samples * i // n_parts for i in range(n_parts + 1)]
+    for start, stop in itertools.pairwise(bounds[first_part : first_part + parts_per_rank + 1]):
         yield samples.x[start:stop], samples.y[start:stop]
 
 
 class CohortDataModule(pl.LightningDataModule):
-    def __init__(self, federation: Federation, slices: int) -> None:
+    def __init__(self, federation: Federation, n_slices: int) -> None:
         super().__init__()
         self.federation = federation
-        self.slices = CohortSlices(slices)
+        self.slices = CohortSlices(n_slices)
 
     def train_dataloader(self) -> CohortSlices:
         return self.slices

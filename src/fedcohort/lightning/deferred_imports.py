@@ -26,29 +26,29 @@ class _ModuleStandIn(ModuleType):
     Other modules may keep a stand-in. Once the stand-in is removed, it reads all names from the module itself.
     """
 
-    def __init__(self, name: str, attribute_by_name: dict[str, Any]) -> None:
-        super().__init__(name)
+    def __init__(self, module_name: str, attribute_by_name: dict[str, Any]) -> None:
+        super().__init__(module_name)
         self._stand_in_names = dict(attribute_by_name)
-        module_spec = find_spec(name)  # imports the parent package only
+        module_spec = find_spec(module_name)  # imports the parent package only
         self.__path__ = list(module_spec.submodule_search_locations or ()) if module_spec else []
-        sys.modules[name] = self
-        package_name, _, attribute_name = name.rpartition(".")
-        if isinstance(parent := sys.modules.get(package_name), _ModuleStandIn):
-            parent._stand_in_names[attribute_name] = self
+        sys.modules[module_name] = self
+        package_name, _, attribute_name = module_name.rpartition(".")
+        if isinstance(parent_module := sys.modules.get(package_name), _ModuleStandIn):
+            parent_module._stand_in_names[attribute_name] = self
 
-    def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - attributes of any type
-        if name.startswith("__"):  # `inspect` looks for them in all modules
-            raise AttributeError(name)
-        if name in self._stand_in_names:
-            return self._stand_in_names[name]
-        return getattr(self.replace(), name)
+    def __getattr__(self, attribute_name: str) -> Any:  # noqa: ANN401 - attributes of any type
+        if attribute_name.startswith("__"):  # `inspect` looks for them in all modules
+            raise AttributeError(attribute_name)
+        if attribute_name in self._stand_in_names:
+            return self._stand_in_names[attribute_name]
+        return getattr(self.replace(), attribute_name)
 
     def replace(self) -> ModuleType:
         """Remove the stand-ins of this module's top-level package, then import and return the module itself."""
-        package = self.__name__.partition(".")[0]
-        for module in list(sys.modules.values()):
-            if isinstance(module, _ModuleStandIn) and module.__name__.partition(".")[0] == package:
-                module.remove()
+        package_name = self.__name__.partition(".")[0]
+        for loaded_module in list(sys.modules.values()):
+            if isinstance(loaded_module, _ModuleStandIn) and loaded_module.__name__.partition(".")[0] == package_name:
+                loaded_module.remove()
         return import_module(self.__name__)
 
     def remove(self) -> None:
@@ -71,12 +71,12 @@ class _SubmoduleFinder:
 
         `path` and `target` are those of Python's finders, and have no effect.
         """
-        parent = sys.modules.get(name.rpartition(".")[0])
-        if not isinstance(parent, _ModuleStandIn):
+        parent_module = sys.modules.get(name.rpartition(".")[0])
+        if not isinstance(parent_module, _ModuleStandIn):
             return None
-        parent.replace()  # it often imports its submodules
-        module = sys.modules.get(name)
-        return None if module is None else ModuleSpec(name, _LoadedModuleLoader(module))
+        parent_module.replace()  # it often imports its submodules
+        loaded_module = sys.modules.get(name)
+        return None if loaded_module is None else ModuleSpec(name, _LoadedModuleLoader(loaded_module))
 
 
 class _LoadedModuleLoader(Loader):
@@ -100,8 +100,8 @@ class _LoadedModuleLoader(Loader):
 
 def _find_compiler() -> ModuleType | None:
     """Return `torch._dynamo`; None if nothing has imported it, so that nothing is compiled."""
-    module = sys.modules.get("torch._dynamo")
-    return None if isinstance(module, _ModuleStandIn) else module
+    compiler_module = sys.modules.get("torch._dynamo")
+    return None if isinstance(compiler_module, _ModuleStandIn) else compiler_module
 
 
 class _CompiledModule(type):
@@ -121,22 +121,20 @@ def _disable_compilation(function: Callable[..., Any], recursive: bool = True, *
 
     @wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
-        torch_compiler = _find_compiler()
-        uncompiled_function = (
-            function if torch_compiler is None else torch_compiler.disable(function, recursive, **options)
-        )
+        compiler = _find_compiler()
+        uncompiled_function = function if compiler is None else compiler.disable(function, recursive, **options)
         return uncompiled_function(*args, **kwargs)
 
     return call
 
 
 @contextmanager
-def _plain_style(*options: Any) -> Iterator[None]:  # noqa: ANN401
+def _plain_style(*style_options: Any) -> Iterator[None]:  # noqa: ANN401
     """Use a style of Matplotlib in the `with` block; a stand-in for `matplotlib.pyplot.style.context`.
 
-    `options` are its arguments. Functions that plot are decorated with it.
+    `style_options` are its arguments. Functions that plot are decorated with it.
     """
-    with import_module("matplotlib.style").context(*options):
+    with import_module("matplotlib.style").context(*style_options):
         yield
 
 
@@ -152,7 +150,7 @@ STAND_INS: dict[str, dict[str, Any]] = {  # the names that are read while Lightn
 @contextmanager
 def defer_slow_imports() -> Iterator[None]:
     """Keep the modules of `STAND_INS` from being imported in the `with` block, unless they were imported before."""
-    stand_ins = [_ModuleStandIn(name, names) for name, names in STAND_INS.items() if name not in sys.modules]
+    stand_ins = [_ModuleStandIn(k, n) for k, n in STAND_INS.items() if k not in sys.modules]
     finder = _SubmoduleFinder()
     sys.meta_path.insert(0, finder)  # after the stand-ins, which look for their modules
     try:

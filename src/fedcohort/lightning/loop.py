@@ -12,11 +12,11 @@ from fedcohort.data.federation import Federation
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.memory import keep_freed_memory
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.lightning.compat import count_a_step
+from fedcohort.lightning.compat import advance_global_step
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.module import ClientModule
 from fedcohort.lightning.stop import find_end_status, finish_observers, report_end
-from fedcohort.ranks import reduce_max
+from fedcohort.process_ranks import reduce_max
 from fedcohort.record.observer import Observer
 from fedcohort.round.budget import BudgetHistory
 from fedcohort.round.components import Components
@@ -104,11 +104,11 @@ class FederatedLoop(pl.Callback):
 
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
-        module = self._client_module(pl_module)
-        module.server_metrics = {}
-        tasks, module.collector = self.round_runner.begin_round(trainer.current_epoch)
+        client_module = self._client_module(pl_module)
+        client_module.server_metrics = {}
+        tasks, client_module.collector = self.round_runner.begin_round(trainer.current_epoch)
         self._data_module(trainer).slices.distribute(tasks)
-        module.sent_models = self.round_runner.sent_models(trainer.current_epoch)
+        client_module.sent_models = self.round_runner.sent_models(trainer.current_epoch)
 
     def on_train_batch_end(
         self, trainer: pl.Trainer, pl_module: pl.LightningModule, outputs: object, batch: object, batch_idx: int
@@ -119,7 +119,7 @@ class FederatedLoop(pl.Callback):
         """
         if batch_idx + 1 == self.settings.slices:
             self.round_runner.end_round(self._client_module(pl_module).collector)
-            count_a_step(trainer)
+            advance_global_step(trainer)
 
     def on_train_epoch_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self._report_round(trainer, self._client_module(pl_module), trainer.current_epoch + 1)
@@ -135,36 +135,34 @@ class FederatedLoop(pl.Callback):
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round, and set `trainer.should_stop`, which a callback may have set."""
         is_done = bool(self.settings.budget.list_reached_options(self.spending.now))
-        exit_code, is_final, is_halted = reduce_max(
-            torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
-        ).tolist()  # the same on all ranks, whichever rank received a signal
+        flags = torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
+        exit_code, is_final, is_halted = reduce_max(flags).tolist()  # equal on all ranks, whichever received a signal
         interrupts.record_exit_code(exit_code)
         self.asked_to_stop, self.is_halted = exit_code > 0, is_halted > 0
         trainer.should_stop = self.asked_to_stop or is_final > 0 or self.is_halted
 
-    def _report_round(self, trainer: pl.Trainer, module: ClientModule, step: int) -> None:
-        report = self.round_runner.make_report(step, module.server_metrics)
+    def _report_round(self, trainer: pl.Trainer, client_module: ClientModule, step: int) -> None:
+        round_report = self.round_runner.make_report(step, client_module.server_metrics)
         self.last_reported = step
-        self.spending = self.spending.after_round(step, report.metrics)
+        self.spending = self.spending.after_round(step, round_report.metrics)
         if trainer.is_global_zero:
             with self.stopwatch.measure_stage("log"):
                 for observer in self.observers:
-                    observer.observe(report)
+                    observer.observe(round_report)
 
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.shared_state.verify_unchanged(self.federation)
-        self._finish_observers(
-            report_end(trainer, self.settings.budget, self.spending.now, self.asked_to_stop and not self.is_halted)
-        )
+        is_stopped = self.asked_to_stop and not self.is_halted
+        self._finish_observers(report_end(trainer, self.settings.budget, self.spending.now, is_stopped))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._finish_observers(find_end_status(exception, has_no_rounds=self.new_folder and self.last_reported == 0))
 
-    def _finish_observers(self, status: str) -> None:
+    def _finish_observers(self, run_status: str) -> None:
         if self.has_started:
             self.has_started = False
-            finish_observers(self.observers, status)
+            finish_observers(self.observers, run_status)
 
     # --- state -------------------------------------------------------------------------------------------------
     def state_dict(self) -> dict[str, Any]:
@@ -198,7 +196,7 @@ class FederatedLoop(pl.Callback):
 
     @staticmethod
     def _data_module(trainer: pl.Trainer) -> CohortDataModule:
-        data = getattr(trainer, "datamodule", None)
-        if not isinstance(data, CohortDataModule):
+        data_module = getattr(trainer, "datamodule", None)
+        if not isinstance(data_module, CohortDataModule):
             raise TypeError("FederatedLoop needs a CohortDataModule: pass one to Trainer.fit as datamodule")
-        return data
+        return data_module

@@ -12,7 +12,7 @@ from torchmetrics import MeanMetric, Metric, MetricCollection
 
 from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.ranks import count_processes, reduce_sum
+from fedcohort.process_ranks import count_processes, reduce_sum
 from fedcohort.round.average import ModelAverage
 from fedcohort.round.collect import Collector
 from fedcohort.round.in_flight import SentModels
@@ -29,7 +29,7 @@ class ClientModule(pl.LightningModule):
 
     Attributes:
         network: the global network, from inputs [B, ...] to logits (`data.targets`).
-        watched: whether callbacks of Lightning may read `MONITORED_METRICS`; logging takes as long as evaluating a
+        is_monitored: whether callbacks of Lightning may read `MONITORED_METRICS`; logging takes as long as evaluating a
             small model.
         server_metrics: the server's metrics after the latest validation, over all ranks; NaN for a diverged model's
             loss.
@@ -48,12 +48,12 @@ class ClientModule(pl.LightningModule):
     targets: Targets = ONE_CLASS
     average: ModelAverage
 
-    def __init__(self, network: nn.Module, watched: bool = False) -> None:
+    def __init__(self, network: nn.Module, is_monitored: bool = False) -> None:
         super().__init__()
         self.automatic_optimization = False
-        self.network, self.watched = network, watched
+        self.network, self.watched = network, is_monitored
         # a dictionary of lists, so that they are not in the model's state_dict
-        self._metrics_by_model = {ending: [make_metrics() for _ in LOADER_NAMES] for ending in ("", UNAVERAGED)}
+        self._metrics_by_model = {suffix: [make_metrics() for _ in LOADER_NAMES] for suffix in ("", UNAVERAGED)}
         self.server_metrics: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -67,16 +67,15 @@ class ClientModule(pl.LightningModule):
                         self.collector.add_update(update)
 
     def on_validation_epoch_start(self) -> None:
-        for collection in itertools.chain(*self._evaluated_metrics.values()):
-            collection.to(self.device).set_dtype(torch.float64)  # in this order: a move forgets the precision
-            collection.reset()
+        for metric_collection in itertools.chain(*self._evaluated_metrics.values()):
+            metric_collection.to(self.device).set_dtype(torch.float64)  # in this order: a move forgets the precision
+            metric_collection.reset()
 
     def validation_step(self, batch: Sequence[Iterable[tuple[Tensor, Tensor]]], batch_idx: int) -> None:
         """Evaluate the global model on this process's (rank's) share of the server's data, which may be empty.
 
-        With an average of the model (`eval.average`), the average is evaluated first. `batch` has the batches of each
-        sample
-        set, and `batch_idx` is always 0.
+        With an average of the model (`eval.average`), the average is evaluated first, then the model itself. `batch`
+        has the batches of each sample set, and `batch_idx` is always 0.
         """
         parts_by_loader = [list(loader_batches) for loader_batches in batch]
         for ending, collections in self._evaluated_metrics.items():
@@ -98,24 +97,23 @@ class ClientModule(pl.LightningModule):
         Callbacks can only read `MONITORED_METRICS`, so that none of them selects a model by `test/*`.
         """
         with self.stopwatch.measure_stage("evaluate"):
-            collections = [*itertools.chain(*self._evaluated_metrics.values())]
-            sum_metrics_over_ranks([metric for collection in collections for metric in collection.values()])
+            metric_collections = [*itertools.chain(*self._evaluated_metrics.values())]
+            sum_metrics_over_ranks([metric for c in metric_collections for metric in c.values()])
             metric_values = {
-                f"{name}/{metric}{ending}": value
-                for ending, by_loader in self._evaluated_metrics.items()
-                for name, collection in zip(LOADER_NAMES, by_loader, strict=True)
-                for metric, value in collection.compute().items()
+                f"{loader_name}/{metric}{suffix}": metric_value
+                for suffix, collections_of_suffix in self._evaluated_metrics.items()
+                for loader_name, c in zip(LOADER_NAMES, collections_of_suffix, strict=True)
+                for metric, metric_value in c.compute().items()
             }
-            self.server_metrics = dict(
-                zip(metric_values, torch.stack(list(metric_values.values())).tolist(), strict=True)
-            )
-        for name in MONITORED_METRICS if self.watched else ():
+            numbers = torch.stack(list(metric_values.values())).tolist()
+            self.server_metrics = dict(zip(metric_values, numbers, strict=True))
+        for loader_name in MONITORED_METRICS if self.watched else ():
             # The value is the same on all ranks and must not be summed; EarlyStopping reads it on every rank.
-            self.log(name, self.server_metrics[name], batch_size=1)
+            self.log(loader_name, self.server_metrics[loader_name], batch_size=1)
 
     def on_save_checkpoint(self, checkpoint: dict[str, Any]) -> None:
         """Copy the network's tensors in `checkpoint`, which are views into the flat vector, before they are saved."""
-        checkpoint["state_dict"] = {name: tensor.clone() for name, tensor in checkpoint["state_dict"].items()}
+        checkpoint["state_dict"] = {k: tensor.clone() for k, tensor in checkpoint["state_dict"].items()}
 
     def transfer_batch_to_device(self, batch: object, device: torch.device, dataloader_idx: int) -> object:
         """Return `batch` unchanged: all data are on the device, and a search for tensors in tasks takes time."""
@@ -135,18 +133,16 @@ def measure_samples(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor
 
 def make_metrics() -> MetricCollection:
     """Return metrics of accuracy and mean cross-entropy, NaN for a diverged model, not yet summed over the ranks."""
-    means = {name: MeanMetric("disable", sync_on_compute=False) for name in ("acc", "loss")}
-    return MetricCollection(dict(means), compute_groups=False)
+    mean_metrics = {metric_name: MeanMetric("disable", sync_on_compute=False) for metric_name in ("acc", "loss")}
+    return MetricCollection(dict(mean_metrics), compute_groups=False)
 
 
 def sum_metrics_over_ranks(metrics: Sequence[Metric]) -> None:
     """Sum the states of `metrics` over ranks in one exchange, where torchmetrics needs two for each state."""
     if count_processes() == 1:
         return
-    metric_states = [
-        (metric, name, torch.as_tensor(v)) for metric in metrics for name, v in metric.metric_state.items()
-    ]
-    summed_states = reduce_sum(torch.cat([value.double().flatten() for _, _, value in metric_states]))
-    summed_parts = torch.split(summed_states, [value.numel() for _, _, value in metric_states])
-    for (metric, name, value), state_sum in zip(metric_states, summed_parts, strict=True):
-        setattr(metric, name, state_sum.view_as(value).to(value.dtype))
+    metric_states = [(m, state_name, torch.as_tensor(v)) for m in metrics for state_name, v in m.metric_state.items()]
+    summed_states = reduce_sum(torch.cat([v.double().flatten() for _, _, v in metric_states]))
+    summed_parts = torch.split(summed_states, [v.numel() for _, _, v in metric_states])
+    for (metric, state_name, v), state_sum in zip(metric_states, summed_parts, strict=True):
+        setattr(metric, state_name, state_sum.view_as(v).to(v.dtype))

@@ -76,25 +76,25 @@ def find_stopper(trainer: pl.Trainer) -> str:
     """Return which callback ended the run of `trainer` early, and why if it has a message, like EarlyStopping."""
     callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
     reasons = [(type(callback).__name__, getattr(callback, "stopping_reason_message", None)) for callback in callbacks]
-    reasons_text = "; ".join(f"{name}: {reason}" for name, reason in reasons if reason)
+    reasons_text = "; ".join(f"{k}: {r}" for k, r in reasons if r)
     return reasons_text or "a callback asked for it"
 
 
-def report_end(trainer: pl.Trainer, budget: Budget, amounts: BudgetUse, asked_to_stop: bool) -> str:
+def report_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, asked_to_stop: bool) -> str:
     """Log why a run ended at the end of `fit`, and return its status, "finished" or "interrupted".
 
     Args:
         trainer: Lightning's trainer.
         budget: the limits of the run.
-        amounts: the amounts that the run has reached.
+        amounts_spent: the amounts that the run has reached.
         asked_to_stop: whether a signal ended the run.
     """
-    is_done = bool(budget.list_reached_options(amounts))
-    reason = budget.describe_reached_limits(amounts) or (
-        find_stopper(trainer) if not is_done and not asked_to_stop else ""
-    )
-    if reason and trainer.is_global_zero:
-        log.info("ended after round %d of %d. %s", amounts.rounds, budget.rounds, reason)
+    is_done = bool(budget.list_reached_options(amounts_spent))
+    end_reason = budget.describe_reached_limits(amounts_spent)
+    if not (end_reason or is_done or asked_to_stop):
+        end_reason = find_stopper(trainer)
+    if end_reason and trainer.is_global_zero:
+        log.info("ended after round %d of %d. %s", amounts_spent.rounds, budget.rounds, end_reason)
     return "finished" if is_done or not asked_to_stop else "interrupted"
 
 

@@ -72,13 +72,11 @@ class CohortStrategy(DDPStrategy):
     def setup_distributed(self) -> None:
         """Connect the training processes of one machine by its loopback interface and a file, not a network port."""
         if self.meeting_file is not None:
-            if loopback := next((name for _, name in socket.if_nameindex() if name in LOOPBACK_NAMES), None):
+            if loopback := next((k for _, k in socket.if_nameindex() if k in LOOPBACK_NAMES), None):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback
-            n_processes = self.num_processes
-            store = dist.FileStore(str(self.meeting_file), n_processes)  # type: ignore[attr-defined]
-            dist.init_process_group(
-                "gloo", store=store, world_size=n_processes, rank=self.local_rank, timeout=read_process_timeout(self)
-            )
+            n, timeout = self.num_processes, read_process_timeout(self)
+            store = dist.FileStore(str(self.meeting_file), n)  # type: ignore[attr-defined]
+            dist.init_process_group("gloo", store=store, world_size=n, rank=self.local_rank, timeout=timeout)
         super().setup_distributed()  # it uses the existing process group
         if self.global_rank > 0:
             logging.getLogger("fedcohort").setLevel(logging.ERROR)  # rank 0 logs the same messages

@@ -34,23 +34,15 @@ class ProgramTasks:
     @contextmanager
     def run_together(self) -> Iterator[None]:
         """Connect the processes in the `with` block; at its end, release those that still wait for the first one."""
-        if self.has_several_nodes and not dist.is_initialized():
-            self._connect_tasks()
+        if self.has_several_nodes and not dist.is_initialized():  # Lightning would create the group later
+            cluster = cluster_environment()
+            main_address, rank = f"tcp://{cluster.main_address}:{cluster.main_port}", cluster.global_rank()
+            dist.init_process_group("gloo", init_method=main_address, rank=rank, world_size=cluster.world_size())
         try:
             yield
         finally:
             if self.has_several_nodes and not self.is_following and not self._has_sent:
                 self._broadcast_value(None)
-
-    def _connect_tasks(self) -> None:
-        """Create torch's group of the processes, which Lightning would create later."""
-        cluster = cluster_environment()
-        dist.init_process_group(
-            "gloo",
-            init_method=f"tcp://{cluster.main_address}:{cluster.main_port}",
-            rank=cluster.global_rank(),
-            world_size=cluster.world_size(),
-        )
 
     def run_on_first(self, make_value: Callable[[], T]) -> T | None:
         """Return the result of `make_value` in the first process, in all processes; None if it failed there."""
@@ -63,8 +55,8 @@ class ProgramTasks:
         return self._broadcast_value(made_value)
 
     @staticmethod
-    def _broadcast_value(value: T | None) -> T | None:
-        value_box = [value]
+    def _broadcast_value(sent_value: T | None) -> T | None:
+        value_box = [sent_value]
         dist.broadcast_object_list(value_box, src=0)
         return value_box[0]
 

@@ -48,7 +48,7 @@ class TrainingRun:
         checkpoint: path of the checkpoint to resume from, None for a new run.
         """
         trainer.fit(
-            ClientModule(network, watched=bool(self.callbacks)),
+            ClientModule(network, is_monitored=bool(self.callbacks)),
             datamodule=CohortDataModule(self.loop.federation, self.config["engine"]["slices"]),
             ckpt_path=checkpoint,
             weights_only=True,
@@ -63,10 +63,8 @@ class TrainingRun:
         Raises:
             IncompatibleConfig: two callbacks conflict.
         """
-        checkpoint_intervals = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"])
-        checkpoint_callback = RoundCheckpoint(
-            self.path, *checkpoint_intervals, self.loop.stopwatch, self.loop.note_checkpoint, self.origin
-        )
+        intervals, loop = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"]), self.loop
+        checkpoints = RoundCheckpoint(self.path, *intervals, loop.stopwatch, loop.note_checkpoint, self.origin)
         # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
         cluster = LightningEnvironment() if self.processes["num_nodes"] == 1 else cluster_environment()
         try:
@@ -78,8 +76,8 @@ class TrainingRun:
                 check_val_every_n_epoch=self.config["eval"]["every"],
                 num_sanity_val_steps=-1 if is_new_run else 0,  # evaluates w_0, for step 0
                 callbacks=[
-                    *(GracefulStop(), FinalWeightsWriter(self.path), self.loop, *self.callbacks),
-                    *(EndOfRound(self.loop.decide_end), checkpoint_callback),
+                    *(GracefulStop(), FinalWeightsWriter(self.path), loop, *self.callbacks),
+                    *(EndOfRound(loop.decide_end), checkpoints),
                 ],
                 default_root_dir=self.path,  # a ModelCheckpoint without a folder of its own writes here
                 logger=False,
@@ -98,17 +96,13 @@ def is_process_death(error: BaseException) -> bool:
 
 def find_rejection(error: BaseException) -> FedcohortError | None:
     """Return the error that explains `error`, an exception of Lightning's callbacks; None for other exceptions."""
-    return (
-        _explain_rejection(error)
-        if isinstance(error, MisconfigurationException) or _was_raised_by_callback(error)
-        else None
-    )
+    is_rejection = isinstance(error, MisconfigurationException) or _was_raised_by_callback(error)
+    return _explain_rejection(error) if is_rejection else None
 
 
 def _explain_rejection(error: BaseException) -> IncompatibleConfig:
-    return IncompatibleConfig(
-        f"Lightning rejects the callbacks ({str(error).splitlines()[0]}): change or remove one of them"
-    )
+    rejection_text = str(error).splitlines()[0]
+    return IncompatibleConfig(f"Lightning rejects the callbacks ({rejection_text}): change or remove one of them")
 
 
 def _was_raised_by_callback(error: BaseException) -> bool:
@@ -122,7 +116,7 @@ def _was_raised_by_callback(error: BaseException) -> bool:
 
 def describe_rank_death(error: Any) -> str:  # noqa: ANN401  one of torch's two that `is_process_death` knows
     """Return one line about a training process that died, or raised an exception, from torch's `error`."""
-    if message := find_rank_message(str(error)):
-        return message
+    if rank_message := find_rank_message(str(error)):
+        return rank_message
     last_line = str(error).strip().splitlines()[-1].strip()
     return f"training process {error.error_index} ended ({last_line}); resume from the last checkpoint with resume=true"

@@ -39,7 +39,7 @@ class Model(Component, Protocol):
 
     @abstractmethod
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
-        """Return a network from inputs [B, *shape] to logits [B, n_classes], with random initial weights.
+        """Return a network from inputs [B, *shape] to logits [B, n_classes], with random or pretrained weights.
 
         Raises `IncompatibleConfig` if the model does not support this shape.
         """

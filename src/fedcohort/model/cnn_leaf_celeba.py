@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from fedcohort.model.base import Model, Network, require_images
 
 N_CONV_LAYERS, CONV_CHANNELS, BN_EPSILON = 4, 32, 1e-3
-MIN_SIDE = 9  # pixels of a side: the last batch norm sees two pixels then, also of a batch of one image
+MIN_SIDE = 9  # pixels of a side: the last batch norm sees 2 x 2 pixels then, also of a batch of one image
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ Sandler, Howard, Zhu, Zhmoginov, Chen, "MobileNetV2: Inverted Residuals and Line
     block: conv1x1 to t times the channels, norm, ReLU6 -> depthwise conv3x3, norm, ReLU6 -> conv1x1, norm;   + x where
            the shape stays. A block with t = 1 has no first convolution.
 
-STAGES are from Table 2 of the paper; the caller sets their channels. Tensors have the names of torchvision, so that
+STAGE_SETTINGS are from Table 2; the caller sets the channels. Tensors have the names of torchvision, so that
 files of its weights fit. Convolutions have no bias, and weights from N(0, 2 / fan_out) (He et al. 2015). The
 classifier's weights are from N(0, 0.01^2), its bias is 0, and normalisation layers start as the identity.
 """
@@ -17,7 +17,7 @@ from torch import Tensor, nn
 
 from fedcohort.model import norms
 
-# t, blocks and the stride of the first, for each stage
+# expansion t, number of blocks, and stride of the first block, for each stage
 STAGE_SETTINGS = ((1, 1, 1), (6, 2, 2), (6, 3, 2), (6, 4, 2), (6, 3, 1), (6, 3, 2), (6, 1, 1))
 
 
@@ -51,10 +51,9 @@ def _make_conv(
 
     `conv_groups` is the number of groups of the convolution, `norm_name` and `groups` are as in `make_layers`.
     """
-    convolution = nn.Conv2d(
-        in_channels, out_channels, kernel_size, stride, kernel_size // 2, groups=conv_groups, bias=False
-    )
-    return nn.Sequential(convolution, norms.make_norm(norm_name, groups, out_channels), nn.ReLU6())
+    padding, norm_layer = kernel_size // 2, norms.make_norm(norm_name, groups, out_channels)
+    conv_layer = nn.Conv2d(in_channels, out_channels, kernel_size, stride, padding, groups=conv_groups, bias=False)
+    return nn.Sequential(conv_layer, norm_layer, nn.ReLU6())
 
 
 def make_layers(

@@ -102,24 +102,22 @@ class Module(Model):
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(rng_state)
             second_weights, first_weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
-            if differing_names := [
-                n for n in first_weights if not first_weights[n].nan_to_num().equal(second_weights[n].nan_to_num())
-            ]:
-                raise IncompatibleConfig(
-                    f"model.path={self.path}: two networks with the same seed have different weights "
-                    f"{differing_names[0]!r}: draw initial weights only from torch's generator, as torch.nn.init does"
-                )
+            for name, w in first_weights.items():
+                if not w.nan_to_num().equal(second_weights[name].nan_to_num()):
+                    problem = f"model.path={self.path}: two networks with the same seed have different weights {name!r}"
+                    remedy = "draw initial weights only from torch's generator, as torch.nn.init does"
+                    raise IncompatibleConfig(f"{problem}: {remedy}")
         return network
 
     def _make_network(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
         from torch import nn  # noqa: PLC0415 - imports torch
 
-        factory = _load_factory(self.path)
-        arguments = self._fill_arguments(factory, shape, n_classes)
+        network_factory = _load_factory(self.path)
+        factory_arguments = self._fill_arguments(network_factory, shape, n_classes)
         try:
-            network = factory(**arguments)
+            network = network_factory(**factory_arguments)
         except Exception as error:
-            call_text = f"{self.path}({', '.join(f'{name}={value!r}' for name, value in arguments.items())})"
+            call_text = f"{self.path}({', '.join(f'{k}={v!r}' for k, v in factory_arguments.items())})"
             cause_text = _describe_cause(error, self._module_name)
             raise OptionError(f"model.path={self.path}: {call_text} raises {cause_text}") from error
         if not isinstance(network, nn.Module):
@@ -143,17 +141,17 @@ class Module(Model):
         parameter_by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         user_values = dict(self.args or {})
         accepts_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        bad_name = next((name for name in user_values if name not in parameter_by_name and not accepts_any_name), None)
+        bad_name = next((k for k in user_values if k not in parameter_by_name and not accepts_any_name), None)
         if bad_name is not None:
             name_hint = _suggest_name(bad_name, parameter_by_name)
             raise OptionError(f"model.args: {self.path} has no parameter {bad_name!r}{name_hint}")
-        arguments = {name: value for name, value in data_values.items() if name in parameter_by_name} | user_values
-        required_names = (name for name, p in parameter_by_name.items() if p.default is p.empty)
-        if missing_name := next((name for name in required_names if name not in arguments), None):
-            message_start = (
-                f"model.args: {self.path} needs the parameter {missing_name!r}: type model.args={{{missing_name}: ...}}"
-            )
-            raise OptionError(f"{message_start}. The data set {', '.join(names[0] for names in DATA_PARAMETERS)}")
+        arguments = {k: v for k, v in data_values.items() if k in parameter_by_name} | user_values
+        required_names = (k for k, p in parameter_by_name.items() if p.default is p.empty)
+        if missing_name := next((k for k in required_names if k not in arguments), None):
+            remedy = f"type model.args={{{missing_name}: ...}}"
+            data_names = ", ".join(names[0] for names in DATA_PARAMETERS)
+            message_start = f"model.args: {self.path} needs the parameter {missing_name!r}"
+            raise OptionError(f"{message_start}: {remedy}. The data set {data_names}")
         return arguments
 
 
@@ -168,7 +166,7 @@ def _require_module(module_name: str) -> None:
     except (ImportError, ValueError):
         module_spec = None
     if module_spec is None:
-        file_names = sorted(path.stem for path in Path.cwd().glob("*.py"))
+        file_names = sorted(file_path.stem for file_path in Path.cwd().glob("*.py"))
         file_hint = _suggest_name(module_name, file_names, "Python files there: ") if file_names else ""
         raise OptionError(
             f"path: there is no module {module_name!r} in the working folder {working_folder} or on "
@@ -188,7 +186,7 @@ def _load_factory(factory_path: str) -> Callable[..., object]:
         message_start = f"model.path={factory_path} is a network, but each run must build a new one"
         raise OptionError(f"{message_start}: name its class, or a function that returns a new network")
     if not callable(factory):
-        class_names = [key for key, value in vars(module).items() if inspect.isclass(value) and not key.startswith("_")]
+        class_names = [k for k, v in vars(module).items() if inspect.isclass(v) and not k.startswith("_")]
         class_hint = _suggest_name(factory_name, class_names, "it has ")
         raise OptionError(f"model.path={factory_path}: {module_name} has no class {factory_name!r}{class_hint}")
     return typing.cast(Callable[..., object], factory)

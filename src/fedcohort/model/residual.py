@@ -58,16 +58,13 @@ def make_layers(
         norm_name: normalisation layers: "group" for group norm, "batch" for batch norm.
         norm_groups: number of groups of channels in each layer of group norm.
     """
-    layers = [
-        nn.Conv2d(image_channels, stage_channels[0], 3, 1, 1, bias=False),
-        norms.make_norm(norm_name, norm_groups, stage_channels[0]),
-        nn.ReLU(),
-    ]
     in_channels = stage_channels[0]
+    stem = nn.Conv2d(image_channels, in_channels, 3, 1, 1, bias=False)
+    layers = [stem, norms.make_norm(norm_name, norm_groups, in_channels), nn.ReLU()]
     for stage_number, out_channels in enumerate(stage_channels):
         for block_index in range(blocks_per_stage):
-            stride = 2 if stage_number and not block_index else 1
-            layers.append(BasicBlock(in_channels, out_channels, stride, norm_name, norm_groups))
+            block_stride = 2 if stage_number and not block_index else 1
+            layers.append(BasicBlock(in_channels, out_channels, block_stride, norm_name, norm_groups))
             in_channels = out_channels
     network = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(in_channels, n_classes))
     for module in network.modules():

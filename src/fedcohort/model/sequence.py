@@ -13,15 +13,15 @@ MAX_INITIAL_WEIGHT = 0.1  # of uniform initial weights
 class TokenLstm(nn.Module):
     """An LSTM network over sequences of tokens: embedding, LSTM layers, dense layer; subclasses define the output.
 
-    `n_tokens` is the number of tokens, `embedding` the length of an embedding vector, `hidden` the number of units of
-    each of `layers` LSTM layers.
+    `n_tokens` is the number of tokens, `n_embedding` the length of an embedding vector, `n_hidden` the number of
+    units of each of `n_layers` LSTM layers.
     """
 
-    def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
+    def __init__(self, n_tokens: int, n_embedding: int, n_hidden: int, n_layers: int) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(n_tokens, embedding)
-        self.lstm = nn.LSTM(embedding, hidden, layers, batch_first=True)
-        self.dense = nn.Linear(hidden, n_tokens)
+        self.embedding = nn.Embedding(n_tokens, n_embedding)
+        self.lstm = nn.LSTM(n_embedding, n_hidden, n_layers, batch_first=True)
+        self.dense = nn.Linear(n_hidden, n_tokens)
 
     def lstm_states(self, x: Tensor) -> Tensor:
         """Return the last LSTM layer's hidden state after each token of x [B, length], float32 [B, length, hidden]."""
@@ -35,29 +35,29 @@ class NextTokenLstm(TokenLstm):
     The initial weights are drawn as TensorFlow draws them.
     """
 
-    def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
-        super().__init__(n_tokens, embedding, hidden, layers)
+    def __init__(self, n_tokens: int, n_embedding: int, n_hidden: int, n_layers: int) -> None:
+        super().__init__(n_tokens, n_embedding, n_hidden, n_layers)
         nn.init.xavier_uniform_(self.embedding.weight)
         glorot.draw_weights(self)
-        self._draw_gates(hidden, layers)
+        self._draw_gates(n_hidden, n_layers)
 
     @torch.no_grad()
-    def _draw_gates(self, hidden: int, layers: int) -> None:
-        """Draw the initial weights of `layers` LSTM layers of `hidden` units; biases are 0, but 1 in the forget gates.
+    def _draw_gates(self, n_hidden: int, n_layers: int) -> None:
+        """Draw the weights of `n_layers` LSTM layers of `n_hidden` units; biases are 0, but 1 in the forget gates.
 
         In torch's tensors the gates are in the order input, forget, cell, output.
         """
-        for layer_index in range(layers):
+        for layer_index in range(n_layers):
             input_weights = getattr(self.lstm, f"weight_ih_l{layer_index}")
             hidden_weights = getattr(self.lstm, f"weight_hh_l{layer_index}")
             # TensorFlow has both in one matrix
-            weight_bound = math.sqrt(6 / (input_weights.shape[1] + hidden + 4 * hidden))
+            weight_bound = math.sqrt(6 / (input_weights.shape[1] + n_hidden + 4 * n_hidden))
             nn.init.uniform_(input_weights, -weight_bound, weight_bound)
             nn.init.uniform_(hidden_weights, -weight_bound, weight_bound)
             input_bias = getattr(self.lstm, f"bias_ih_l{layer_index}")
             nn.init.zeros_(input_bias)
             nn.init.zeros_(getattr(self.lstm, f"bias_hh_l{layer_index}"))
-            input_bias[hidden : 2 * hidden] = 1.0
+            input_bias[n_hidden : 2 * n_hidden] = 1.0
 
     def forward(self, x: Tensor) -> Tensor:
         logits: Tensor = self.dense(self.lstm_states(x)[:, -1])
@@ -67,11 +67,11 @@ class NextTokenLstm(TokenLstm):
 class PerPositionLstm(TokenLstm):
     """A network that predicts the next token after each position of a sequence: logits [B, length, n_tokens].
 
-    The initial weights are uniform in [-0.1, 0.1].
+    The initial weights are uniform in [-0.1, 0.1], but the LSTM layers' biases are 0.
     """
 
-    def __init__(self, n_tokens: int, embedding: int, hidden: int, layers: int) -> None:
-        super().__init__(n_tokens, embedding, hidden, layers)
+    def __init__(self, n_tokens: int, n_embedding: int, n_hidden: int, n_layers: int) -> None:
+        super().__init__(n_tokens, n_embedding, n_hidden, n_layers)
         for parameter_name, parameter in self.named_parameters():
             if parameter_name.startswith("lstm.bias"):
                 nn.init.zeros_(parameter)

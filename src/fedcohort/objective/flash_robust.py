@@ -64,9 +64,7 @@ class FlashRobust(Objective):
         self, logits: Float[Tensor, "b c"], labels: Int64[Tensor, "b"], reference_probs: Float[Tensor, "b c"] | None
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         if reference_probs is None:
-            raise ValueError(
-                "FLASH's loss needs the received model's predictions: pass `reference_probs`, float [b, c]"
-            )
+            raise ValueError("FLASH's loss needs the received model's predictions: pass `reference_probs`, [b, c]")
         log_probs = F.log_softmax(logits, 1)
         log_py = log_probs.gather(1, labels[:, None])[:, 0]
         pseudo_label_loss = -(reference_probs * log_probs).sum(1)

@@ -65,11 +65,11 @@ class PropFair(Objective):
     def notices(self, choice: str) -> Sequence[str]:
         if self.epsilon < self.M:
             return ()
-        notice = (
+        notice_text = (
             f"objective.M = objective.epsilon = {self.M:g} switches PropFair off: clients minimise objective.base with "
             f"{1 / self.epsilon:g} times the learning rate. Choose objective.epsilon below objective.M"
         )
-        return (notice,)
+        return (notice_text,)
 
     @property
     def uses_reference(self) -> bool:
@@ -92,6 +92,5 @@ class PropFair(Objective):
         mean_utility = self.M - mean_loss
         log_part = math.log(self.M) - mean_utility.clamp(min=self.epsilon).log()  # clamped: no NaN reaches the gradient
         linear_part = math.log(self.M / self.epsilon) - (mean_utility - self.epsilon) / self.epsilon
-        return torch.where(
-            mean_utility >= self.epsilon, log_part, linear_part if self.tail == "huber" else mean_loss / self.M
-        )
+        tail_part = linear_part if self.tail == "huber" else mean_loss / self.M
+        return torch.where(mean_utility >= self.epsilon, log_part, tail_part)

@@ -14,7 +14,7 @@ from fedcohort.agg.base import Arrived
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
 from fedcohort.ledger import Charge
-from fedcohort.ranks import rank_of_process
+from fedcohort.process_ranks import rank_of_process
 from fedcohort.round import backoff
 from fedcohort.round.arrivals import Arrivals, apply_advice, fill_unsent_tensors
 from fedcohort.round.components import Components, ServerState
@@ -152,8 +152,8 @@ class ServerStep:
                 round_end.round + 1,
                 len(round_end.selection.clients),
                 round_end.outcome.train_s,
-                f" ({advice})"
-                if (advice := self.components.deadline.suggest(int(round_end.outcome.units_asked.max())))
+                f" ({advice_text})"
+                if (advice_text := self.components.deadline.suggest(int(round_end.outcome.units_asked.max())))
                 else "",
             )
         self.has_warned = True
@@ -165,16 +165,16 @@ class ServerStep:
         """
         used_client_ids = arrivals.clients[arrivals.weights > 0]
         displacement, final_updates, next_state = self._compute_displacement(round_end, arrivals, state)
-        parameters = compute_new_parameters(self.server, displacement, self.update_limit, round_end.round)
-        if parameters is None:
+        new_parameters = compute_new_parameters(self.server, displacement, self.update_limit, round_end.round)
+        if new_parameters is None:
             zero_weights = np.zeros(len(arrivals.clients))
             return replace(arrivals, weights=zero_weights, step_dropped=True), replace(state, spent=next_state.spent)
         with torch.no_grad():
-            self.server.w.copy_(parameters)
+            self.server.w.copy_(new_parameters)
             self.server.buffers.copy_(_require_tensor(final_updates.buffers))
             self.server.counters.copy_(_require_tensor(final_updates.counters))
-        for client in used_client_ids.tolist():
-            self._store_vectors(client, final_updates.stored.get(client, {}))
+        for client_id in used_client_ids.tolist():
+            self._store_vectors(client_id, final_updates.stored.get(client_id, {}))
         return final_updates, next_state
 
     def _store_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
@@ -214,14 +214,14 @@ class ServerStep:
 def _count_round(round_end: RoundEnd, arrivals: Arrivals, state: ServerState) -> ServerState:
     """Return `state` after counting the selection, cost and uniform cohort of `round_end`, and hashing `arrivals`."""
     dispatch = round_end.dispatch
-    clients = round_end.selection.clients
+    selected_ids = round_end.selection.clients
     return replace(
         state,
         selector=dispatch.selector_state,
         spent=state.spent + round_end.charge,
         choices=extend_choices(state.choices, round_end, arrivals),
-        times_selected=add_selections(state.times_selected, clients),
-        uniform=state.uniform.add_round(clients, dispatch.ready_ids, dispatch.uniform_ids),
+        times_selected=add_selections(state.times_selected, selected_ids),
+        uniform=state.uniform.add_round(selected_ids, dispatch.ready_ids, dispatch.uniform_ids),
     )
 
 
@@ -232,10 +232,10 @@ def add_selections(times_selected: Ids, clients: Ids) -> Ids:
     return new_times_selected
 
 
-def _require_tensor(tensor: Tensor | None) -> Tensor:
-    if tensor is None:
+def _require_tensor(candidate_tensor: Tensor | None) -> Tensor:
+    if candidate_tensor is None:
         raise ValueError("no client arrived, so that there is no mean of updates: report this bug of fedcohort")
-    return tensor
+    return candidate_tensor
 
 
 def extend_choices(previous_hash: str, round_end: RoundEnd, arrivals: Arrivals) -> str:

@@ -47,9 +47,9 @@ class ClientVectors:
         n_used = torch.from_numpy(self.n_used).to(self.buffers)[is_included]
         included_buffers = self.buffers[is_included]
         included_buffers[:, self.variance_positions] += included_buffers[:, self.mean_positions] ** 2
-        mean: Tensor = n_used @ included_buffers / n_used.sum()
-        mean[self.variance_positions] -= mean[self.mean_positions] ** 2
-        return mean
+        mean_vector: Tensor = n_used @ included_buffers / n_used.sum()
+        mean_vector[self.variance_positions] -= mean_vector[self.mean_positions] ** 2
+        return mean_vector
 
 
 @dataclass(frozen=True)
@@ -116,20 +116,20 @@ def reweight_updates(arrivals: Arrivals, weights: Float64[np.ndarray, "m"], abso
         return replace(arrivals, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
     new_weights = weights if absolute else weights / weights.sum()
     p, client_vectors = torch.from_numpy(new_weights).to(arrivals.updates), arrivals.per_client
-    totals = dict(arrivals.totals) | {
-        name: p @ client_vectors.uploads[name] for name in client_vectors.averaged_uploads
+    upload_totals = dict(arrivals.totals) | {
+        upload_name: p @ client_vectors.uploads[upload_name] for upload_name in client_vectors.averaged_uploads
     }
-    new_arrivals = replace(arrivals, mean=p @ arrivals.updates, totals=totals, weights=new_weights)
+    new_arrivals = replace(arrivals, mean=p @ arrivals.updates, totals=upload_totals, weights=new_weights)
     if (weights > 0).all():
         return new_arrivals
     has_weight = p > 0
-    totals |= {
-        name: matrix[has_weight].sum(0)
-        for name, matrix in client_vectors.uploads.items()
-        if name not in client_vectors.averaged_uploads
+    upload_totals |= {
+        upload_name: update_matrix[has_weight].sum(0)
+        for upload_name, update_matrix in client_vectors.uploads.items()
+        if upload_name not in client_vectors.averaged_uploads
     }
     buffers, counters = client_vectors.mean_buffers(has_weight), client_vectors.counters[has_weight].amax(0)
-    return replace(new_arrivals, totals=totals, buffers=buffers, counters=counters)
+    return replace(new_arrivals, totals=upload_totals, buffers=buffers, counters=counters)
 
 
 def apply_advice(arrivals: Arrivals, advice: AggregationOverride | None) -> Arrivals:
@@ -159,10 +159,10 @@ def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMas
         layout: positions of the model's tensors in its flat vector.
     """
     mask_by_row = [tensor_masks[int(k)] for k in arrivals.clients]
-    if arrivals.mean is None or all(mask is None for mask in mask_by_row):
+    if arrivals.mean is None or all(m is None for m in mask_by_row):
         return arrivals
     all_tensors = np.ones(len(layout.parameters), dtype=bool)
-    sent_table = np.stack([all_tensors if mask is None else mask for mask in mask_by_row])
+    sent_table = np.stack([all_tensors if m is None else m for m in mask_by_row])
     mean = arrivals.mean.clone()
     updates = None if arrivals.updates is None else arrivals.updates.clone()
     for block, is_sent in zip(layout.parameters, sent_table.T, strict=True):

@@ -104,9 +104,9 @@ def compute_update_stats(update_counts: Tensor, moments: Tensor) -> UpdateStats:
         update_counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
         moments: sums of the known updates and of their squares, float64 [2, P]; [2, 0] if attackers know nothing.
     """
-    n_honest, n_attackers, n_known = (int(count) for count in update_counts.tolist())
+    n_honest, n_attackers, n_known = (int(metric_count) for metric_count in update_counts.tolist())
     if not n_known:
         return UpdateStats(None, None, n_honest, n_attackers)
-    mean, mean_square = moments / n_known
-    variance = (mean_square - mean.square()).clamp_min(0) * n_known / max(n_known - 1, 1)
-    return UpdateStats(mean, variance.sqrt(), n_honest, n_attackers)
+    mean_norm, mean_square = moments / n_known
+    variance = (mean_square - mean_norm.square()).clamp_min(0) * n_known / max(n_known - 1, 1)
+    return UpdateStats(mean_norm, variance.sqrt(), n_honest, n_attackers)

@@ -52,8 +52,8 @@ class ModelAverage:
         try:
             yield
         finally:
-            for (_, server_vector), values in zip(self.vectors, server_values, strict=True):
-                server_vector.copy_(values)
+            for (_, server_vector), current_values in zip(self.vectors, server_values, strict=True):
+                server_vector.copy_(current_values)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the number of rounds and the averaged vectors by name, for a checkpoint."""
@@ -62,5 +62,5 @@ class ModelAverage:
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Restore the average from `state`, the result of `state_dict`."""
         self.rounds = state["rounds"]
-        for (average, _), values in zip(self.vectors, state["vectors"], strict=True):
-            average.copy_(values)
+        for (average, _), saved_values in zip(self.vectors, state["vectors"], strict=True):
+            average.copy_(saved_values)

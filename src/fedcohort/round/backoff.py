@@ -50,7 +50,7 @@ def update_backoff(backoff: Backoff, outcome: RoundOutcome) -> Backoff:
         return NO_FAILURES
     clients = np.union1d(backoff.clients[is_absent], outcome.failed)
     failures, last_failure_round = np.zeros(len(clients), np.int64), np.zeros(len(clients), np.int64)
-    earlier_rows, failed_rows = (np.searchsorted(clients, ids) for ids in (backoff.clients[is_absent], outcome.failed))
+    earlier_rows, failed_rows = (np.searchsorted(clients, i) for i in (backoff.clients[is_absent], outcome.failed))
     failures[earlier_rows], last_failure_round[earlier_rows] = backoff.failures[is_absent], backoff.last[is_absent]
     failures[failed_rows] += 1
     last_failure_round[failed_rows] = outcome.round

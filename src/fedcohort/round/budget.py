@@ -42,7 +42,7 @@ class BudgetUse:
             step: number of finished rounds.
             metrics: metrics of the round by name; an amount without a metric stays the same.
         """
-        down_bytes, up_bytes = (metrics.get(f"comm/{direction}_bytes") for direction in ("down", "up"))
+        down_bytes, up_bytes = (metrics.get(f"comm/{link}_bytes") for link in ("down", "up"))
         return BudgetUse(
             step,
             metrics.get("time/virtual_s", self.virtual_s),
@@ -80,7 +80,7 @@ class BudgetHistory:
         Args:
             packed_amounts: amounts by name, for each of `now` and `before`.
         """
-        return cls(**{name: BudgetUse(**amounts) for name, amounts in packed_amounts.items()})
+        return cls(**{period: BudgetUse(**amounts) for period, amounts in packed_amounts.items()})
 
 
 @dataclass(frozen=True)
@@ -113,17 +113,17 @@ class Budget:
     @property
     def limits(self) -> tuple[float | None, ...]:
         """The value of each limit, in the order of `BUDGET_OPTIONS`; None for an amount without a limit."""
-        return self.rounds, *(getattr(self, name) for name in UNTIL_OPTIONS)
+        return self.rounds, *(getattr(self, limit_name) for limit_name in UNTIL_OPTIONS)
 
     @classmethod
     def from_config(cls, config: Mapping[str, Any]) -> "Budget":
         """Return the budget in a composed config; `config` may lack the node `until`, as in earlier versions."""
-        return cls(config["rounds"], **{name: (config.get("until") or {}).get(name) for name in UNTIL_OPTIONS})
+        return cls(config["rounds"], **{k: (config.get("until") or {}).get(k) for k in UNTIL_OPTIONS})
 
     def list_reached_options(self, budget_use: BudgetUse) -> list[str]:
         """Return the options whose limit `budget_use` has reached, such as "until.acc"; none before the first round."""
         named_limits = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
-        return [option for option, name in named_limits if budget_use.rounds and self._reaches_limit(budget_use, name)]
+        return [option for option, k in named_limits if budget_use.rounds and self._reaches_limit(budget_use, k)]
 
     def _reaches_limit(self, budget_use: BudgetUse, amount_name: str) -> bool:
         limit = getattr(self, amount_name)
@@ -139,8 +139,8 @@ class Budget:
         `budget_history` has the amounts that the run has reached.
         """
         for option in self.list_exceeded_options(budget_history):
-            name = option.removeprefix("until.")
-            spent_before, limit = getattr(budget_history.before, name), getattr(self, name)
+            limit_name = option.removeprefix("until.")
+            spent_before, limit = getattr(budget_history.before, limit_name), getattr(self, limit_name)
             raise OptionError(
                 f"{option} must be above {spent_before:.10g}, which {path} reached before its last round, "
                 f"got {limit!r}; use resume=false to start another run with a smaller value"
@@ -149,7 +149,7 @@ class Budget:
     def describe_until_limits(self) -> str:
         """Return the limits of `until` as text, as in "virtual_s=300, acc=0.9"; "" without a limit."""
         named_limits = zip(UNTIL_OPTIONS, self.limits[1:], strict=True)
-        return ", ".join(f"{name}={limit:.10g}" for name, limit in named_limits if limit is not None)
+        return ", ".join(f"{k}={limit:.10g}" for k, limit in named_limits if limit is not None)
 
     def describe_reached_limits(self, budget_use: BudgetUse) -> str:
         """Return the limits of `until` that are reached, as in "until.virtual_s=300 is reached (312.4)"; "" if none.
@@ -159,7 +159,7 @@ class Budget:
         """
         reached_options = [option for option in self.list_reached_options(budget_use) if option != "rounds"]
         reached_texts = [
-            f"until.{name}={getattr(self, name):.10g} is reached ({getattr(budget_use, name):.10g})"
-            for name in (option.removeprefix("until.") for option in reached_options)
+            f"until.{limit_name}={getattr(self, limit_name):.10g} is reached ({getattr(budget_use, limit_name):.10g})"
+            for limit_name in (option.removeprefix("until.") for option in reached_options)
         ]
         return ", ".join(reached_texts)

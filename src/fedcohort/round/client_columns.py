@@ -36,7 +36,7 @@ def make_client_columns(round_end: RoundEnd, arrivals: Arrivals, n_clients: int)
     numeric_columns: dict[str, tuple[Ids | None, np.ndarray]] = {
         "units": (started_ids, round_end.outcome.units_done),
         "finish_s": (started_ids, np.where(is_done, round_end.outcome.finish_s, np.nan)),
-        **{name: (started_ids, values) for name, values in name_phase_columns(round_end.outcome).items()},
+        **{k: (started_ids, values) for k, values in name_phase_columns(round_end.outcome).items()},
         "train_loss": (arrived_ids, arrivals.reports["train_loss"]),
         "weight": (arrived_ids, arrivals.weights),
     }
@@ -44,16 +44,16 @@ def make_client_columns(round_end: RoundEnd, arrivals: Arrivals, n_clients: int)
         numeric_columns = add_late_columns(numeric_columns, round_end)
     ranking_columns = {
         "score": selection.scores,
-        **{f"part_{name}": score_term for name, score_term in selection.score_terms.items()},
+        **{f"part_{k}": score_term for k, score_term in selection.score_terms.items()},
     }
     ranking_columns |= {"reward": selection.reward, "probability": selection.probability}
-    numeric_columns |= {name: (None, values) for name, values in ranking_columns.items() if values is not None}
-    signals = {name: (arrived_ids, values) for name, values in arrivals.reports.items() if name != "train_loss"}
+    numeric_columns |= {k: (None, values) for k, values in ranking_columns.items() if values is not None}
+    signals = {k: (arrived_ids, values) for k, values in arrivals.reports.items() if k != "train_loss"}
     derived_signals = arrivals.derived_signals.items()
-    signals |= {name: (arrived_ids, values) for name, values in derived_signals if isinstance(values, np.ndarray)}
-    signals |= {name: (answer.clients, answer.values) for name, answer in round_end.dispatch.queries.answers.items()}
+    signals |= {k: (arrived_ids, values) for k, values in derived_signals if isinstance(values, np.ndarray)}
+    signals |= {k: (a.clients, a.values) for k, a in round_end.dispatch.queries.answers.items()}
     for signal, (client_ids, values) in signals.items():
-        numeric_columns |= {name: (client_ids, column) for name, column in make_signal_columns(signal, values).items()}
+        numeric_columns |= {k: (client_ids, c) for k, c in make_signal_columns(signal, values).items()}
     return ClientFacts(n_clients, ids_by_flag, numeric_columns)
 
 
@@ -66,10 +66,10 @@ def make_attacker_column(attackers: np.ndarray, round_end: RoundEnd | None) -> d
     """
     if not attackers.any():
         return {}
-    column = attackers.astype(np.float64)
+    is_attacker = attackers.astype(np.float64)
     if round_end is not None:
-        column[np.setdiff1d(np.arange(len(column)), round_end.selection.clients)] = np.nan
-    return {"attacker": column}
+        is_attacker[np.setdiff1d(np.arange(len(is_attacker)), round_end.selection.clients)] = np.nan
+    return {"attacker": is_attacker}
 
 
 def name_phase_columns(outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
@@ -77,10 +77,10 @@ def name_phase_columns(outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
 
     `outcome` has the units and seconds of the round's jobs.
     """
-    return {"units_asked": outcome.units_asked, **{f"{name}_s": seconds for name, seconds in outcome.phase_s.items()}}
+    return {"units_asked": outcome.units_asked, **{f"{k}_s": s for k, s in outcome.phase_s.items()}}
 
 
-def make_signal_columns(signal: str, values: np.ndarray) -> Mapping[str, np.ndarray]:
+def make_signal_columns(signal: str, signal_values: np.ndarray) -> Mapping[str, np.ndarray]:
     """Return the columns of a signal by name: `signal_<name>`, or `signal_<name>.0`, `.1`, ... for rows of values.
 
     There are none for rows of more than `MAX_SIGNAL_COLUMNS` values: a compressed gradient can be as long as the model.
@@ -88,13 +88,13 @@ def make_signal_columns(signal: str, values: np.ndarray) -> Mapping[str, np.ndar
 
     Args:
         signal: name of the signal.
-        values: a number or a row of numbers for each client, [n] or [n, d].
+        signal_values: a number or a row of numbers for each client, [n] or [n, d].
     """
-    if values.ndim == 1:
-        return {f"signal_{signal}": values}
-    if values.shape[1] > MAX_SIGNAL_COLUMNS:
+    if signal_values.ndim == 1:
+        return {f"signal_{signal}": signal_values}
+    if signal_values.shape[1] > MAX_SIGNAL_COLUMNS:
         return {}
-    return {f"signal_{signal}.{i}": column for i, column in enumerate(values.T)}
+    return {f"signal_{signal}.{i}": dimension for i, dimension in enumerate(signal_values.T)}
 
 
 def list_registered_signals(components: Components, populations: Populations) -> ClientFacts:

@@ -31,15 +31,15 @@ class ClientFacts(Mapping[str, np.ndarray]):
     @classmethod
     def from_columns(cls, columns: Mapping[str, np.ndarray]) -> "ClientFacts":
         """Return the per-client values in `columns`, which have a value for every client, [n_clients], by name."""
-        ids_by_flag = {name: np.flatnonzero(values) for name, values in columns.items() if name in FLAG_NAMES}
-        numeric_columns = {name: (None, values) for name, values in columns.items() if name not in FLAG_NAMES}
+        ids_by_flag = {k: np.flatnonzero(v) for k, v in columns.items() if k in FLAG_NAMES}
+        numeric_columns = {k: (None, v) for k, v in columns.items() if k not in FLAG_NAMES}
         return cls(len(next(iter(columns.values()), ())), ids_by_flag, numeric_columns)
 
-    def __getitem__(self, name: str) -> np.ndarray:
-        if name in self.ids_by_flag:
-            return self._read_flag(name, np.arange(self.n_clients))
-        client_ids, values = self.numeric_columns[name]
-        return values if client_ids is None else _fill_column(client_ids, values, self.n_clients)
+    def __getitem__(self, fact_name: str) -> np.ndarray:
+        if fact_name in self.ids_by_flag:
+            return self._read_flag(fact_name, np.arange(self.n_clients))
+        client_ids, fact_values = self.numeric_columns[fact_name]
+        return fact_values if client_ids is None else _fill_column(client_ids, fact_values, self.n_clients)
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.ids_by_flag, *self.numeric_columns)
@@ -63,10 +63,10 @@ class ClientFacts(Mapping[str, np.ndarray]):
         These clients have a flag other than `available`, or a value that is not a rank, or are among the
         `MAX_RANKED_CLIENTS` highest-ranked ones.
         """
-        id_groups = [client_ids for name, client_ids in self.ids_by_flag.items() if name != "available"]
-        for name, (client_ids, values) in self.numeric_columns.items():
-            if not _is_ranking_column(name):
-                id_groups.append(np.flatnonzero(~np.isnan(values)) if client_ids is None else client_ids)
+        id_groups = [client_ids for fact_name, client_ids in self.ids_by_flag.items() if fact_name != "available"]
+        for fact_name, (client_ids, fact_values) in self.numeric_columns.items():
+            if not _is_ranking_column(fact_name):
+                id_groups.append(np.flatnonzero(~np.isnan(fact_values)) if client_ids is None else client_ids)
         return np.unique(np.concatenate([*id_groups, self._rank_clients(), np.empty(0, np.int64)]).astype(np.int64))
 
     def rows_of_clients(self, clients: Ids) -> dict[str, np.ndarray]:
@@ -76,8 +76,8 @@ class ClientFacts(Mapping[str, np.ndarray]):
             columns[name] = values[clients] if client_ids is None else _align_column(clients, client_ids, values)
         return columns
 
-    def _read_flag(self, name: str, clients: Ids) -> np.ndarray:
-        client_ids = self.ids_by_flag[name]
+    def _read_flag(self, flag_name: str, clients: Ids) -> np.ndarray:
+        client_ids = self.ids_by_flag[flag_name]
         if len(client_ids) == self.n_clients:
             return np.ones(len(clients), dtype=bool)
         has_flag = np.zeros(self.n_clients, dtype=bool)
@@ -91,17 +91,17 @@ class ClientFacts(Mapping[str, np.ndarray]):
         """
         name_order = {"score": 0, "probability": 1}
         column_names = sorted(
-            filter(_is_ranking_column, self.numeric_columns), key=lambda name: name_order.get(name, 2)
+            filter(_is_ranking_column, self.numeric_columns), key=lambda fact_name: name_order.get(fact_name, 2)
         )
-        ranking_columns = [self[name] for name in column_names]
+        ranking_columns = [self[fact_name] for fact_name in column_names]
         if not ranking_columns:
             return np.empty(0, dtype=np.int64)
-        ranked_ids = np.flatnonzero(~np.logical_and.reduce([np.isnan(values) for values in ranking_columns]))
+        ranked_ids = np.flatnonzero(~np.logical_and.reduce([np.isnan(fact_values) for fact_values in ranking_columns]))
         if len(ranked_ids) <= MAX_RANKED_CLIENTS:
             return ranked_ids
-        ranking_values = next((values for values in ranking_columns if not np.isnan(values).all()), ranking_columns[0])[
-            ranked_ids
-        ]
+        ranking_values = next(
+            (fact_values for fact_values in ranking_columns if not np.isnan(fact_values).all()), ranking_columns[0]
+        )[ranked_ids]
         return ranked_ids[
             np.argpartition(np.where(np.isnan(ranking_values), np.inf, -ranking_values), MAX_RANKED_CLIENTS)[
                 :MAX_RANKED_CLIENTS
@@ -109,15 +109,15 @@ class ClientFacts(Mapping[str, np.ndarray]):
         ]
 
 
-def _is_ranking_column(name: str) -> bool:
-    """Return whether the column `name` is part of the selector's ranking, which includes unselected clients."""
-    return name in ("score", "probability") or name.startswith("part_")
+def _is_ranking_column(column_name: str) -> bool:
+    """Return whether the column `column_name` is part of the selector's ranking, which includes unselected clients."""
+    return column_name in ("score", "probability") or column_name.startswith("part_")
 
 
-def _fill_column(client_ids: Ids, values: np.ndarray, n_clients: int) -> Values:
-    column = np.full(n_clients, np.nan)
-    column[client_ids] = values
-    return column
+def _fill_column(client_ids: Ids, fact_values: np.ndarray, n_clients: int) -> Values:
+    full_column = np.full(n_clients, np.nan)
+    full_column[client_ids] = fact_values
+    return full_column
 
 
 def _align_column(clients: Ids, ids: Ids, values: np.ndarray) -> Values:

@@ -8,7 +8,7 @@ import numpy as np
 from fedcohort.availability.base import Availability
 from fedcohort.availability.schedule import ReadyTracker
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.ranks import rank_of_process
+from fedcohort.process_ranks import rank_of_process
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
@@ -108,7 +108,7 @@ class Clock:
         Args:
             start_s: virtual second at which the work begins, of each client or of all.
         """
-        schedule = self.schedule
-        if schedule is None:
+        ready_schedule = self.schedule
+        if ready_schedule is None:
             return seconds_without_absence
-        return lambda clients, seconds: schedule.completion_time(clients, start_s, seconds)
+        return lambda clients, seconds: ready_schedule.completion_time(clients, start_s, seconds)

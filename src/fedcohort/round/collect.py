@@ -49,9 +49,9 @@ class Collector:
 
         upload_names, keeps_matrix, report_readers = options.upload_names, options.keeps_matrix, options.report_readers
         self.cohort, self.weights, self.options, self.n_ranks = cohort, weights, options, n_ranks
-        self.row_of_client = {int(client): row for row, client in enumerate(cohort)}
+        self.row_of_client = {int(client): r for r, client in enumerate(cohort)}
         self.update_sum = zeros(layout.n_params)
-        self.upload_sums = {name: zeros(layout.n_params) for name in upload_names}
+        self.upload_sums = {k: zeros(layout.n_params) for k in upload_names}
         self.buffer_sum = zeros(layout.n_buffers)
         self.counter_max = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
         make_matrix = zeros if n_ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
@@ -62,7 +62,7 @@ class Collector:
         self.client_buffers = zeros(len(cohort), layout.n_buffers) if keeps_matrix else None
         self.client_counters = self.counter_max.new_zeros(len(cohort) if keeps_matrix else 0, len(self.counter_max))
         self.client_uploads = (
-            {name: make_matrix(len(cohort), layout.n_params) for name in upload_names} if keeps_matrix else {}
+            {k: make_matrix(len(cohort), layout.n_params) for k in upload_names} if keeps_matrix else {}
         )
         self.arrival_table = np.zeros((len(cohort), 2 + len(report_readers)))  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
@@ -194,7 +194,7 @@ class Collector:
             n_used,
             self._select_rows(reduce_sum(self.client_buffers), arrived_rows),
             self._select_rows(reduce_max(self.client_counters), arrived_rows),
-            {name: self._select_rows(reduce_sum(matrix), arrived_rows) for name, matrix in self.client_uploads.items()},
+            {k: self._select_rows(reduce_sum(m), arrived_rows) for k, m in self.client_uploads.items()},
             self.options.averaged_uploads,
             self.means,
             self.variances,

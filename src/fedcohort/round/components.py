@@ -94,13 +94,13 @@ class Components:
         Args:
             as_fedavg: whether the round is trained as FedAvg (`Selection.plain`); the aggregator then reads no signal.
         """
-        names = self.selector.needs | self.samples.needs | self.deadline.needs
-        return names if as_fedavg else names | self.agg.needs
+        signal_names = self.selector.needs | self.samples.needs | self.deadline.needs
+        return signal_names if as_fedavg else signal_names | self.agg.needs
 
     def state_metrics(self, state: "ServerState") -> dict[str, float]:
         """Return the metrics of sample selection and deadline by name; `state` is the server's state."""
         metrics = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
-        return {f"{group}/{name}": value for group, values in metrics.items() for name, value in values.items()}
+        return {f"{g}/{k}": v for g, values in metrics.items() for k, v in values.items()}
 
     def vector_lengths(self, as_fedavg: bool, layout: Layout, n_samples: int) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by the vector's name.
@@ -181,11 +181,11 @@ class ServerState:
             ComponentError: the state of a component cannot be saved.
         """
         packed_fields = {}
-        for name, value in vars(self).items():
+        for field_name, field_value in vars(self).items():
             try:
-                packed_fields[name] = pack_state(value)
+                packed_fields[field_name] = pack_state(field_value)
             except TypeError as error:
-                with name_component_of_errors(getattr(components, name, None)):
+                with name_component_of_errors(getattr(components, field_name, None)):
                     raise ComponentError(f"the state can't be saved in a checkpoint: {error}") from error
         return packed_fields
 
@@ -201,13 +201,11 @@ class ServerState:
         Raises:
             CheckpointError: `packed_state` has other fields than this version of fedcohort.
         """
-        packed_state = {**{name: pack_state(vars(initial_state)[name]) for name in NEW_FIELDS}, **packed_state}
+        packed_state = {**{k: pack_state(vars(initial_state)[k]) for k in NEW_FIELDS}, **packed_state}
         if packed_state.keys() != vars(initial_state).keys():
             raise CheckpointError(
                 "the checkpoint is of another version of fedcohort: its server state has the fields "
                 f"{sorted(packed_state)}, this version has {sorted(vars(initial_state))}. Resume with the version that "
                 "wrote it, or start a new run with resume=false"
             )
-        return cls(
-            **{name: unpack_state(packed_state[name], type(value)) for name, value in vars(initial_state).items()}
-        )
+        return cls(**{k: unpack_state(packed_state[k], type(v)) for k, v in vars(initial_state).items()})

@@ -72,21 +72,21 @@ def check_probes(component: AnyComponent, result: Result, state: State, ctx: Rou
 def check_selection(component: AnyComponent, result: Result, state: State, ctx: RoundContext, *args: object) -> Result:
     selection, next_state = check_result_and_state(result, Selection, state)
     selection = check_type("the first item of the result", selection, Selection)
-    shape = (ctx.n_clients,)
+    array_shape = (ctx.n_clients,)
     check_ids("Selection.clients", selection.clients, ctx.n_clients)
-    for name in ("uncapped", "plain", "zero_fill"):
-        check_type(f"Selection.{name}", getattr(selection, name), bool)
-    for name in ("scores", "reward"):
-        if (values := getattr(selection, name)) is not None:
-            check_array(f"Selection.{name}", values, shape, "if", allow_nan=True)
-    for name, values in check_type("Selection.score_terms", selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
-        check_array(f"Selection.score_terms[{name!r}]", values, shape, "if", allow_nan=True)
+    for field_name in ("uncapped", "plain", "zero_fill"):
+        check_type(f"Selection.{field_name}", getattr(selection, field_name), bool)
+    for field_name in ("scores", "reward"):
+        if (field_values := getattr(selection, field_name)) is not None:
+            check_array(f"Selection.{field_name}", field_values, array_shape, "if", allow_nan=True)
+    for field_name, field_values in check_type("Selection.score_terms", selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
+        check_array(f"Selection.score_terms[{field_name!r}]", field_values, array_shape, "if", allow_nan=True)
     if selection.probability is not None:
-        check_array("Selection.probability", selection.probability, shape, "if", 0, MAX_SHARE, allow_nan=True)
+        check_array("Selection.probability", selection.probability, array_shape, "if", 0, MAX_SHARE, allow_nan=True)
     if selection.units is not None:
-        check_array("Selection.units", selection.units, shape, "i")
+        check_array("Selection.units", selection.units, array_shape, "i")
     if selection.upload is not None:
-        check_array("Selection.upload", selection.upload, shape, "f", allow_nan=True)
+        check_array("Selection.upload", selection.upload, array_shape, "f", allow_nan=True)
     return replace(selection, clients=selection.clients.copy()), next_state  # the selector may reuse its array
 
 
@@ -94,11 +94,11 @@ def check_advice(component: AnyComponent, result: Result, state: State, outcome:
     advice, _ = check_result_and_state(result, AggregationOverride, state, allow_none=True)
     if advice is None:
         return result
-    shape = (len(outcome.clients),)
+    array_shape = (len(outcome.clients),)
     if advice.keep is not None:
-        check_array("AggregationOverride.keep", advice.keep, shape, "b")
+        check_array("AggregationOverride.keep", advice.keep, array_shape, "b")
     if advice.weights is not None:
-        check_array("AggregationOverride.weights", advice.weights, shape, "if", min_value=0)
+        check_array("AggregationOverride.weights", advice.weights, array_shape, "if", min_value=0)
     check_type("AggregationOverride.absolute", advice.absolute, bool)
     return result
 
@@ -114,7 +114,7 @@ def check_trace(component: AnyComponent, result: Result, state: State) -> Result
 # --- aggregator, server optimizer, codec ------------------------------------------------------------------------------
 def check_broadcast(component: AnyComponent, result: Result, state: State) -> Result:
     check_vectors_by_name("the result", result)
-    vector_names = {name for hook in component.hooks for name in hook.downloads}
+    vector_names = {vector_name for client_hook in component.hooks for vector_name in client_hook.downloads}
     if not vector_names <= set(result):
         raise contract_error(
             "the result", f"a mapping with the vectors {sorted(vector_names)} that the hooks download", sorted(result)
@@ -178,8 +178,8 @@ def check_seconds(component: AnyComponent, result: Result, *args: object) -> flo
 
 def check_timing(component: AnyComponent, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
     timing = check_type("the result", result, Timing)
-    for name in ("down_s", "infer_s", "unit_s", "up_s"):
-        check_array(f"Timing.{name}", getattr(timing, name), (len(clients),), "if", min_value=0)
+    for phase_name in ("down_s", "infer_s", "unit_s", "up_s"):
+        check_array(f"Timing.{phase_name}", getattr(timing, phase_name), (len(clients),), "if", min_value=0)
     if component.timed and (work.unit_load > 0).any() and not (timing.finish_s(1)[work.unit_load > 0] > 0).all():
         raise contract_error("the seconds of a client with work", "above 0 where `timed` is true", timing.finish_s(1))
     return timing

@@ -50,13 +50,13 @@ class CostModel:
     ) -> None:
         self.components, self.federation, self.layout, self.flops = components, federation, layout, flops
         self.merge_last = merge_last
-        client = components.client
-        self.units = client.epochs if client.steps is None else client.steps
+        client_options = components.client
+        self.units = client_options.epochs if client_options.steps is None else client_options.steps
         extra_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.announces_deadline
-        signals_read, agg_needs, hooks = components.needs(), components.agg.needs, components.hooks
-        self.usual_rates = JobRates.from_signals(signals_read, agg_needs, hooks, layout, extra_bytes)
-        hooks, signals_read = components.select_hooks(as_fedavg=True), components.needs(as_fedavg=True)
-        self.plain_rates = JobRates.from_signals(signals_read, (), hooks, layout, extra_bytes)
+        signals_read, agg_needs, client_hooks = components.needs(), components.agg.needs, components.hooks
+        self.usual_rates = JobRates.from_signals(signals_read, agg_needs, client_hooks, layout, extra_bytes)
+        client_hooks, signals_read = components.select_hooks(as_fedavg=True), components.needs(as_fedavg=True)
+        self.plain_rates = JobRates.from_signals(signals_read, (), client_hooks, layout, extra_bytes)
         self.query_rates = JobRates.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
 
@@ -67,7 +67,7 @@ class CostModel:
     def count_samples(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
         """Return the samples that each client trains on, [n]; `rows`: positions for each of `clients`, None for all."""
         n_train = self.federation.n_train[clients]
-        return np.array([n_train[i] if row is None else len(row) for i, row in enumerate(rows)], dtype=np.int64)
+        return np.array([n_train[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
 
     def count_sample_uses(self, n_used: Ids, units: "Ids | int") -> Values:
         """Return the number of samples in all mini-batches of a job, with repetitions, float64 [len(n_used)].
@@ -117,12 +117,12 @@ class CostModel:
             answered: the selector's queries, each with the clients that answered. The aggregator's queries of these
                 clients for the same signal cost nothing.
         """
-        passes: Values = rates.passes_after * self.federation.n_train[clients]
-        for name, signal in rates.queried_signals.items():
-            passes = passes + np.where(
-                mark_answering_clients(name, clients, answered), 0.0, self.query_passes(signal, clients)
+        n_passes: Values = rates.passes_after * self.federation.n_train[clients]
+        for signal_name, signal in rates.queried_signals.items():
+            n_passes = n_passes + np.where(
+                mark_answering_clients(signal_name, clients, answered), 0.0, self.query_passes(signal, clients)
             )
-        return passes
+        return n_passes
 
     def make_workload(
         self,
@@ -190,8 +190,8 @@ class CostModel:
                 trained_samples = self.count_training(signal, clients, probe.options, draws)
                 is_sent = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
                 (query_work.training_samples if is_sent else query_work.passes)[clients] += trained_samples
-                passes = query_work.passes_after if is_sent and trained_samples.any() else query_work.passes
-                passes[clients] += self.query_passes(signal, clients, probe.options)
+                n_passes = query_work.passes_after if is_sent and trained_samples.any() else query_work.passes
+                n_passes[clients] += self.query_passes(signal, clients, probe.options)
         return query_work
 
     def charge_registration(self, populations: Populations) -> Charge:

@@ -33,8 +33,8 @@ def check_split(component: AnyComponent, result: Result, sample_pool: Any, clien
     if isinstance(result, Ragged):
         sample_rows = result
     else:
-        for client, rows in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
-            check_ids(f"the samples of client {client}", rows, len(sample_pool))
+        for client_id, client_rows in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
+            check_ids(f"the samples of client {client_id}", client_rows, len(sample_pool))
         sample_rows = Ragged.from_parts(result)
     if not len(sample_rows) or (n_clients is not None and len(sample_rows) != n_clients):
         raise contract_error(

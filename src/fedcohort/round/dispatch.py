@@ -53,10 +53,10 @@ class Dispatcher:
     ) -> None:
         self.components, self.settings, self.federation = components, settings, federation
         self.cost_model, self.queries = cost_model, queries
-        draws = federation.draws(settings.seed)
-        self.clock = Clock(components.availability, draws, settings.window_s)
+        run_draws = federation.draws(settings.seed)
+        self.clock = Clock(components.availability, run_draws, settings.window_s)
         self.cohort = components.deadline.cohort_size(settings.cohort)
-        populations = Populations.from_federation(federation, settings.cohort, cost_model.time_whole_jobs(draws))
+        populations = Populations.from_federation(federation, settings.cohort, cost_model.time_whole_jobs(run_draws))
         self.populations = replace(populations, report=self.client_reports.report_values)
         self.logged_ids = list_logged_clients(settings.seed, federation.n_clients)
         self.scheduler = JobScheduler(components, cost_model, samples, queries.stopwatch, self.clock)
@@ -136,7 +136,7 @@ class Dispatcher:
             return dispatch
         is_absent = np.ones(self.federation.n_clients, dtype=bool)
         is_absent[ctx.ready] = False
-        answers = {name: r.without(is_absent) for name, r in dispatch.queries.answers_to(concurrent=False).items()}
+        answers = {k: r.without(is_absent) for k, r in dispatch.queries.answers_to(concurrent=False).items()}
         is_absent[dispatch.ready_ids] = False
         selection, selector_state, draw_log = self._select(dispatch.selector_state, ctx, answers)
         jobs, _, _ = self.scheduler.make_jobs(selection, dispatch.queries, state, draws, free_s)

@@ -25,11 +25,11 @@ def compute_joules(settings: Settings, cost_model: CostModel, round_end: RoundEn
     joules = settings.joules_per_byte * (round_end.charge.down_bytes + round_end.charge.up_bytes)
     if settings.watts is None:
         return joules
-    dispatch, outcome = round_end.dispatch, round_end.outcome
-    units_done = np.where(outcome.is_in_time, outcome.units_done, dispatch.jobs.assigned)
+    dispatch, deadline_outcome = round_end.dispatch, round_end.outcome
+    units_done = np.where(deadline_outcome.is_in_time, deadline_outcome.units_done, dispatch.jobs.assigned)
     work_s = 0.0
-    for jobs, units in ((dispatch.jobs, units_done), (dispatch.refills, dispatch.refills.assigned)):
-        work_s += float((jobs.timing.infer_s + units * jobs.timing.unit_s).sum())
+    for jobs, units_done_by_job in ((dispatch.jobs, units_done), (dispatch.refills, dispatch.refills.assigned)):
+        work_s += float((jobs.timing.infer_s + units_done_by_job * jobs.timing.unit_s).sum())
     draws = cost_model.federation.draws(settings.seed, round_end.round)
     query_samples = cost_model.sum_query_work(dispatch.queries.probes, draws).total
     clients = np.flatnonzero(query_samples)

@@ -112,7 +112,7 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) 
         if selection.plain
         else components.agg.weights(n_used, n_train[arrived_jobs.client]) * discounts,
         agg_answers=landed_jobs.join_answers(timely_jobs.client, measure(timely_jobs.client)),
-        first_losses={k: losses for k, losses in dispatch.first_losses.items() if k in ids_in_time},
+        first_losses={k: client_losses for k, client_losses in dispatch.first_losses.items() if k in ids_in_time},
         queried_ids=queried_ids,
         charge=charge,
         carries_jobs=components.deadline.carries,
@@ -129,7 +129,7 @@ def _measure_for_aggregator(dispatcher: Dispatcher, as_fedavg: bool, round: int,
         clients: ids of the queried clients.
     """
     signals = dispatcher.cost_model.select_rates(as_fedavg).queried_signals
-    return {name: dispatcher.queries.report_signal(name, signal, clients, round) for name, signal in signals.items()}
+    return {k: dispatcher.queries.report_signal(k, signal, clients, round) for k, signal in signals.items()}
 
 
 def _charge_round(

@@ -59,12 +59,12 @@ def _guard_method(
         argument_tensors = list(_yield_tensors(args)) if has_tensor_arguments else []
         tensor_versions = [tensor._version for tensor in argument_tensors]
         with name_component_in_errors(method_name, type(component).__module__):
-            result = check_result(component, method(*map(read_only, args)), *args)
+            checked_result = check_result(component, method(*map(read_only, args)), *args)
             if tensor_versions != [tensor._version for tensor in argument_tensors]:
                 raise ComponentError(
                     "it changes an argument tensor in place, which other components read, too: change a copy"
                 )
-        return result
+        return checked_result
 
     return call
 
@@ -121,8 +121,8 @@ def find_faulty_component(error: BaseException, component_by_module: Mapping[str
     """
     if isinstance(error, FedcohortError) or not isinstance(error, Exception):
         return None
-    module_names = [frame.f_globals.get("__name__", "") for frame, _ in traceback.walk_tb(error.__traceback__)]
-    faulty_module = next((name for name in reversed(module_names) if name in component_by_module), None)
+    module_names = [f.f_globals.get("__name__", "") for f, _ in traceback.walk_tb(error.__traceback__)]
+    faulty_module = next((k for k in reversed(module_names) if k in component_by_module), None)
     return (
         None
         if faulty_module is None
@@ -139,13 +139,13 @@ def map_modules_to_options(objects_by_option: Mapping[str, Iterable[object]], si
         signals: names of all signals that the run reads.
     """
     options_by_module: dict[str, list[str]] = defaultdict(list)
-    for option, component_objects in objects_by_option.items():
-        for module in sorted({type(component_object).__module__ for component_object in component_objects}):
-            if not module.startswith("torch."):
-                options_by_module[module].append(option)
+    for option_text, component_objects in objects_by_option.items():
+        for module_name in sorted({type(component_object).__module__ for component_object in component_objects}):
+            if not module_name.startswith("torch."):
+                options_by_module[module_name].append(option_text)
     for name in signals:
         options_by_module[name if "." in name else f"fedcohort.signal.{name}"].append(f"the signal {name}")
-    return {module: " or ".join(options) for module, options in options_by_module.items()}
+    return {module_name: " or ".join(options) for module_name, options in options_by_module.items()}
 
 
 def _check_attributes(component: object, contract: type, component_name: str) -> None:
@@ -187,10 +187,8 @@ def _list_declared_types(contract: type) -> dict[str, TypeHint]:
     type_by_name: dict[str, TypeHint] = {}
     for base_class in reversed(contract.__mro__):
         annotations = vars(base_class).get("__annotations__", {})
-        type_by_name |= {
-            name: get_args(hint)[0] if get_origin(hint) is ClassVar else hint for name, hint in annotations.items()
-        }
+        type_by_name |= {name: get_args(h)[0] if get_origin(h) is ClassVar else h for name, h in annotations.items()}
         for name, attribute in vars(base_class).items():
             if isinstance(attribute, property):
                 type_by_name[name] = getattr(attribute.fget, "__annotations__", {}).get("return")
-    return {name: hint for name, hint in type_by_name.items() if not name.startswith("_") and hint is not None}
+    return {name: h for name, h in type_by_name.items() if not name.startswith("_") and h is not None}

@@ -37,7 +37,7 @@ class Broadcast:
     @classmethod
     def copy_model(cls, server: FlatModel, vectors: Mapping[str, Tensor]) -> "Broadcast":
         """Return a copy of the global model `server` and of the aggregator's `vectors`, by name."""
-        copied_vectors = {name: vector.clone() for name, vector in vectors.items()}
+        copied_vectors = {vector_name: vector.clone() for vector_name, vector in vectors.items()}
         return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), copied_vectors)
 
     @torch.no_grad()
@@ -74,8 +74,8 @@ class InFlight(ReadOnly):
         """Return only the jobs that are marked in `is_selected`, bool [len(jobs)], with their answers."""
         if is_selected.all():
             return self
-        answers = {name: values[is_selected] for name, values in self.agg_answers.items()}
-        return replace(self, jobs=self.jobs.select_jobs(is_selected), agg_answers=answers)
+        kept_answers = {signal_name: job_answers[is_selected] for signal_name, job_answers in self.agg_answers.items()}
+        return replace(self, jobs=self.jobs.select_jobs(is_selected), agg_answers=kept_answers)
 
     def joined_with(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "InFlight":
         """Return these jobs in flight with further jobs, sorted by client.
@@ -98,10 +98,8 @@ class InFlight(ReadOnly):
         if not len(self):
             return dict(agg_answers)
         client_order = np.argsort(np.concatenate([self.jobs.client, clients]))
-        earlier_answers = {name: self.agg_answers.get(name, np.empty(0)) for name in agg_answers}
-        return {
-            name: np.concatenate([earlier_answers[name], values])[client_order] for name, values in agg_answers.items()
-        }
+        earlier_answers = {k: self.agg_answers.get(k, np.empty(0)) for k in agg_answers}
+        return {k: np.concatenate([earlier_answers[k], v])[client_order] for k, v in agg_answers.items()}
 
     def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast], max_staleness: int | None = None) -> "InFlight":
         """Return these jobs in flight with the broadcasts from which at least one of them started.
@@ -112,8 +110,8 @@ class InFlight(ReadOnly):
                 limit.
         """
         oldest_round = 0 if max_staleness is None else max(broadcasts) + 1 - max_staleness
-        rounds = {round for round in self.jobs.broadcast.tolist() if round >= oldest_round}
-        return replace(self, broadcasts={round: model for round, model in broadcasts.items() if round in rounds})
+        rounds = {r for r in self.jobs.broadcast.tolist() if r >= oldest_round}
+        return replace(self, broadcasts={r: m for r, m in broadcasts.items() if r in rounds})
 
 
 def find_remaining_s(jobs: Jobs, now_s: float) -> Values:
@@ -170,6 +168,6 @@ class SentModels:
         current_model, broadcast = Broadcast.copy_model(self.server, {}), self.broadcasts[round]
         broadcast.load_into(self.server)
         try:
-            yield {name: vector.to(self.server.w.device) for name, vector in broadcast.vectors.items()}
+            yield {vector_name: vector.to(self.server.w.device) for vector_name, vector in broadcast.vectors.items()}
         finally:
             current_model.load_into(self.server)

@@ -94,7 +94,7 @@ class JobScheduler:
             cost_model, all_client_ids = self.cost_model, self.clock.all_client_ids
             bytes_up = cost_model.update_bytes + rates.extra_bytes
             forward_passes = cost_model.count_forward_passes(all_client_ids, rates)
-            work = cost_model.make_workload(cost_model.federation.n_train, forward_passes, rates, bytes_up)
-            timing = self.components.device.expect(all_client_ids, work, draws.draws_of_run())
+            workload = cost_model.make_workload(cost_model.federation.n_train, forward_passes, rates, bytes_up)
+            timing = self.components.device.expect(all_client_ids, workload, draws.draws_of_run())
             self.timing_by_rates[id(rates)] = timing
         return self.timing_by_rates[id(rates)]

@@ -100,12 +100,12 @@ def _join_columns(first_column: Any, second_column: Any) -> Any:  # noqa: ANN401
     return [*first_column, *second_column]
 
 
-def _select_rows(column: Any, rows: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
-    if isinstance(column, np.ndarray):
-        return column[rows]
-    if isinstance(column, Timing):
-        return Timing(*(getattr(column, f.name)[rows] for f in fields(Timing)))
-    return [column[i] for i in rows.tolist()] if column else column
+def _select_rows(job_column: Any, row_selection: Ids) -> Any:  # noqa: ANN401  arrays, timings and lists
+    if isinstance(job_column, np.ndarray):
+        return job_column[row_selection]
+    if isinstance(job_column, Timing):
+        return Timing(*(getattr(job_column, f.name)[row_selection] for f in fields(Timing)))
+    return [job_column[i] for i in row_selection.tolist()] if job_column else job_column
 
 
 NO_JOBS = Jobs(

@@ -46,23 +46,23 @@ def _add_refilled_clients(cohort_columns: Mapping[str, Column], refills: Jobs) -
     timing = refills.timing
     work_s = np.array([timing.down_s, timing.infer_s, timing.unit_s * refills.assigned, timing.up_s])
     slowdown = refills.duration_s / np.where(work_s.sum(0) > 0, work_s.sum(0), 1.0)
-    columns: dict[str, Column] = {}
-    for phase, phase_seconds in zip(JOB_PHASES, work_s * slowdown, strict=True):
-        client_ids, cohort_seconds = cohort_columns[f"{phase}_s"]
+    new_columns: dict[str, Column] = {}
+    for phase_name, phase_seconds in zip(JOB_PHASES, work_s * slowdown, strict=True):
+        client_ids, cohort_seconds = cohort_columns[f"{phase_name}_s"]
         all_ids = np.concatenate([np.asarray(client_ids), refills.client])
-        columns[f"{phase}_s"] = (all_ids, np.concatenate([cohort_seconds, phase_seconds]))
-    return columns
+        new_columns[f"{phase_name}_s"] = (all_ids, np.concatenate([cohort_seconds, phase_seconds]))
+    return new_columns
 
 
 def compute_lateness_metrics(round_end: RoundEnd) -> dict[str, float]:
     """Return the metrics of jobs in flight and of the staleness of the updates in the round `round_end`, by name."""
     staleness, in_flight = round_end.staleness, round_end.in_flight.jobs
     is_dropped_late = round_end.dropped_jobs.broadcast < round_end.round
-    metrics = {
+    lateness_metrics = {
         "round/in_flight": float(len(in_flight)),
         "round/dropped_stale": float(is_dropped_late.sum()),
         "comm/in_flight": float(in_flight.bytes_up.sum()),
     }
     if len(staleness):
-        metrics |= {"staleness/mean": float(staleness.mean()), "staleness/max": float(staleness.max())}
-    return metrics
+        lateness_metrics |= {"staleness/mean": float(staleness.mean()), "staleness/max": float(staleness.max())}
+    return lateness_metrics

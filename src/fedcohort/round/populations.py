@@ -41,14 +41,14 @@ class Populations:
     facts: Mapping[str, np.ndarray]
     report: Callable[[str, Ids, np.ndarray], np.ndarray] = lambda signal, clients, values: values
 
-    def read_reported(self, name: str, signal: Static) -> np.ndarray:
+    def read_reported(self, signal_name: str, signal: Static) -> np.ndarray:
         """Return the values of a static signal that clients report when they register, [n_clients, ...].
 
         Args:
-            name: name of the signal.
+            signal_name: name of the signal.
             signal: the signal, whose `fact` names the true values.
         """
-        return self.report(name, np.arange(self.n_clients), self.facts[signal.fact])
+        return self.report(signal_name, np.arange(self.n_clients), self.facts[signal.fact])
 
     def signals(
         self, needs: frozenset[str], reader_name: str, server_signals: Mapping[str, float] = MappingProxyType({})
@@ -61,7 +61,7 @@ class Populations:
             server_signals: signals that the server has measured, by name.
         """
         static_values = {
-            name: self.read_reported(name, signal) for name in needs if isinstance(signal := find_signal(name), Static)
+            k: self.read_reported(k, signal) for k in needs if isinstance(signal := find_signal(k), Static)
         }
         return Signals({**static_values, **server_signals}, needs, reader_name)
 

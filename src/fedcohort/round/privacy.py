@@ -44,13 +44,13 @@ def compute_privacy_metrics(components: Components, round_end: RoundEnd | None, 
         round_end: the round after it has closed; None before the first.
         state: state of the server.
     """
-    noise = components.signal_noise
-    if not noise.perturbs or round_end is None:
+    noise_multiplier = components.signal_noise
+    if not noise_multiplier.perturbs or round_end is None:
         return {}
     round_numbers = int(count_reported_numbers(components, round_end).max())
     return {
-        "privacy/epsilon_round": noise.epsilon(round_numbers),
-        "privacy/epsilon": noise.epsilon(int(state.reported_numbers.max())),
+        "privacy/epsilon_round": noise_multiplier.epsilon(round_numbers),
+        "privacy/epsilon": noise_multiplier.epsilon(int(state.reported_numbers.max())),
     }
 
 

@@ -36,19 +36,19 @@ class ClientReports:
         self.is_attacker = np.zeros(n_clients, dtype=bool)
         self.is_attacker[attack.attacker_ids(n_clients, new_generator(seed, "attack"))] = True
 
-    def report_values(self, signal: str, clients: Ids, values: ReportedValues) -> ReportedValues:
+    def report_values(self, signal: str, clients: Ids, true_values: ReportedValues) -> ReportedValues:
         """Return the values of a signal that clients report, without noise, [len(clients), ...].
 
         Args:
             signal: name of the signal.
             clients: ids of the clients.
-            values: true values, which honest clients report, [len(clients), ...].
+            true_values: true values, which honest clients report, [len(clients), ...].
         """
         is_attacker = self.is_attacker[clients]
         if not is_attacker.any():
-            return values
-        reported_values = values.copy()
-        reported_values[is_attacker] = self.attack.falsify(signal, values[is_attacker])
+            return true_values
+        reported_values = true_values.copy()
+        reported_values[is_attacker] = self.attack.falsify(signal, true_values[is_attacker])
         return reported_values
 
     def answer_query(
@@ -87,10 +87,10 @@ class ClientReports:
         """
 
         def read_received(update: ClientUpdate) -> float:
-            clients, values = np.array([update.client]), np.array([read_true_value(update)])
+            clients, read_values = np.array([update.client]), np.array([read_true_value(update)])
             if round is None:
-                return float(self.report_values(signal, clients, values)[0])
-            return float(self.answer_query(signal, clients, values, round)[0])
+                return float(self.report_values(signal, clients, read_values)[0])
+            return float(self.answer_query(signal, clients, read_values, round)[0])
 
         return read_received if self.is_attacker.any() or self.signal_noise else read_true_value
 
@@ -183,8 +183,5 @@ class Queries:
     def measure_server_signals(self) -> Mapping[str, float]:
         """Return the values of the signals that the server measures for the selector, by name."""
         with self.stopwatch.measure_stage("probe"):
-            values = {name: signal.measure(self.measurer) for name, signal in self.server_signals.items()}
-        return {
-            name: check_number(f"the signal {name!r}: the result", value, allow_nan=True)
-            for name, value in values.items()
-        }
+            values = {k: signal.measure(self.measurer) for k, signal in self.server_signals.items()}
+        return {k: check_number(f"the signal {k!r}: the result", v, allow_nan=True) for k, v in values.items()}

@@ -78,5 +78,5 @@ class QueryWork:
     @property
     def total(self) -> Values:
         """Sum of `passes`, `training_samples` and `passes_after` of each client, in forward passes, [n_clients]."""
-        total: Values = self.passes + self.training_samples + self.passes_after
-        return total
+        work_sum: Values = self.passes + self.training_samples + self.passes_after
+        return work_sum

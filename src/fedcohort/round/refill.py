@@ -20,8 +20,8 @@ def refill_places(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState
         dispatcher: decides on each further client.
         state: state of the server before the round.
     """
-    deadline = dispatcher.components.deadline
-    if not deadline.refills:
+    deadline_component = dispatcher.components.deadline
+    if not deadline_component.refills:
         return dispatch
     busy_jobs, n_refills, arrived_ids = (
         state.in_flight.jobs.joined_with(dispatch.jobs).drop_list_columns(),
@@ -30,13 +30,13 @@ def refill_places(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState
     )
     while True:
         remaining_s = find_remaining_s(busy_jobs, dispatch.start_s)
-        is_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline.staleness_limit())
+        is_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline_component.staleness_limit())
         end_s = remaining_s[is_usable & np.isfinite(remaining_s)]
         is_candidate = ~np.isin(busy_jobs.client, list(arrived_ids))
         if not len(end_s) or not is_candidate.any():
             break
         next_row = int(np.argmin(np.where(is_candidate, remaining_s, np.inf)))
-        if remaining_s[next_row] >= deadline.close(state.deadline, end_s, dispatch.announced_s):
+        if remaining_s[next_row] >= deadline_component.close(state.deadline, end_s, dispatch.announced_s):
             break
         arrived_ids.add(int(busy_jobs.client[next_row]))
         n_refills += 1

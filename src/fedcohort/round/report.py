@@ -93,25 +93,25 @@ def _make_round_facts(
     return client_facts
 
 
-def max_accuracy(best_so_far: float, accuracy: float) -> float:
-    """Return the larger of `accuracy` and `best_so_far`, which is NaN before the first evaluation."""
-    return accuracy if math.isnan(best_so_far) else max(best_so_far, accuracy)
+def max_accuracy(best_so_far: float, new_accuracy: float) -> float:
+    """Return the larger of `new_accuracy` and `best_so_far`, which is NaN before the first evaluation."""
+    return new_accuracy if math.isnan(best_so_far) else max(best_so_far, new_accuracy)
 
 
 def hash_weights(server: FlatModel) -> str:
     """Return a hash of the tensors of the model `server`: its parameters, float buffers and integer buffers."""
-    digest = hashlib.blake2b(digest_size=6)
+    weight_digest = hashlib.blake2b(digest_size=6)
     layout = server.layout
     vectors_and_blocks = (
         (server.w, layout.parameters),
         (server.buffers, layout.buffers),
         (server.counters, layout.counters),
     )
-    for vector, blocks in vectors_and_blocks:
-        host_vector = vector.detach().cpu() if blocks else vector
-        for block in blocks:
-            digest.update(block.make_view(host_vector).contiguous().numpy().tobytes())
-    return digest.hexdigest()
+    for flat_vector, blocks in vectors_and_blocks:
+        host_vector = flat_vector.detach().cpu() if blocks else flat_vector
+        for tensor_block in blocks:
+            weight_digest.update(tensor_block.make_view(host_vector).contiguous().numpy().tobytes())
+    return weight_digest.hexdigest()
 
 
 def compute_deadline_metrics(round_end: RoundEnd) -> Mapping[str, float]:
@@ -140,7 +140,7 @@ def compute_data_metrics(
         is_attacker: which clients attack, bool [n_clients].
     """
     if arrivals is None:
-        return {f"skew/{name}": value for name, value in federation.skew.items()}
+        return {f"skew/{metric_name}": metric_value for metric_name, metric_value in federation.skew.items()}
     metric_values = {}
     if federation.targets.single and len(arrivals.clients):
         metric_values["select/class_imbalance"] = class_imbalance(federation.label_counts[arrivals.clients].sum(0))
@@ -160,12 +160,12 @@ def compute_progress_metrics(
     `round_end` is the round after `step` rounds and `arrivals` are its updates; both are None before the first. `state`
     is the server's state.
     """
-    metrics = state.spent.metrics()
+    progress_metrics = state.spent.metrics()
     if round_end is None or arrivals is None:
-        return metrics
+        return progress_metrics
     if not math.isnan(arrivals.relative_variance):
-        metrics |= {"update/relative_variance": arrivals.relative_variance}
-    return metrics | {
+        progress_metrics |= {"update/relative_variance": arrivals.relative_variance}
+    return progress_metrics | {
         "round/cohort": float(len(round_end.selection.clients)),
         "round/arrived": float(len(arrivals.clients)),
         "round/waited_s": round_end.dispatch.wait_s,

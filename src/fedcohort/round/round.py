@@ -8,7 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from fedcohort.host.stopwatch import Stopwatch
-from fedcohort.ranks import reduce_max, reduce_sum
+from fedcohort.process_ranks import reduce_max, reduce_sum
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector
 from fedcohort.round.components import ServerState
@@ -72,7 +72,7 @@ class RoundRunner:
     def sent_models(self, round: int) -> SentModels:
         """Return the models and vectors from which the jobs that arrive in the round with number `round` start."""
         vectors = self.setup.components.agg.broadcast(self.state.agg)
-        device_vectors = {name: vector.to(self.setup.server.w.device) for name, vector in vectors.items()}
+        device_vectors = {k: vector.to(self.setup.server.w.device) for k, vector in vectors.items()}
         return SentModels(self.setup.server, round, device_vectors, self.state.in_flight.broadcasts)
 
     def end_round(self, collector: Collector) -> None:
@@ -100,8 +100,8 @@ class RoundRunner:
         """Return the mean update of all clients in `round`, [P]; None unless `eval.update_every` demands it."""
         if not is_variance_measured(round, self.setup.settings.update_every):
             return None
-        measurer, agg = self.setup.server_step.measurer, self.setup.components.agg
-        return average_all_updates(measurer, agg, self.setup.federation.n_train, round)
+        measurer, aggregator = self.setup.server_step.measurer, self.setup.components.agg
+        return average_all_updates(measurer, aggregator, self.setup.federation.n_train, round)
 
     def make_report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
         """Return the report after `step` rounds; `server_metrics` has the metrics on the server's data, by name."""

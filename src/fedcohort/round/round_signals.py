@@ -36,16 +36,16 @@ def make_signal_readers(
         round: number of the round in which the updates arrive.
     """
     needs = components.needs(as_fedavg)
-    signals = {name: find_signal(name) for name in sorted(needs | {"train_loss"})}
-    reported_signals = {name: signal for name, signal in signals.items() if isinstance(signal, Reported)}
+    signals = {k: find_signal(k) for k in sorted(needs | {"train_loss"})}
+    reported_signals = {k: signal for k, signal in signals.items() if isinstance(signal, Reported)}
     return {
-        name: client_reports.make_reader(name, partial(_read_signal, name, signal), round if name in needs else None)
-        for name, signal in reported_signals.items()
+        k: client_reports.make_reader(k, partial(_read_signal, k, signal), round if k in needs else None)
+        for k, signal in reported_signals.items()
     }
 
 
-def _read_signal(name: str, signal: Reported, update: ClientUpdate) -> float:
-    return check_number(f"the signal {name!r}: the result of read", signal.read(update), allow_nan=True)
+def _read_signal(signal_name: str, signal: Reported, update: ClientUpdate) -> float:
+    return check_number(f"the signal {signal_name!r}: the result of read", signal.read(update), allow_nan=True)
 
 
 def derive_signals(
@@ -61,10 +61,10 @@ def derive_signals(
     """
     if arrivals.updates is None:
         return {}
-    signals = {name: find_signal(name) for name in sorted(components.needs(as_fedavg))}
+    signals = {k: find_signal(k) for k in sorted(components.needs(as_fedavg))}
     values = {n: s.make(measurer, arrivals.updates) for n, s in signals.items() if isinstance(s, Derived)}
     n_arrived = len(arrivals.clients)
-    return {name: value if callable(value) else check_answers(name, value, n_arrived) for name, value in values.items()}
+    return {k: value if callable(value) else check_answers(k, value, n_arrived) for k, value in values.items()}
 
 
 def make_round_outcome(component: Any, reader_name: str, round_end: RoundEnd, arrivals: Arrivals) -> RoundOutcome:  # noqa: ANN401
@@ -79,12 +79,12 @@ def make_round_outcome(component: Any, reader_name: str, round_end: RoundEnd, ar
     job_rows = np.searchsorted(round_end.arrived.client, arrivals.clients)  # both are sorted
     values: dict[str, Any] = {
         **arrivals.reports,
-        **{name: answers[job_rows] for name, answers in round_end.agg_answers.items()},
+        **{k: a[job_rows] for k, a in round_end.agg_answers.items()},
         **arrivals.derived_signals,
     }
     needs: frozenset[str] = component.needs
     if arrivals.updates is not None:
-        values |= {name: arrivals.updates.cpu().numpy() for name in needs if isinstance(find_signal(name), RawUpdate)}
+        values |= {k: arrivals.updates.cpu().numpy() for k in needs if isinstance(find_signal(k), RawUpdate)}
     return RoundOutcome(
         round=round_end.round,
         selection=round_end.selection,

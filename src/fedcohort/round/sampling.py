@@ -72,16 +72,16 @@ class SampleSelection:
         clients = jobs.client.tolist()
         if self.sample_selection.uses_all_samples:
             return replace(jobs, rows=[None] * len(clients), losses=[None] * len(clients))
-        losses = [
+        first_losses_by_client = [
             measured_losses[k] if k in measured_losses else self._read_stored_losses(k, int(self.n_train[k]))
             for k in clients
         ]
-        jobs, rows = replace(jobs, losses=losses), list[Ids | None]()
+        jobs, rows_by_job = replace(jobs, losses=first_losses_by_client), list[Ids | None]()
         for job_row in range(len(clients)):
-            request = self._make_request(jobs, job_row, draws)
-            chosen_rows = self.sample_selection.choose(state, request)
-            rows.append(None if len(chosen_rows) == request.n else chosen_rows)
-        return replace(jobs, rows=rows)
+            sample_request = self._make_request(jobs, job_row, draws)
+            chosen_rows = self.sample_selection.choose(state, sample_request)
+            rows_by_job.append(None if len(chosen_rows) == sample_request.n else chosen_rows)
+        return replace(jobs, rows=rows_by_job)
 
     def make_loss_updater(self, state: object, jobs: Jobs, job_row: int, draws: Draws) -> RememberLosses | None:
         """Return the function that updates a client's stored losses after its training; None if it stores none.

@@ -16,12 +16,12 @@ METRIC_PREFIX = "select/"
 CLIENT_FACTS = ("noise", "skew", "seconds", "samples")
 
 
-def split_metric_name(metric: str) -> tuple[str, str] | None:
-    """Return score part and client fact in the name `metric`, `select/<part>_<fact>`; None for any other metric."""
-    score_part, _, fact_name = metric.removeprefix(METRIC_PREFIX).rpartition("_")
+def split_metric_name(metric_name: str) -> tuple[str, str] | None:
+    """Return score part and client fact in `metric_name`, `select/<part>_<fact>`; None for any other metric."""
+    score_part, _, fact_name = metric_name.removeprefix(METRIC_PREFIX).rpartition("_")
     return (
         (score_part, fact_name)
-        if metric.startswith(METRIC_PREFIX) and fact_name in CLIENT_FACTS and score_part
+        if metric_name.startswith(METRIC_PREFIX) and fact_name in CLIENT_FACTS and score_part
         else None
     )
 
@@ -47,7 +47,7 @@ class ScoreCorrelation:
             "samples": federation.n_train,
         }
         fact_columns = {name: np.asarray(values, dtype=np.float64) for name, values in fact_values.items()}
-        self.facts = {name: column for name, column in fact_columns.items() if np.nanmax(column) > np.nanmin(column)}
+        self.facts = {name: c for name, c in fact_columns.items() if np.nanmax(c) > np.nanmin(c)}
         if {"seconds", "samples"} <= set(self.facts) and rank_correlation(
             fact_columns["seconds"], fact_columns["samples"]
         ) > 1 - 1e-9:
@@ -59,10 +59,10 @@ class ScoreCorrelation:
         The part is `score`, one of its terms, or `reward`. A correlation that is not defined is left out.
         """
         score_columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
-        score_parts = {score_part: values for score_part, values in score_columns.items() if values is not None}
+        score_parts = {score_part: v for score_part, v in score_columns.items() if v is not None}
         correlations = {
-            f"{METRIC_PREFIX}{score_part}_{fact_name}": rank_correlation(values, column)
-            for score_part, values in score_parts.items()
-            for fact_name, column in self.facts.items()
+            f"{METRIC_PREFIX}{score_part}_{fact_name}": rank_correlation(v, c)
+            for score_part, v in score_parts.items()
+            for fact_name, c in self.facts.items()
         }
-        return {name: rho for name, rho in correlations.items() if np.isfinite(rho)}
+        return {k: rho for k, rho in correlations.items() if np.isfinite(rho)}

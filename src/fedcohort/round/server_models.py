@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import Block, FlatModel
-from fedcohort.ranks import count_processes, reduce_sum
+from fedcohort.process_ranks import count_processes, reduce_sum
 from fedcohort.rng import new_generator
-from fedcohort.training.chunks import find_batch_size
+from fedcohort.training.forward_batches import find_batch_size
 
 PassCounter = Callable[[nn.Module, tuple[Tensor, ...], Tensor], None]
 
@@ -49,9 +49,9 @@ class RoundModels:
         self.has_made_network = True
         network = copy.deepcopy(self.server.network)
         layout, w = self.server.layout, self.server.w.double() + update
-        tensor_by_name = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-        _fill_tensors(tensor_by_name, layout.parameters, w)
-        _fill_tensors(tensor_by_name, layout.buffers, self.buffers if buffers is None else buffers)
+        tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
+        _fill_tensors(tensors, layout.parameters, w)
+        _fill_tensors(tensors, layout.buffers, self.buffers if buffers is None else buffers)
         network.register_forward_hook(self._make_pass_counter())
         return network
 
@@ -107,6 +107,6 @@ class RoundModels:
         return new_generator(self.seed, purpose, self.round)
 
 
-def _fill_tensors(tensor_by_name: dict[str, Tensor], blocks: tuple[Block, ...], vector: Tensor) -> None:
-    for block in blocks:
-        tensor_by_name[block.name].copy_(block.make_view(vector))
+def _fill_tensors(tensors: dict[str, Tensor], blocks: tuple[Block, ...], flat_vector: Tensor) -> None:
+    for tensor_block in blocks:
+        tensors[tensor_block.name].copy_(tensor_block.make_view(flat_vector))

@@ -24,19 +24,19 @@ def number_check(interval: str, *, allow_null: bool = False) -> OptionCheck:
     return partial(ranges.number, interval=interval, allow_null=allow_null)
 
 
-def choice_check(*choices: str) -> OptionCheck:
-    """Return a function that checks that an option has one of these `choices`."""
-    return lambda option, value: ranges.choice(option, value, *choices)
+def choice_check(*valid_choices: str) -> OptionCheck:
+    """Return a function that checks that an option has one of these `valid_choices`."""
+    return lambda option, value: ranges.choice(option, value, *valid_choices)
 
 
-def make_field(name: str, check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
+def make_field(option_name: str, option_check: OptionCheck) -> Any:  # noqa: ANN401  as `dataclasses.field`, it is assigned to typed names
     """Return a field of `Settings`.
 
     Args:
-        name: dotted name of the option, as in "eval.every".
-        check: function of the option's name and value that raises `OptionError` outside the range.
+        option_name: dotted name of the option, as in "eval.every".
+        option_check: function of the option's name and value that raises `OptionError` outside the range.
     """
-    return field(metadata={"option": name, "check": check})
+    return field(metadata={"option": option_name, "check": option_check})
 
 
 @dataclass(frozen=True)
@@ -106,7 +106,7 @@ class Settings:
     @property
     def budget(self) -> Budget:
         """The limits at which the run ends."""
-        limit_by_option = {name: getattr(self, f"until_{name}") for name in UNTIL_OPTIONS}
+        limit_by_option = {limit_name: getattr(self, f"until_{limit_name}") for limit_name in UNTIL_OPTIONS}
         return Budget(self.rounds, **limit_by_option)
 
     @classmethod
@@ -117,18 +117,18 @@ class Settings:
             config: the config.
             config_hash: hash of the config and the seed.
         """
-        return cls(config_hash, **{name: _read_option(config, option) for name, option, _ in list_setting_checks()})
+        return cls(config_hash, **{k: _read_option(config, option) for k, option, _ in list_setting_checks()})
 
 
 def list_setting_checks() -> list[tuple[str, str, OptionCheck]]:
     """Return the field name, the dotted option and the range check of each setting."""
     return [
-        (setting.name, setting.metadata["option"], setting.metadata["check"])
-        for setting in fields(Settings)
-        if setting.metadata
+        (setting_field.name, setting_field.metadata["option"], setting_field.metadata["check"])
+        for setting_field in fields(Settings)
+        if setting_field.metadata
     ]
 
 
 def _read_option(config: Mapping[str, Any], option: str) -> Any:  # noqa: ANN401  the option's type, which its check ensures
-    group, _, option_in_group = option.rpartition(".")
-    return (config[group] if group else config)[option_in_group]
+    config_node, _, option_in_group = option.rpartition(".")
+    return (config[config_node] if config_node else config)[option_in_group]

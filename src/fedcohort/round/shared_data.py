@@ -26,7 +26,7 @@ class SharedState:
 
     def verify_unchanged(self, federation: Federation) -> None:
         """Raise `ComponentError` if the data in `federation` have changed; warn if numpy's generator was used."""
-        if changed_names := [name for name, bit_sum in _bit_sums(federation).items() if bit_sum != self.bit_sums[name]]:
+        if changed_names := [k for k, bit_sum in _bit_sums(federation).items() if bit_sum != self.bit_sums[k]]:
             raise ComponentError(
                 f"a component has changed the shared data ({', '.join(changed_names)}) during training, so that the "
                 "results "
@@ -42,10 +42,10 @@ class SharedState:
 def _bit_sums(federation: Federation) -> dict[str, int]:
     """Return the sum modulo 2^64 of the bits, as integers, of each tensor of samples in `federation`, by name."""
     splits = ("train", "val", "test", "server_val", "server_test")
-    tensors = {f"{split}.{name}": getattr(getattr(federation, split), name) for split in splits for name in ("x", "y")}
+    tensors = {f"{s}.{k}": getattr(getattr(federation, s), k) for s in splits for k in ("x", "y")}
     if federation.proxy is not None:
         tensors["proxy"] = federation.proxy
-    return {name: _sum_bits(tensor) for name, tensor in tensors.items()}
+    return {k: _sum_bits(tensor) for k, tensor in tensors.items()}
 
 
 def _sum_bits(tensor: Tensor) -> int:
@@ -56,5 +56,5 @@ def _sum_bits(tensor: Tensor) -> int:
 
 
 def _read_generator_state() -> tuple[bytes, int]:
-    state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
-    return state["key"].tobytes(), int(state["pos"])
+    generator_state = np.random.get_state(legacy=False)["state"]  # noqa: NPY002
+    return generator_state["key"].tobytes(), int(generator_state["pos"])

@@ -56,10 +56,10 @@ class MemoryStore:
             self._vectors[client] = dict(new_vectors)
 
     def state_dict(self) -> dict[str, Any]:
-        return {str(client): dict(vectors) for client, vectors in sorted(self._vectors.items())}
+        return {str(client): dict(client_vectors) for client, client_vectors in sorted(self._vectors.items())}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._vectors = {client: dict(vectors) for client, vectors in read_saved_vectors(self._folder, state)}
+        self._vectors = {client: dict(v) for client, v in read_saved_vectors(self._folder, state)}
 
     def note_checkpoint(self) -> None:
         """Do nothing, as a checkpoint holds copies of the vectors in memory."""
@@ -119,8 +119,8 @@ class MappedStore:
 
     def __init__(self, folder: Path, floats_by_name: Mapping[str, int], n_clients: int) -> None:
         self._row_files = {
-            name: _RowFile(folder / f"{FILE_PREFIX}{name}", n_clients, n_floats)
-            for name, n_floats in sorted(floats_by_name.items())
+            vector_name: _RowFile(folder / f"{FILE_PREFIX}{vector_name}", n_clients, n_floats)
+            for vector_name, n_floats in sorted(floats_by_name.items())
         }
         self._current_slots: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
         self._newest_slots, self._previous_slots = (
@@ -134,7 +134,7 @@ class MappedStore:
         slot_number = int(self._current_slots[client])
         if slot_number < 0:
             return {}
-        return _parse_rows({name: row_file.read(client, slot_number) for name, row_file in self._row_files.items()})
+        return _parse_rows({k: row_file.read(client, slot_number) for k, row_file in self._row_files.items()})
 
     def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to.
@@ -148,14 +148,14 @@ class MappedStore:
         needed_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
         free_slot = next(free_slot for free_slot in range(SLOTS_PER_CLIENT) if free_slot not in needed_slots)
         written_rows = []
-        for name, row_file in self._row_files.items():
-            row = np.zeros(row_file.n_floats, dtype=np.float32)
-            if name in new_vectors:
-                row[: len(new_vectors[name])] = new_vectors[name].cpu().numpy()
+        for vector_name, row_file in self._row_files.items():
+            new_row = np.zeros(row_file.n_floats, dtype=np.float32)
+            if vector_name in new_vectors:
+                new_row[: len(new_vectors[vector_name])] = new_vectors[vector_name].cpu().numpy()
             else:
-                row[:1] = np.nan
-            row_file.write(client, free_slot, row.tobytes())
-            written_rows.append(row.tobytes())
+                new_row[:1] = np.nan
+            row_file.write(client, free_slot, new_row.tobytes())
+            written_rows.append(new_row.tobytes())
         self._current_slots[client] = free_slot
         self._digests[client] = _digest_rows(written_rows)
 
@@ -164,12 +164,12 @@ class MappedStore:
             row_file.sync()
         self._snapshot_slots = self._current_slots.copy()
         saved_arrays = {"slots": self._snapshot_slots, "before": self._newest_slots, "digests": self._digests}
-        return {name: torch.from_numpy(values.copy()) for name, values in saved_arrays.items()}
+        return {vector_name: torch.from_numpy(row_values.copy()) for vector_name, row_values in saved_arrays.items()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         if "slots" not in state:
-            for client, vectors in read_saved_vectors(None, state):
-                self.commit(client, vectors)
+            for client, client_vectors in read_saved_vectors(None, state):
+                self.commit(client, client_vectors)
             return
         self._newest_slots, self._previous_slots = np.array(state["slots"]), np.array(state["before"])
         self._current_slots, self._digests = self._newest_slots.copy(), np.array(state["digests"])
@@ -180,12 +180,12 @@ class MappedStore:
 
 def _parse_rows(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
     """Return a client's vectors by name from `rows`, the bytes of its rows in the files by name."""
-    vectors = {name: torch.from_numpy(np.frombuffer(row, np.float32).copy()) for name, row in rows.items()}
-    return {name: vector for name, vector in vectors.items() if not vector[:1].isnan().any()}
+    vectors = {k: torch.from_numpy(np.frombuffer(r, np.float32).copy()) for k, r in rows.items()}
+    return {k: vector for k, vector in vectors.items() if not vector[:1].isnan().any()}
 
 
-def _digest_rows(rows: list[bytes]) -> int:
-    return int.from_bytes(hashlib.blake2b(b"".join(rows), digest_size=8).digest(), "big", signed=True)
+def _digest_rows(stored_rows: list[bytes]) -> int:
+    return int.from_bytes(hashlib.blake2b(b"".join(stored_rows), digest_size=8).digest(), "big", signed=True)
 
 
 def read_saved_vectors(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
@@ -203,10 +203,10 @@ def read_saved_vectors(folder: Path | None, state: Mapping[str, Any]) -> Iterato
         return
     current_slots, digests = state["slots"].tolist(), state["digests"].tolist()
     paths = sorted(folder.glob(f"{FILE_PREFIX}*")) if folder is not None else []
-    row_file_by_name = {path.name.removeprefix(FILE_PREFIX): _RowFile(path, len(current_slots)) for path in paths}
+    row_file_by_name = {p.name.removeprefix(FILE_PREFIX): _RowFile(p, len(current_slots)) for p in paths}
     for client, slot in enumerate(current_slots):
         if slot >= 0:
-            rows = {name: row_file.read(client, slot) for name, row_file in row_file_by_name.items()}
+            rows = {k: row_file.read(client, slot) for k, row_file in row_file_by_name.items()}
             if _digest_rows(list(rows.values())) != digests[client]:
                 raise DamagedCheckpoint(
                     f"{folder}/{FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedcohort.hook import list_averaged_uploads
-from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process
+from fedcohort.process_ranks import count_processes, positions_of_rank, rank_of_process
 from fedcohort.round.attackers import AttackedCollector, RoundAttack
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectOptions
@@ -50,16 +50,16 @@ def _make_task(setup: Setup, round_end: RoundEnd, job_row: int, samples_state: o
     return ClientTask(
         round=sent_round,
         client=client,
-        rows=jobs.rows[job_row],
+        sample_rows=jobs.rows[job_row],
         units=int(jobs.units[job_row]),
         units_asked=int(jobs.assigned[job_row]),
         lr=setup.components.client.lr_at(sent_round),
         duration=float(jobs.duration_s[job_row]),
         stored_vectors=setup.store.get(client),
-        plain=as_fedavg,
+        codec_only=as_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
         measures_loss=setup.cost_model.select_rates(as_fedavg).passes_after > 0,
-        remember=setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
+        remember_losses=setup.samples.make_loss_updater(samples_state, jobs, job_row, draws),
     )
 
 
@@ -73,7 +73,7 @@ def make_collector(setup: Setup, round_end: RoundEnd) -> Collector:
     as_fedavg, server = round_end.selection.plain, setup.server
     hooks = setup.components.select_hooks(as_fedavg)
     options = CollectOptions(
-        upload_names=[name for hook in hooks for name in hook.uploads],
+        upload_names=[k for h in hooks for k in h.uploads],
         averaged_uploads=list_averaged_uploads(hooks),
         vector_lengths=setup.vector_lengths(as_fedavg),
         report_readers=make_signal_readers(

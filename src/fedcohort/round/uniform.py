@@ -98,15 +98,15 @@ class UniformReference:
         return float(excess_selections[excess_selections > 0].sum() / times_selected[selected_ids].sum())
 
 
-def draw_uniform(available_ids: Ids, n_drawn: int, draws: Draws) -> Ids:
+def draw_uniform(available_ids: Ids, n_drawn: int, round_draws: Draws) -> Ids:
     """Return `n_drawn` of the sorted `available_ids`, [n_drawn], drawn uniformly without replacement.
 
-    `draws` has the random numbers of the round; the selector has no effect. If fewer clients are available, all are
-    returned.
+    `round_draws` has the random numbers of the round; the selector has no effect. If fewer clients are available, all
+    are returned.
     """
     if n_drawn >= len(available_ids):
         return available_ids
-    client_numbers = draws.uniform("uniform")
+    client_numbers = round_draws.uniform("uniform")
     if len(available_ids) < len(client_numbers):
         client_numbers = client_numbers[available_ids]
     return (

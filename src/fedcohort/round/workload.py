@@ -32,7 +32,7 @@ def verify_selection(selection: Selection, available: Ids, cohort: int, n_client
         FedcohortError: clients are not available, or units or shares of updates are out of range.
         IncompatibleConfig: the codec does not support partial updates.
     """
-    chosen_ids, units, shares = selection.clients, selection.units, selection.upload
+    chosen_ids, unit_counts, shares = selection.clients, selection.units, selection.upload
     if not are_all_available(chosen_ids, available):
         raise FedcohortError(
             f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available: use ctx.available"
@@ -41,7 +41,7 @@ def verify_selection(selection: Selection, available: Ids, cohort: int, n_client
         raise FedcohortError(
             f"the selector chose {len(chosen_ids)} clients, but cohort={cohort}: choose ctx.cohort clients at most"
         )
-    if units is not None and (units.shape != (n_clients,) or (units[chosen_ids] < 1).any()):
+    if unit_counts is not None and (unit_counts.shape != (n_clients,) or (unit_counts[chosen_ids] < 1).any()):
         raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
     if shares is None:
         return
@@ -57,8 +57,8 @@ def are_all_available(clients: Ids, available: Ids) -> bool:
     """Return whether all of `clients` are in the sorted ids `available`, by binary search."""
     if not len(available):
         return not len(clients)
-    positions = np.minimum(np.searchsorted(available, clients), len(available) - 1)
-    return bool((available[positions] == clients).all())
+    id_positions = np.minimum(np.searchsorted(available, clients), len(available) - 1)
+    return bool((available[id_positions] == clients).all())
 
 
 def verify_advice(advice: AggregationOverride | None, selector: Selector[Any]) -> None:
@@ -90,8 +90,8 @@ def assign_work(
     tensor_masks = draw_tensor_masks(selection.upload, chosen_ids, layout, draws)
     update_bytes = codec.bytes_up(layout)
     answer_bytes = [
-        extra_bytes + (update_bytes if mask is None else _masked_update_bytes(codec, layout, mask))
-        for mask in tensor_masks
+        extra_bytes + (update_bytes if tensor_mask is None else _masked_update_bytes(codec, layout, tensor_mask))
+        for tensor_mask in tensor_masks
     ]
     return Jobs(
         client=chosen_ids,

@@ -31,7 +31,7 @@ class SampleRequest(ReadOnly):
         travel_s: expected virtual seconds of everything but the training: download, forward passes, upload.
         unit_s: expected virtual seconds of one unit of work (an epoch or a step) on all n samples.
         units: number of units of work that the server requests.
-        batch: samples in a mini-batch.
+        batch: samples in a mini-batch, at most n.
         losses: last known cross-entropy of each sample in nats, float64 [n]; empty if the client keeps no list of
             losses (`Samples.keeps_losses`), or has not computed the list yet.
         rng: function that takes a purpose and returns the client's random generator for this round.

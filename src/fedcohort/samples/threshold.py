@@ -29,7 +29,7 @@ Departures from the paper:
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -52,8 +52,9 @@ class State:
     Attributes:
         pace: the state of the pace controller, which adapts the threshold.
         threshold: loss threshold of the next round, in nats.
-        lowest_loss: lowest reported loss, in nats; inf before the first arrival.
-        high_loss_sum: sum of the reported 80th percentiles of losses, in nats.
+        lowest_loss: lowest loss that was reported in the last round with valid reports, or with `as_released` in any
+            round, in nats; inf before the first.
+        high_loss_sum: sum of the 80th percentiles of losses that were reported in the same rounds, in nats.
         n_high_losses: number of percentiles in this sum.
         n_reports_by_client: number of rounds in which each client's reports arrived, [n_clients].
     """
@@ -108,17 +109,18 @@ class LossThreshold(Samples[State]):
         """Return a notice that noise on the reports lowers the threshold; `choice` is the option as typed."""
         if not self.noise:
             return ()
-        notice = "the lowest of many noisy reported losses is below the lowest true loss"
-        return (f"samples.noise={self.noise} lowers the threshold of samples={choice}, because {notice}",)
+        reason_text = "the lowest of many noisy reported losses is below the lowest true loss"
+        return (f"samples.noise={self.noise} lowers the threshold of samples={choice}, because {reason_text}",)
 
     def init(self, population: Population) -> State:
         """Return the state before round 0: no reports of the `population`, and a loss threshold of 0."""
         return State(self.control.start(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
     def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
-        """Return a client's lowest loss, 80th percentile, and number and squares of losses above the threshold.
+        """Return a client's lowest loss, 80th percentile, and number and squares of losses at or above the threshold.
 
-        The reports have the noise of the options.
+        The reports have the noise of the options. With `as_released` the threshold itself does not count, and sum and
+        number of all losses are reported, too.
 
         Args:
             state: the server's state, of which the client knows the threshold.
@@ -127,39 +129,30 @@ class LossThreshold(Samples[State]):
         """
         loss_list = request.losses if self.as_released else losses
         loss_list = loss_list if self.clip is None else np.minimum(loss_list, self.clip)
-        high_losses = (
-            loss_list[loss_list > state.threshold] if self.as_released else loss_list[loss_list >= state.threshold]
-        )
+        is_high = loss_list > state.threshold if self.as_released else loss_list >= state.threshold
+        high_losses = loss_list[is_high]
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
-            lowest_loss, high_loss = float(loss_list.min()), float(np.percentile(loss_list, HIGH_PERCENTILE))
-        reports = dict(
-            zip(
-                NOISY_REPORTS,
-                (lowest_loss, high_loss, float(len(high_losses)), float(high_losses @ high_losses)),
-                strict=True,
-            )
-        )
+            high_loss = float(np.percentile(loss_list, HIGH_PERCENTILE))
+        numbers = (float(loss_list.min()), high_loss, float(len(high_losses)), float(high_losses @ high_losses))
+        reports = dict(zip(NOISY_REPORTS, numbers, strict=True))
         if self.noise:
             noise_draws = request.rng("metadata").standard_normal(len(NOISY_REPORTS))
-            reports = {
-                report_name: reports[report_name] + self.noise * float(noise_draw)
-                for report_name, noise_draw in zip(NOISY_REPORTS, noise_draws, strict=True)
-            }
+            for report_name, noise_draw in zip(NOISY_REPORTS, noise_draws, strict=True):
+                reports[report_name] += self.noise * float(noise_draw)
             reports |= {report_name: max(0.0, reports[report_name]) for report_name in ("loss_count", "loss_squares")}
-        reported_sums = (
-            {"loss_sum": float(loss_list.sum()), "n_used": float(len(loss_list))} if self.as_released else {}
-        )
-        return reports | reported_sums
+        if self.as_released:
+            reports |= {"loss_sum": float(loss_list.sum()), "n_used": float(len(loss_list))}
+        return reports
 
     def describe(self, state: State) -> Mapping[str, float]:
         """Return the threshold in `state` in nats, its ratio ltr, and the privacy loss rho, if any, by name.
 
         ltr is the position of the threshold between low and high loss. rho exists with noise on clipped losses.
         """
-        metrics = {"threshold": state.threshold, "ltr": state.pace.ltr}
+        metric_by_name = {"threshold": state.threshold, "ltr": state.pace.ltr}
         if self.noise and self.clip is not None:
-            metrics["rho"] = int(state.n_reports_by_client.max()) * (self.clip / self.noise) ** 2
-        return metrics
+            metric_by_name["rho"] = int(state.n_reports_by_client.max()) * (self.clip / self.noise) ** 2
+        return metric_by_name
 
     def observe(self, state: State, outcome: RoundOutcome) -> State:
         """Return the state that follows `state`: the controller's decision (Alg. 3), then the new threshold (Alg. 2).
@@ -170,9 +163,8 @@ class LossThreshold(Samples[State]):
             return state
         signals, reports_per_client = outcome.signals, state.n_reports_by_client.copy()
         reports_per_client[outcome.clients] += 1
-        pace_state = self.control.observe(
-            state.pace, pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
-        )
+        pace_utility_of_round = pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
+        pace_state = self.control.observe(state.pace, pace_utility_of_round)
         is_valid = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
         low_losses, high_losses = signals["loss_low"][is_valid], signals["loss_high"][is_valid]
         lowest_loss = float(low_losses.min(initial=math.inf))
@@ -180,16 +172,12 @@ class LossThreshold(Samples[State]):
         n_high_losses = len(low_losses)
         if self.as_released or not n_high_losses:
             lowest_loss = min(lowest_loss, state.lowest_loss)
-            high_loss_sum = high_loss_sum + state.high_loss_sum
-            n_high_losses = n_high_losses + state.n_high_losses
-        next_state = State(pace_state, 0.0, lowest_loss, high_loss_sum, n_high_losses, reports_per_client)
-        return (
-            replace(
-                next_state, threshold=compute_loss_threshold(lowest_loss, high_loss_sum / n_high_losses, pace_state.ltr)
-            )
-            if n_high_losses
-            else next_state
-        )
+            high_loss_sum += state.high_loss_sum
+            n_high_losses += state.n_high_losses
+        new_threshold = 0.0
+        if n_high_losses:
+            new_threshold = compute_loss_threshold(lowest_loss, high_loss_sum / n_high_losses, pace_state.ltr)
+        return State(pace_state, new_threshold, lowest_loss, high_loss_sum, n_high_losses, reports_per_client)
 
 
 def compute_loss_threshold(lowest_loss: float, high_loss: float, ltr: float) -> float:
@@ -218,6 +206,5 @@ def draw_around_threshold(
     n_below = min(len(rows_below), math.floor(n_drawn * (1 - share_above) + 1e-9))
     n_above = min(len(rows_above), n_drawn - n_below)
     n_below = min(len(rows_below), n_drawn - n_above)
-    return np.sort(
-        np.concatenate([rng.choice(rows_above, n_above, replace=False), rng.choice(rows_below, n_below, replace=False)])
-    )
+    drawn_above = rng.choice(rows_above, n_above, replace=False)
+    return np.sort(np.concatenate([drawn_above, rng.choice(rows_below, n_below, replace=False)]))

@@ -15,7 +15,7 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import AdaptiveOptimizer, Vector, compute_adagrad_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector
 
 
 @dataclass(frozen=True)
@@ -26,4 +26,4 @@ class Adagrad(AdaptiveOptimizer):
     """
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        return compute_adagrad_moment(v, direction)
+        return v + direction**2

@@ -7,15 +7,15 @@ Reddi, Charles, Zaheer, Garrett, Rush, Konecny, Kumar, McMahan, "Adaptive Federa
     v:  v <- beta2 v + (1 - beta2) G^2, tau^2 before the first round
     step:  w <- w + lr m / (sqrt(v) + tau), without bias correction
 
-G is the direction of any aggregator. A round without arrivals leaves m and v unchanged. A coordinate that has not moved
-has sqrt(v) = tau, so that numbers far below tau are hardly adapted to.
+G is the direction of any aggregator. A round without arrivals leaves m and v unchanged. tau limits the adaptation to
+coordinates whose directions are far smaller.
 
 Departures from the paper: its G is the equally weighted mean of the updates (agg.weighting=uniform).
 """
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import AdaptiveOptimizer, Vector, compute_adam_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector
 
 
 @dataclass(frozen=True)
@@ -29,4 +29,4 @@ class Adam(AdaptiveOptimizer):
     beta2: float
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        return compute_adam_moment(v, direction, self.beta2)
+        return self.beta2 * v + (1 - self.beta2) * direction**2

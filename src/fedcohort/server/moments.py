@@ -1,4 +1,4 @@
-"""The adaptive server optimizers of FedOpt (Reddi et al. 2021, Alg. 2): two moments and three update rules.
+"""The adaptive server optimizers of FedOpt (Reddi et al. 2021, Alg. 2), with two moments; subclasses update the second.
 
 m:  m <- beta1 m + (1 - beta1) G, 0 before the first round
 step:  w <- w + lr m / (sqrt(v) + tau), v = tau^2 before the first round
@@ -75,36 +75,3 @@ class AdaptiveOptimizer(ServerOptimizer[State]):
         m, v = state.m.to(direction.device), state.v.to(direction.device)
         next_state = State(self.beta1 * m + (1 - self.beta1) * direction, self.second_moment(v, direction))
         return self.lr * next_state.m / (next_state.v.sqrt() + self.tau), next_state
-
-
-def compute_adam_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
-    """Return FedAdam's second moment after a round, the moving average of squared directions, [P].
-
-    Args:
-        v: second moment before the round, [P].
-        direction: the aggregator's update in the round, [P].
-        beta2: decay of the second moment.
-    """
-    return beta2 * v + (1 - beta2) * direction**2
-
-
-def compute_yogi_moment(v: Vector, direction: Vector, beta2: float) -> Vector:
-    """Return FedYogi's second moment after a round, [P]: v changed by at most (1 - beta2) direction^2.
-
-    Args:
-        v: second moment before the round, [P].
-        direction: the aggregator's update in the round, [P].
-        beta2: decay of the second moment.
-    """
-    direction_squared = direction**2
-    return v - (1 - beta2) * direction_squared * (v - direction_squared).sign()
-
-
-def compute_adagrad_moment(v: Vector, direction: Vector) -> Vector:
-    """Return FedAdagrad's second moment after a round, the sum of squared directions so far, [P].
-
-    Args:
-        v: second moment before the round, [P].
-        direction: the aggregator's update in the round, [P].
-    """
-    return v + direction**2

@@ -15,7 +15,7 @@ Departures from the paper: its G is the equally weighted mean of the updates (ag
 
 from dataclasses import dataclass
 
-from fedcohort.server.moments import AdaptiveOptimizer, Vector, compute_yogi_moment
+from fedcohort.server.moments import AdaptiveOptimizer, Vector
 
 
 @dataclass(frozen=True)
@@ -29,4 +29,5 @@ class Yogi(AdaptiveOptimizer):
     beta2: float
 
     def second_moment(self, v: Vector, direction: Vector) -> Vector:
-        return compute_yogi_moment(v, direction, self.beta2)
+        direction_squared = direction**2
+        return v - (1 - self.beta2) * direction_squared * (v - direction_squared).sign()

@@ -67,7 +67,7 @@ def find_resume_point(
         if previous_content is None:
             reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
-        done = checkpoint.rounds_in(previous_content)
+        done = checkpoint.count_rounds_in(previous_content)
         if resume not in MODES_WITH_FALLBACK:
             raise CheckpointError(
                 f"{error}; the previous checkpoint, of round {done}, is intact: resume from it with resume=previous"
@@ -80,7 +80,7 @@ def find_resume_point(
             f"{path} was written under other conditions, so that the run would not resume to the same bits: "
             f"{'; '.join(differences)}. Restore these, or use resume=force, which summary.json and MLflow record"
         )
-    done = checkpoint.rounds_in(content)
+    done = checkpoint.count_rounds_in(content)
     states = content["callbacks"].values()
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
     journal.check_journal(folder.path, done, next((state["journal"] for state in states if state.get("journal")), None))

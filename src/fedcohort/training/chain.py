@@ -45,29 +45,31 @@ class ChainedNetwork:
     """A network that ends in a chain of Linear and ReLU layers.
 
     Attributes:
-        front: layers before the chain, which end in a Flatten; None without any other than a Flatten.
-        tensors: parameters of the front; their `grad` are views into the flat model's gradient.
-        layers: layers of the chain, at least one.
+        front_layers: layers before the chain, which end in a Flatten; None without any other than a Flatten.
+        front_tensors: parameters of the front; their `grad` are views into the flat model's gradient.
+        dense_layers: layers of the chain, at least one.
     """
 
-    front: nn.Sequential | None
-    tensors: list[Tensor]
-    layers: list[DenseLayer]
+    front_layers: nn.Sequential | None
+    front_tensors: list[Tensor]
+    dense_layers: list[DenseLayer]
 
     @property
     def is_linear(self) -> bool:
-        """Whether the network is a single Linear layer."""
-        return self.front is None and len(self.layers) == 1
+        """Whether the network is a single Linear layer, maybe after a Flatten."""
+        return self.front_layers is None and len(self.dense_layers) == 1
 
 
-def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNetwork | None:
+def find_chain(model: FlatModel, scale: PixelScale | None = None) -> ChainedNetwork | None:
     """Return the chain of a network that is one, or ends in one after a Flatten; None for other networks.
 
-    Subclasses of Sequential and layers with hooks are excluded because they may compute anything.
+    Subclasses of Sequential and Linear, and chains with hooks, are excluded because they may compute anything. So are
+    frozen parameters and layers without a bias.
 
     Args:
         model: the flat model of the network.
-        pixels: scale of inputs that are stored as bytes, which the front then converts to floats; None for floats.
+        scale: scale of inputs that are stored as bytes, which the front then converts to floats; without a front there
+            is no chain. None for floats.
     """
     modules = list(model.network) if type(model.network) is nn.Sequential else [model.network]
     flatten_positions = [
@@ -84,22 +86,24 @@ def find_chain(model: FlatModel, pixels: PixelScale | None = None) -> ChainedNet
     )
     if not is_chain:
         return None
-    front = nn.Sequential(*modules[:first_linear]) if first_linear > 1 else None
-    if pixels is not None:
-        if front is None:
+    front_layers = nn.Sequential(*modules[:first_linear]) if first_linear > 1 else None
+    if scale is not None:
+        if front_layers is None:
             return None
-        pixels.attach(front)
-    tensors: list[Tensor] = [] if front is None else list(front.parameters())
-    return ChainedNetwork(front, tensors, [view_dense_layer(m) for m in linear_modules if isinstance(m, nn.Linear)])
+        scale.attach(front_layers)
+    front_tensors: list[Tensor] = [] if front_layers is None else list(front_layers.parameters())
+    dense_layers = [view_dense_layer(m) for m in linear_modules if isinstance(m, nn.Linear)]
+    return ChainedNetwork(front_layers, front_tensors, dense_layers)
 
 
 def has_other_hooks(module: nn.Module) -> bool:
     """Return whether `module` has hooks other than the conversion of bytes to floats, which the front does as well."""
     forward_hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
-    return any(not isinstance(hook, PixelScale) for hook in forward_hooks)
+    return any(not isinstance(h, PixelScale) for h in forward_hooks)
 
 
 def view_dense_layer(module: nn.Linear) -> DenseLayer:
+    """Return the Linear layer `module` as views; raise `ValueError` if it has no gradient buffers."""
     weight, bias = module.weight, module.bias
     if weight.grad is None or bias.grad is None:
         raise ValueError("a Linear layer's parameters have no gradient buffers: make the network a FlatModel first")
@@ -131,11 +135,8 @@ def differentiate_logits(
     labels = labels_by_client.flatten()
     if objective.plain:
         log_probs = logits.log_softmax(2)
-        gradient = (
-            log_probs.exp()
-            .sub_(make_one_hot(labels_by_client, logits.shape[2], logits.dtype))
-            .mul_(sample_shares[:, :, None])
-        )
+        one_hot_labels = make_one_hot(labels_by_client, logits.shape[2], logits.dtype)
+        gradient = log_probs.exp().sub_(one_hot_labels).mul_(sample_shares[:, :, None])
         return gradient, F.nll_loss(log_probs.flatten(0, 1), labels, reduction="none").view(labels_by_client.shape)
     with torch.enable_grad():
         flat_logits = logits.flatten(0, 1).requires_grad_()

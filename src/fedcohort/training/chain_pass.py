@@ -19,7 +19,7 @@ BatchRange = tuple[int, int]
 class ChainPass:
     """A pass over a client's samples with the hand-written gradients of a `ChainedNetwork`.
 
-    Under plain SGD without hooks, gradients are never stored.
+    Under plain SGD without hooks, gradients of the dense layers are never stored.
     """
 
     def __init__(
@@ -31,69 +31,63 @@ class ChainPass:
         lr: float,
         corrections: Sequence[Correction],
     ) -> None:
-        self.front, self.tensors, self.layers = network.front, network.tensors, network.layers
+        self.front, self.tensors, self.layers = network.front_layers, network.front_tensors, network.dense_layers
         self.objective, self.corrections, self.lr = objective, corrections, lr
         self.apply_step = None if client.plain and not corrections else ParameterStep(model, client, lr)
         self.is_cross_entropy = objective.plain
         self.w = model.w
 
     @torch.no_grad()
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[BatchRange]) -> Tensor:
-        """Make one SGD step per mini-batch, and return the samples' cross-entropies before each step, [samples].
+    def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None, batch_ranges: Sequence[BatchRange]) -> Tensor:
+        """Make one optimizer step per mini-batch; return the samples' cross-entropies in nats before it, [samples].
 
         Args:
             x: inputs, [n, ...].
             y: labels, [n].
-            reference: class probabilities of the global model, [n, C]; None if the objective does not use them.
+            ref_probs: class probabilities of the global model, [n, C]; None if the objective does not use them.
             batch_ranges: [start, stop) of each mini-batch, contiguous from 0.
         """
-        stop, sizes = batch_ranges[-1][1], [end - start for start, end in batch_ranges]
-        input_batches = torch.split(x[:stop].flatten(1) if self.front is None else x[:stop], sizes)
-        ones_column = self.w.new_ones(max(sizes))
+        n_used, sizes = batch_ranges[-1][1], [stop - start for start, stop in batch_ranges]
+        input_batches = torch.split(x[:n_used].flatten(1) if self.front is None else x[:n_used], sizes)
+        labels = y[:n_used]
         if not self.is_cross_entropy:
-            return torch.cat(
-                [
-                    self._step_by_autograd(h, y[start:end], reference, start, end)
-                    for h, (start, end) in zip(input_batches, batch_ranges, strict=True)
-                ]
-            )
-        labels = y[:stop]
-        log_probs = self.w.new_empty((stop, len(self.layers[-1].bias)))
+            batch_refs: Sequence[Tensor | None] = [None] * len(sizes)
+            if ref_probs is not None:
+                batch_refs = torch.split(ref_probs[:n_used], sizes)
+            return torch.cat(list(map(self._step_by_autograd, input_batches, torch.split(labels, sizes), batch_refs)))
+        log_probs, ones_column = self.w.new_empty((n_used, len(self.layers[-1].bias))), self.w.new_ones(max(sizes))
         one_hot_labels = make_one_hot(labels, log_probs.shape[1], log_probs.dtype)
-        for h, out, target, (start, end) in zip(
-            input_batches, torch.split(log_probs, sizes), torch.split(one_hot_labels, sizes), batch_ranges, strict=True
-        ):
+        batches = zip(
+            input_batches, torch.split(log_probs, sizes), torch.split(one_hot_labels, sizes), sizes, strict=True
+        )
+        for h, batch_probs, batch_labels, n in batches:
             features, inputs, logits = self._forward(h)
-            torch.log_softmax(logits, 1, out=out)
-            self._backward(features, inputs, out.exp().sub_(target), 1.0 / (end - start), ones_column[: end - start])
+            torch.log_softmax(logits, 1, out=batch_probs)
+            self._backward(features, inputs, batch_probs.exp().sub_(batch_labels), 1.0 / n, ones_column[:n])
         return F.nll_loss(log_probs, labels, reduction="none")
 
-    def _step_by_autograd(self, h: Tensor, y: Tensor, reference: Tensor | None, start: int, stop: int) -> Tensor:
+    def _step_by_autograd(self, h: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
         """Make a step for an objective other than cross-entropy, and return the samples' cross-entropies, [batch].
 
         Args:
             h: inputs of the mini-batch, [batch, ...].
             y: labels, [batch].
-            reference: class probabilities of the global model for the whole pass, [n, C], or None.
-            start: position of the mini-batch's first sample in the pass.
-            stop: position after its last sample.
+            ref_probs: class probabilities of the global model, [batch, C], or None.
         """
         features, inputs, logits = self._forward(h)
         with torch.enable_grad():
-            leaf = logits.requires_grad_()
-            values, losses = self.objective.per_sample(leaf, y, None if reference is None else reference[start:stop])
-            (gradient,) = torch.autograd.grad(self.objective.transform_mean(values.mean()), leaf)
-        self._backward(features, inputs, gradient, 1.0, self.w.new_ones(stop - start))
-        return losses.detach()
+            sample_objectives, cross_entropies = self.objective.per_sample(logits.requires_grad_(), y, ref_probs)
+            (gradient,) = torch.autograd.grad(self.objective.transform_mean(sample_objectives.mean()), logits)
+        self._backward(features, inputs, gradient, 1.0, self.w.new_ones(len(y)))
+        return cross_entropies.detach()
 
     def _forward(self, x: Tensor) -> tuple[Tensor, list[Tensor], Tensor]:
-        """Return the front's output with its graph, the inputs of the layers, and the logits, for the inputs `x`.
+        """Return the front's output with its graph (`x` without a front), the layers' inputs, and the logits for `x`.
 
-        Their shapes are [batch, inputs of the layer] and [batch, classes].
+        The inputs of a layer are [batch, in], and the logits [batch, classes].
         """
-        if self.front is None:
-            features = x
-        else:
+        features = x
+        if self.front is not None:
             with torch.enable_grad():
                 features = self.front(x)
         h = features.detach()
@@ -117,17 +111,17 @@ class ChainPass:
         """
         scaled_rate = -self.lr * factor
         for i in range(len(inputs) - 1, -1, -1):
-            layer, h, gradient_t = self.layers[i], inputs[i], logit_gradient.t()
+            layer, h, transposed = self.layers[i], inputs[i], logit_gradient.t()
             if i or self.tensors:
                 logit_gradient = logit_gradient @ layer.weight
             if i:
                 logit_gradient = torch.ops.aten.threshold_backward(logit_gradient, h, 0)
             if self.apply_step is None:
-                layer.weight.addmm_(gradient_t, h, alpha=scaled_rate)
-                layer.bias.addmv_(gradient_t, ones_column, alpha=scaled_rate)
+                layer.weight.addmm_(transposed, h, alpha=scaled_rate)
+                layer.bias.addmv_(transposed, ones_column, alpha=scaled_rate)
             else:
-                torch.addmm(layer.weight_gradient, gradient_t, h, beta=0, alpha=factor, out=layer.weight_gradient)
-                torch.addmv(layer.bias_gradient, gradient_t, ones_column, beta=0, alpha=factor, out=layer.bias_gradient)
+                torch.addmm(layer.weight_gradient, transposed, h, beta=0, alpha=factor, out=layer.weight_gradient)
+                torch.addmv(layer.bias_gradient, transposed, ones_column, beta=0, alpha=factor, out=layer.bias_gradient)
         if self.tensors:
             self._move_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, factor)
         if self.apply_step is not None:

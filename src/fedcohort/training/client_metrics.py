@@ -6,8 +6,8 @@ from torch import nn
 
 from fedcohort.data.federation import Federation, Rows
 from fedcohort.rng import new_generator
-from fedcohort.training.chunks import find_batch_size
 from fedcohort.training.evaluate import cross_entropy, evaluate_on_ranks
+from fedcohort.training.forward_batches import find_batch_size
 from fedcohort.types import Ids, Values
 
 
@@ -29,10 +29,10 @@ def worst_group_accuracy(network: nn.Module, samples: Rows, attribute: Ids) -> f
     return float((correct_counts[group_sizes > 0] / group_sizes[group_sizes > 0]).min())
 
 
-def average_extremes(values: Values, extreme_share: float = 0.05) -> tuple[float, float]:
-    """Return the mean of the ceil(`extreme_share` * K) smallest of K `values`, and the mean of as many largest ones."""
-    n_extreme = max(1, int(np.ceil(extreme_share * len(values) - 1e-9)))
-    sorted_values = np.sort(values)
+def average_extremes(client_values: Values) -> tuple[float, float]:
+    """Return the mean of the ceil(K / 20), at least one, smallest of K `client_values`, and of as many largest ones."""
+    n_extreme = max(1, int(np.ceil(0.05 * len(client_values) - 1e-9)))
+    sorted_values = np.sort(client_values)
     return float(sorted_values[:n_extreme].mean()), float(sorted_values[-n_extreme:].mean())
 
 
@@ -84,8 +84,8 @@ def measure_clients(
     }
 
 
-def _fill_client_column(clients: Ids, values: Values, federation: Federation) -> Values:
-    """Return `values` of `clients` as a column of all clients of `federation`, [n_clients], NaN for the others."""
+def _fill_client_column(clients: Ids, client_values: Values, federation: Federation) -> Values:
+    """Return `client_values` of `clients` as a column of all clients of `federation`, [n_clients]; NaN for others."""
     column = np.full(federation.n_clients, np.nan)
-    column[clients] = values
+    column[clients] = client_values
     return column

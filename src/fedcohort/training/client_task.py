@@ -18,28 +18,32 @@ class ClientTask:
     Attributes:
         round: round of the global model that the client received, from 0.
         client: id.
-        rows: positions among the client's samples of those to train on; None for all.
+        sample_rows: positions among the client's samples of those to train on; None for all.
         units: epochs, or steps, to complete.
         units_asked: epochs, or steps, of the whole job.
         lr: learning rate.
         duration: virtual seconds until the client's answer.
         stored_vectors: vectors that the client kept from earlier rounds, by name.
-        plain: whether only the codec's hooks are active.
+        codec_only: whether only the codec's hooks are active.
         tensor_mask: tensors of the network that the client uploads, None for all.
         measures_loss: whether the client measures the loss of the trained model.
-        remember: function from the losses of the trained samples (NaN for others) to vectors that the client keeps and
-            values that it reports; None for a client that keeps no losses.
+        remember_losses: function from the losses of the trained samples (NaN for others) to vectors that the client
+            keeps and values that it reports; None for a client that keeps no losses.
     """
 
     round: int
     client: int
-    rows: Ids | None
+    sample_rows: Ids | None
     units: int
     units_asked: int
     lr: float
     duration: float
     stored_vectors: Mapping[str, Tensor]
-    plain: bool = False
+    codec_only: bool = False
     tensor_mask: TensorMask | None = None
     measures_loss: bool = False
-    remember: RememberLosses | None = None
+    remember_losses: RememberLosses | None = None
+
+    def rows_in_order(self, sample_order: Ids) -> Ids:
+        """Return the rows, among the client's samples, of the samples to train on at the positions `sample_order`."""
+        return sample_order if self.sample_rows is None else self.sample_rows[sample_order]

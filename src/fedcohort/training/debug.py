@@ -42,29 +42,29 @@ class DebugEngine:
                     update = self.trainer.train(task, broadcast)
                 self.stage = "after the last step"
                 self._check_finite("the update", update.delta)
-                for name, vector in update.uploads.items():
-                    self._check_finite(name, vector)
+                for vector_name, vector in update.uploads.items():
+                    self._check_finite(vector_name, vector)
             except Exception as error:
-                location = f"round {task.round + 1}, client {task.client}, {self.stage}"
-                raise ClientError(f"{location}: {error}") from error
-            yield replace(update)
+                error_location = f"round {task.round + 1}, client {task.client}, {self.stage}"
+                raise ClientError(f"{error_location}: {error}") from error
+            yield replace(update)  # a copy without the cached `delta`
 
-    def _watch_step(self, step: TrainingStep) -> TrainingStep:
-        """Return `step` with checks that its inputs, its loss and the trained model are finite."""
+    def _watch_step(self, training_step: TrainingStep) -> TrainingStep:
+        """Return `training_step` with checks that its inputs, its loss and the trained model are finite."""
         n_steps = 0
 
-        def check(x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+        def run_checked_step(x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
             nonlocal n_steps
             n_steps += 1
             self.stage = f"step {n_steps}"
             self._check_finite("an input", x)
-            loss = step(x, y, reference)
+            loss = training_step(x, y, ref_probs)
             self._check_finite("the loss", loss)
             self._check_finite("the model after it", self.trainer.worker.w)
             return loss
 
-        return check
+        return run_checked_step
 
-    def _check_finite(self, name: str, tensor: Tensor) -> None:
+    def _check_finite(self, tensor_name: str, tensor: Tensor) -> None:
         if not bool(torch.isfinite(tensor).all()):
-            raise ValueError(f"{name} is not finite: check the data, or lower client.lr")
+            raise ValueError(f"{tensor_name} is not finite: check the data, or lower client.lr")

@@ -25,7 +25,7 @@ from fedcohort.training.client_task import ClientTask
 from fedcohort.training.dual_group import GroupPlan, GroupShape, PaddedClients, reorder_gram
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather_rows
-from fedcohort.training.transfer import Results, finish_in_blocks, to_device
+from fedcohort.training.transfer import GroupResults, finish_in_blocks, to_device
 from fedcohort.types import ClientUpdate, UpdateGroup
 
 # Of small matrix products, and of a mini-batch step apart from them; they only decide between dual and plain steps.
@@ -43,10 +43,8 @@ class DualEngine:
 
     def __init__(self, trainer: LocalTrainer, max_clients: int = MAX_GROUP_NUMBERS) -> None:
         if trainer.chain is None or not trainer.chain.is_linear:
-            raise ValueError(
-                "DualEngine needs a trainer whose model is a single Linear layer: check supports_trainer first"
-            )
-        self.trainer, self.max_clients, self.layer = trainer, max_clients, trainer.chain.layers[0]
+            raise ValueError("DualEngine needs a trainer of a single Linear layer: check supports_trainer first")
+        self.trainer, self.max_clients, self.layer = trainer, max_clients, trainer.chain.dense_layers[0]
 
     @staticmethod
     def supports_trainer(trainer: LocalTrainer) -> bool:
@@ -55,8 +53,8 @@ class DualEngine:
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of consecutive tasks of equal shape; a client's update does not depend on its group."""
-        for shape, group in self._group_by_shape(tasks):
-            yield from ([task] for task in group) if shape is None else [group]
+        for shape, task_group in self._group_by_shape(tasks):
+            yield from ([task] for task in task_group) if shape is None else [task_group]
 
     def _group_by_shape(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
@@ -65,103 +63,104 @@ class DualEngine:
             if shape is not None:
                 numbers_of_client = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
                 group_size = max(1, min(self.max_clients, MAX_GROUP_NUMBERS // numbers_of_client))
-            for first_task in range(0, len(shaped_tasks), group_size):
-                yield shape, shaped_tasks[first_task : first_task + group_size]
+            for first_position in range(0, len(shaped_tasks), group_size):
+                yield shape, shaped_tasks[first_position : first_position + group_size]
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train the clients, and yield their updates in the order of `tasks`; `broadcast` holds vectors by name."""
         return finish_in_blocks(self._train_groups(tasks, broadcast), self.layer.weight.device)
 
-    def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[Results]:
+    def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[GroupResults]:
         groups = list(self._group_by_shape(tasks))
         plans = [None if shape is None else self._plan_group(group, shape) for shape, group in groups]
-        arrays = [array for plan in plans if plan is not None for array in plan.arrays]
-        tensors = to_device(arrays, self.layer.weight.device)
+        index_tensors = to_device([a for p in plans if p is not None for a in p.arrays], self.layer.weight.device)
         for (_, group), plan in zip(groups, plans, strict=True):
             if plan is None:
                 yield from self.trainer.train_each(group, broadcast)
             else:
-                yield self._train_group(plan, *(next(tensors) for _ in plan.arrays))
+                yield self._train_group(plan, *(next(index_tensors) for _ in plan.arrays))
 
     def _shape_of_task(self, task: ClientTask) -> GroupShape | None:
-        """Return the shape of a task; None if plain steps are faster because the client has too many samples."""
-        trainer = self.trainer
-        n_samples, batch = trainer.count_samples(task), trainer.client.batch
-        steps = -(-n_samples // (batch or n_samples))
-        width = batch if batch is not None and steps > 1 else -(-n_samples // 8) * 8
-        passes = task.units if trainer.client.steps is None else task.units / steps
+        """Return the shape of `task`; None if plain steps are faster, or for a large Gram matrix or no work."""
+        n_samples, batch_size = self.trainer.count_samples(task), self.trainer.client.batch
+        n_steps = -(-n_samples // (batch_size or n_samples))
+        width = batch_size if batch_size is not None and n_steps > 1 else -(-n_samples // 8) * 8
+        passes = task.units if self.trainer.client.steps is None else task.units / n_steps
         n_classes, n_inputs = self.layer.weight.shape
         n_products = 4.0 * n_samples * n_inputs * n_classes
-        plain_s = passes * (n_products / FLOPS_PER_SECOND + steps * STEP_OVERHEAD_S)
+        plain_s = passes * (n_products / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
         dual_s = (n_products + 2.0 * n_samples * n_samples * (n_inputs + passes * n_classes)) / FLOPS_PER_SECOND
-        shape = GroupShape(steps, width, task.units)
+        shape = GroupShape(n_steps, width, task.units)
         return shape if dual_s < plain_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
 
     def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
         all_passes = [self.trainer.plan_passes(task) for task in tasks]
         offsets, n_later_passes = self.trainer.federation.train.offsets, len(all_passes[0]) - 1
-        rows, sample_counts = np.empty((len(tasks), shape.n_rows), np.int64), np.empty(len(tasks), np.int64)
+        row_table, n_samples = np.empty((len(tasks), shape.n_rows), np.int64), np.empty(len(tasks), np.int64)
         later_orders = np.tile(np.arange(shape.n_rows), (n_later_passes, len(tasks), 1))
         for k, (task, passes) in enumerate(zip(tasks, all_passes, strict=True)):
             sample_order = passes[0][0]
-            n = sample_counts[k] = len(sample_order)
-            rows[k, :n] = sample_order if task.rows is None else task.rows[sample_order]
-            rows[k, n:] = rows[k, 0]  # padding with a sample of the client, as another client's may be NaN
-            rows[k] += offsets[task.client]
+            n = n_samples[k] = len(sample_order)
+            row_table[k, :n] = task.rows_in_order(sample_order)
+            row_table[k, n:] = row_table[k, 0]  # padding with a sample of the client, as another client's may be NaN
+            row_table[k] += offsets[task.client]
             if n_later_passes:
                 rank_of_sample = np.argsort(sample_order)
                 later_orders[:, k, :n] = [rank_of_sample[later_order] for later_order, _ in passes[1:]]
-        return GroupPlan(tasks, shape, all_passes, [rows, later_orders, sample_counts])
+        return GroupPlan(tasks, shape, all_passes, [row_table, later_orders, n_samples])
 
     @torch.no_grad()
-    def _train_group(self, plan: GroupPlan, rows: Tensor, later_orders: Tensor, sample_counts: Tensor) -> Results:
-        """Train the clients of `plan`; `rows`, `later_orders` and `sample_counts` are `plan.arrays` on the device."""
+    def _train_group(self, plan: GroupPlan, row_table: Tensor, later_orders: Tensor, n_samples: Tensor) -> GroupResults:
+        """Train the clients of `plan`; `row_table`, `later_orders` and `n_samples` are `plan.arrays` on the device."""
         trainer, lr, width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
-        group = self._gather_clients(plan.shape, rows, sample_counts)
-        a, (first_steps, *later_steps) = torch.zeros_like(group.logits), [len(ranges) for _, ranges in plan.passes[0]]
-        gram = torch.bmm(group.x, group.x.transpose(1, 2)).add_(1.0) if later_steps else None
-        losses, changes = self._train_pass(group, gram, a, range(0, first_steps * width, width), lr)
+        clients = self._gather_clients(plan.shape, row_table, n_samples)
+        a, (first_steps, *later_steps) = torch.zeros_like(clients.logits), [len(r) for _, r in plan.passes[0]]
+        gram = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if later_steps else None
+        losses, logit_changes = self._train_pass(clients, gram, a, range(0, first_steps * width, width), lr)
         rows_of_pass = [losses.unbind()]
-        for order, steps in zip(later_orders.long(), later_steps, strict=True):
+        for new_order, n_steps in zip(later_orders.long(), later_steps, strict=True):
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
-            a_indices = order[:, :, None].expand_as(a)
+            a_indices = new_order[:, :, None].expand_as(a)
             a_in_order = a.gather(1, a_indices)
-            pass_arguments = (group.reorder(order), None if gram is None else reorder_gram(gram, order), a_in_order)
-            rows_of_pass.append(self._train_pass(*pass_arguments, range(0, steps * width, width), lr)[0].unbind())
+            new_gram = None if gram is None else reorder_gram(gram, new_order)
+            batch_starts = range(0, n_steps * width, width)
+            losses, _ = self._train_pass(clients.reorder(new_order), new_gram, a_in_order, batch_starts, lr)
+            rows_of_pass.append(losses.unbind())
             a.scatter_(1, a_indices, a_in_order)
-        norms = (lr * self._squared_norms(group, gram, a, changes, width).clamp(min=0).sqrt()).unbind()
-        update_group, results = self._group_updates(plan.tasks, a, group.x, lr), []
+        update_norms = (lr * self._squared_norms(clients, gram, a, logit_changes, width).clamp(min=0).sqrt()).unbind()
+        update_group, results = self._group_updates(plan.tasks, a, clients.x, lr), []
         for k, (task, passes) in enumerate(zip(plan.tasks, plan.passes, strict=True)):
-            make_update = partial(self._make_update, a, group.x, k, lr)
-            delta = make_update() if task.measures_loss or update_group is None else make_update
+            compute_update = partial(self._make_update, a, clients.x, k, lr)
+            delta = compute_update() if task.measures_loss or update_group is None else compute_update
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            pass_losses = [part[k][: ranges[-1][1]] for part, (_, ranges) in zip(rows_of_pass, passes, strict=True)]
+            pass_losses = [p[k][: r[-1][1]] for p, (_, r) in zip(rows_of_pass, passes, strict=True)]
             losses_of_client = pass_losses[0] if len(pass_losses) == 1 else torch.cat(pass_losses)
-            group_and_norm = None if update_group is None else (update_group, norms[k])
+            group_and_norm = None if update_group is None else (update_group, update_norms[k])
             results.append(trainer.make_result(task, delta, passes, losses_of_client, (), group_and_norm))
         return results
 
-    def _gather_clients(self, shape: GroupShape, rows: Tensor, sample_counts: Tensor) -> PaddedClients:
+    def _gather_clients(self, shape: GroupShape, row_table: Tensor, n_samples: Tensor) -> PaddedClients:
         """Gather the samples of a group and compute their logits; the arguments are shape and arrays of its plan."""
-        shard, n_clients, flat_rows = self.trainer.federation.train, len(rows), rows.flatten()
+        shard, flat_rows = self.trainer.federation.train, row_table.flatten()
         x = gather_rows(shard.x, flat_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
-        last_row, row = (shape.steps - 1) * shape.batch_width, torch.arange(shape.n_rows, device=rows.device)
-        n_last = (sample_counts[:, None] - last_row).double()
-        weights = torch.where(row < last_row, 1.0 / shape.batch_width, 1.0 / n_last)
-        shares = (weights * (row < sample_counts[:, None])).to(logits)
-        y = shard.y.index_select(0, flat_rows).view_as(rows)
-        return PaddedClients(x.view(n_clients, shape.n_rows, -1), y, logits.view(n_clients, shape.n_rows, -1), shares)
+        last_start = (shape.n_steps - 1) * shape.batch_width
+        row_numbers = torch.arange(shape.n_rows, device=row_table.device)
+        n_last = (n_samples[:, None] - last_start).double()
+        row_weights = torch.where(row_numbers < last_start, 1.0 / shape.batch_width, 1.0 / n_last)
+        sample_shares = (row_weights * (row_numbers < n_samples[:, None])).to(logits)
+        y = shard.y.index_select(0, flat_rows).view_as(row_table)
+        return PaddedClients(x.unflatten(0, row_table.shape), y, logits.unflatten(0, row_table.shape), sample_shares)
 
     def _train_pass(
-        self, group: PaddedClients, gram: Tensor | None, a: Tensor, batch_starts: range, lr: float
+        self, clients: PaddedClients, gram: Tensor | None, a: Tensor, batch_starts: range, lr: float
     ) -> tuple[Float[Tensor, "k s"], Float[Tensor, "k s c"]]:
         """Make a pass of mini-batches over the samples of several clients, which changes `a`.
 
         Args:
-            group: the padded samples, in the order of the pass.
+            clients: the padded samples, in the order of the pass.
             gram: X X' + 1 in this order; None in a single pass, which computes the blocks below the diagonal.
             a: matrix A of each client (module docstring), [clients, samples, classes].
             batch_starts: first row of each mini-batch; the step of the range is their size.
@@ -170,61 +169,62 @@ class DualEngine:
         Returns:
             Cross-entropies in nats, and (X_B X' + 1) A of each mini-batch B at its step.
         """
-        objective, width, losses, logit_changes = self.trainer.objective, batch_starts.step, [], []
-        targets = make_one_hot(group.y, group.logits.shape[2], group.logits.dtype) if objective.plain else group.logits
+        objective, width, all_logits = self.trainer.objective, batch_starts.step, clients.logits
+        batch_losses, logit_changes = [], []
+        one_hot = make_one_hot(clients.y, all_logits.shape[2], all_logits.dtype) if objective.plain else all_logits
         for batch_start in batch_starts:
-            rows = slice(batch_start, batch_start + width)
+            batch_rows = slice(batch_start, batch_start + width)
             if gram is None:
-                columns, inputs = slice(0, batch_start), group.x
-                gram_rows = torch.bmm(inputs[:, rows], inputs[:, columns].transpose(1, 2)).add_(1.0)
+                used_columns, inputs = slice(0, batch_start), clients.x
+                gram_rows = torch.bmm(inputs[:, batch_rows], inputs[:, used_columns].transpose(1, 2)).add_(1.0)
             else:
-                columns, gram_rows = slice(None), gram[:, rows]
-            logit_changes.append(torch.bmm(gram_rows, a[:, columns]))
-            logits = torch.sub(group.logits[:, rows], logit_changes[-1], alpha=lr)
+                used_columns, gram_rows = slice(None), gram[:, batch_rows]
+            logit_changes.append(torch.bmm(gram_rows, a[:, used_columns]))
+            logits = torch.sub(all_logits[:, batch_rows], logit_changes[-1], alpha=lr)
+            y, shares = clients.y[:, batch_rows], clients.sample_shares[:, batch_rows]
             if objective.plain:
-                losses.append(logits)
-                a[:, rows] += logits.softmax(2).sub_(targets[:, rows]).mul_(group.sample_shares[:, rows, None])
+                batch_losses.append(logits)
+                a[:, batch_rows] += logits.softmax(2).sub_(one_hot[:, batch_rows]).mul_(shares[:, :, None])
                 continue
-            reference = group.logits[:, rows].softmax(2) if objective.uses_reference else None
-            arguments = (objective, logits, group.y[:, rows], reference, group.sample_shares[:, rows])
-            gradient, cross_entropies = differentiate_logits(*arguments)
-            a[:, rows] += gradient
-            losses.append(cross_entropies)
-        table = torch.cat(losses, 1)
-        if objective.plain:
-            table = F.cross_entropy(table.transpose(1, 2), group.y[:, : table.shape[1]], reduction="none")
-        return table, torch.cat(logit_changes, 1)
+            ref_probs = all_logits[:, batch_rows].softmax(2) if objective.uses_reference else None
+            gradient, cross_entropies = differentiate_logits(objective, logits, y, ref_probs, shares)
+            a[:, batch_rows] += gradient
+            batch_losses.append(cross_entropies)
+        if objective.plain:  # the list has logits
+            logits = torch.cat(batch_losses, 1)
+            batch_losses = [F.cross_entropy(logits.transpose(1, 2), clients.y[:, : logits.shape[1]], reduction="none")]
+        return torch.cat(batch_losses, 1), torch.cat(logit_changes, 1)
 
     def _squared_norms(
-        self, group: PaddedClients, gram: Tensor | None, a: Tensor, logit_changes: Tensor, width: int
+        self, clients: PaddedClients, gram: Tensor | None, a: Tensor, logit_changes: Tensor, width: int
     ) -> Float[Tensor, "k"]:
         """Return |A' X|^2 + |sum of A's rows|^2 = sum of A * (X X' + 1) A of each client.
 
-        `group`, `gram` and `a` are those of `_train_pass`, and `width` is a mini-batch's size. In a single pass,
+        `clients`, `gram` and `a` are those of `_train_pass`, and `width` is a mini-batch's size. In a single pass,
         `logit_changes` has the part below the diagonal, which counts twice.
         """
         if gram is not None:
             return (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
-        x, blocks = group.x.flatten(0, 1).unflatten(0, (-1, width)), a.flatten(0, 1).unflatten(0, (-1, width))
-        diagonal = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), blocks).view_as(a)
-        diagonal[:, : logit_changes.shape[1]].add_(logit_changes, alpha=2)
-        return (a * diagonal).sum((1, 2), dtype=torch.float64)
+        x, a_blocks = clients.x.flatten(0, 1).unflatten(0, (-1, width)), a.flatten(0, 1).unflatten(0, (-1, width))
+        gram_a = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), a_blocks).view_as(a)
+        gram_a[:, : logit_changes.shape[1]].add_(logit_changes, alpha=2)
+        return (a * gram_a).sum((1, 2), dtype=torch.float64)
 
     def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
         """Return an object that sums the clients' updates without computing each one.
 
-        It is None if a client sends only some of the model's tensors. A client's update is -lr A' X.
+        It is None if the server does not get all updates whole and unchanged. A client's update is -lr A' X.
 
         Args:
             tasks: tasks of the clients, each with the tensors that the client sends.
-            a: A, the gradient of the loss by the logits, [clients, samples, classes].
+            a: matrix A of each client (module docstring), [clients, samples, classes].
             x: X, the samples, [clients, samples, inputs].
             lr: learning rate.
         """
         if not all(self.trainer.sends_all(task) for task in tasks):
             return None
 
-        def total(weights: Mapping[int, float]) -> Tensor:
+        def sum_updates(weights: Mapping[int, float]) -> Tensor:
             used_positions = [k for k, task in enumerate(tasks) if task.client in weights]
             update_sum = torch.zeros_like(self.trainer.worker.w)
             if not used_positions:
@@ -235,7 +235,7 @@ class DualEngine:
             inputs = x.flatten(0, 1) if len(used_positions) == len(tasks) else torch.cat([x[k] for k in used_positions])
             return self._add_primal(update_sum, weighted_a, inputs, lr)
 
-        return UpdateGroup(len(tasks), total)
+        return UpdateGroup(len(tasks), sum_updates)
 
     def _make_update(self, a: Tensor, x: Tensor, k: int, lr: float) -> Tensor:
         """Return the update of the `k`-th client of a group, [P]; `a`, `x` and `lr` are those of `_group_updates`."""

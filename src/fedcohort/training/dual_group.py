@@ -16,18 +16,18 @@ class GroupShape:
     """Properties that clients must share to be trained at once.
 
     Attributes:
-        steps: number of steps of one pass over the samples.
+        n_steps: number of steps of one pass over the samples.
         batch_width: number of samples of a step, with padding.
-        n_passes: epochs or steps of the job.
+        units: epochs or steps of the task.
     """
 
-    steps: int
+    n_steps: int
     batch_width: int
-    n_passes: int
+    units: int
 
     @property
     def n_rows(self) -> int:
-        return self.steps * self.batch_width
+        return self.n_steps * self.batch_width
 
 
 @dataclass(frozen=True)
@@ -65,10 +65,10 @@ class PaddedClients:
     logits: Float[Tensor, "k rows c"]
     sample_shares: Float[Tensor, "k rows"]
 
-    def reorder(self, order: Int64[Tensor, "k rows"]) -> "PaddedClients":
-        """Return the samples in the order of `order`, positions of rows; inputs and mini-batch shares stay in place."""
-        logits = self.logits.gather(1, order[:, :, None].expand_as(self.logits))
-        return PaddedClients(self.x, self.y.gather(1, order), logits, self.sample_shares)
+    def reorder(self, row_order: Int64[Tensor, "k rows"]) -> "PaddedClients":
+        """Return the samples in `row_order`, positions of rows; inputs and mini-batch shares stay in place."""
+        logits = self.logits.gather(1, row_order[:, :, None].expand_as(self.logits))
+        return PaddedClients(self.x, self.y.gather(1, row_order), logits, self.sample_shares)
 
 
 def reorder_gram(gram: Float[Tensor, "k rows rows"], order: Int64[Tensor, "k rows"]) -> Float[Tensor, "k rows rows"]:

@@ -50,26 +50,13 @@ def choose_engine(engine_kind: str, trainer: LocalTrainer, clients_at_once: int)
         return trainer, f"sequential: the vectorised engine does not support {mixing_layer}"
     if engine_kind != "sequential" and DualEngine.supports_trainer(trainer):
         return DualEngine(trainer), "vectorised: a linear model in its dual, many clients at a time"
-    if engine_kind == "vectorised":
-        return VectorisedEngine(
-            trainer, clients_at_once
-        ), f"vectorised, as requested: {clients_at_once} clients at a time"
-    if (
-        engine_kind == "auto"
-        and worker.w.device.type == "cuda"
-        and not mixing_layer
-        and worker.layout.n_params <= MAX_SMALL_PARAMETERS
-    ):
-        return VectorisedEngine(
-            trainer, clients_at_once
-        ), f"vectorised: a small model on a GPU, {clients_at_once} clients at a time"
-    return trainer, f"sequential: {_describe_gradients(trainer)}, one client at a time" + (
-        "" if engine_kind == "auto" else ", as requested"
-    )
-
-
-def _describe_gradients(trainer: LocalTrainer) -> str:
-    if trainer.chain is None:
-        return "autograd on flat views"
-    scope_text = "" if trainer.chain.front is None else " of the dense layers, autograd before them"
-    return f"hand-written gradients{scope_text}"
+    is_small_on_gpu = worker.w.device.type == "cuda" and worker.layout.n_params <= MAX_SMALL_PARAMETERS
+    if engine_kind == "vectorised" or (engine_kind == "auto" and is_small_on_gpu and not mixing_layer):
+        reason = ", as requested:" if engine_kind == "vectorised" else ": a small model on a GPU,"
+        return VectorisedEngine(trainer, clients_at_once), f"vectorised{reason} {clients_at_once} clients at a time"
+    gradient_text = "autograd on flat views"
+    if trainer.chain is not None:
+        scope_text = "" if trainer.chain.front_layers is None else " of the dense layers, autograd before them"
+        gradient_text = f"hand-written gradients{scope_text}"
+    request_text = "" if engine_kind == "auto" else ", as requested"
+    return trainer, f"sequential: {gradient_text}, one client at a time{request_text}"

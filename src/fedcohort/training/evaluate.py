@@ -12,8 +12,8 @@ from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation, Shard
 from fedcohort.flat import FlatModel, has_batch_norm, has_batch_statistics
-from fedcohort.ranks import count_processes, positions_of_rank, rank_of_process, reduce_sum
-from fedcohort.training.chunks import find_batch_size
+from fedcohort.process_ranks import count_processes, positions_of_rank, rank_of_process, reduce_sum
+from fedcohort.training.forward_batches import find_batch_size
 from fedcohort.training.memory_layout import gather_rows
 from fedcohort.types import ClientUpdate, Ids, Values
 
@@ -37,7 +37,7 @@ def mean_over_samples(
         shard: samples of all clients.
         clients: ids of the n clients.
         functions: functions (log_probs [B, C], labels [B]) -> [B] of single targets; if samples have several targets,
-            their mean is taken first (`data.targets`).
+            the mean over a sample's targets is taken first (`data.targets`).
     """
     values_by_function: list[list[Tensor]] = [[] for _ in functions]
     for log_probs, y in _run_network(network, shard, clients):
@@ -70,16 +70,19 @@ def sum_over_samples(
 
 
 def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
-    """Yield log-probabilities [B, C] and labels [B] of the samples of `clients` in `shard`.
+    """Yield log-probabilities [B, ..., C] and labels [B, ...] of the samples of `clients` in `shard`.
 
     `network` is in eval mode meanwhile.
     """
     was_training = network.training
     network.eval()
     is_whole_shard = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
-    rows = None if is_whole_shard else torch.from_numpy(list_sample_rows(shard.offsets, clients)).to(shard.y.device)
-    for start, stop in pairwise(_find_batch_bounds(network, shard, np.diff(shard.offsets)[clients])):
-        x, y = _slice_samples(shard, rows, start, stop)
+    row_ids = None if is_whole_shard else torch.from_numpy(list_sample_rows(shard.offsets, clients)).to(shard.y.device)
+    for a, b in pairwise(_find_batch_bounds(network, shard, np.diff(shard.offsets)[clients])):
+        if row_ids is None:
+            x, y = shard.x[a:b], shard.y[a:b]
+        else:
+            x, y = gather_rows(shard.x, row_ids[a:b]), shard.y[row_ids[a:b]]
         yield F.log_softmax(network(x), -1), y
     network.train(was_training)
 
@@ -101,17 +104,11 @@ def _find_batch_bounds(network: nn.Module, client_samples: Shard, sample_counts:
     return [*range(0, n_rows, find_batch_size(network, client_samples.x)), n_rows]
 
 
-def _slice_samples(client_samples: Shard, rows: Tensor | None, start: int, stop: int) -> tuple[Tensor, Tensor]:
-    if rows is None:
-        return client_samples.x[start:stop], client_samples.y[start:stop]
-    return gather_rows(client_samples.x, rows[start:stop]), client_samples.y[rows[start:stop]]
-
-
 def _mean_by_client(batch_values: list[Tensor], client_of_sample: Ids, sample_counts: Ids) -> Values:
     sample_values = torch.cat(batch_values).cpu().numpy() if batch_values else np.empty(0)
     sums = np.bincount(client_of_sample, weights=sample_values, minlength=len(sample_counts))
-    mean: Values = np.divide(sums, sample_counts, out=np.full(len(sample_counts), np.nan), where=sample_counts > 0)
-    return mean
+    means: Values = np.divide(sums, sample_counts, out=np.full(len(sample_counts), np.nan), where=sample_counts > 0)
+    return means
 
 
 def evaluate_on_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, SampleFunction]) -> list[Values]:
@@ -120,10 +117,10 @@ def evaluate_on_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shar
     Each process (rank) evaluates its share of `clients` with `network`. All ranks get all results, by one exchange.
     """
     value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
-    for row, (shard, function) in zip(value_table, evaluations, strict=True):
+    for value_row, (shard, function) in zip(value_table, evaluations, strict=True):
         client_rows = _list_rank_clients(shard, clients)
-        (values,) = mean_over_samples(network, shard, clients[client_rows], [function])
-        row[torch.from_numpy(client_rows)] = torch.from_numpy(values)
+        (client_means,) = mean_over_samples(network, shard, clients[client_rows], [function])
+        value_row[torch.from_numpy(client_rows)] = torch.from_numpy(client_means)
     return list(reduce_sum(value_table).numpy())
 
 
@@ -167,8 +164,7 @@ class SignalMeasurer:
     def per_sample_losses(self, client: int) -> Values:
         x, y = self.samples(client)
         self.server.network.eval()
-        losses: Values = self.targets.losses(self.server.network(x), y).double().cpu().numpy()
-        return losses
+        return np.asarray(self.targets.losses(self.server.network(x), y).double().cpu().numpy())
 
     def samples(self, client: int) -> tuple[Tensor, Tensor]:
         return self.federation.train.samples_of(client)
@@ -201,10 +197,10 @@ class SignalMeasurer:
 
     @torch.no_grad()
     def server_loss(self) -> float:
-        network, samples = self.server.network, self.federation.server_val
+        network, data = self.server.network, self.federation.server_val
         network.eval()
-        batches = torch.arange(len(samples.y)).split(find_batch_size(network, samples.x))
-        losses = [self.targets.losses(network(samples.x[batch]), samples.y[batch]).double() for batch in batches]
+        batches = torch.arange(len(data.y)).split(find_batch_size(network, data.x))
+        losses = [self.targets.losses(network(data.x[b]), data.y[b]).double() for b in batches]
         return float(torch.cat(losses).mean())
 
     def server_loss_after(self, update: Tensor) -> float:
@@ -217,10 +213,10 @@ class SignalMeasurer:
 
     @torch.no_grad()
     def _server_logits_after(self, update: Tensor) -> Tensor:
-        network, samples = self._apply_update(update), self.federation.server_val
+        network, data = self._apply_update(update), self.federation.server_val
         network.eval()
-        self.server_passes += len(samples.y)
-        logits: Tensor = network(samples.x)
+        self.server_passes += len(data.y)
+        logits: Tensor = network(data.x)
         return logits
 
     @torch.no_grad()

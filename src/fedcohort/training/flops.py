@@ -32,7 +32,7 @@ class _PassCountingMode(flop_counter._FlopCounterMode):
 
 
 def count_forward_flops(network: nn.Module, federation: Federation) -> float:
-    """Return the FLOPs of one sample's forward pass, the first of the server's test samples of `federation`.
+    """Return the FLOPs of one sample's forward pass; the sample is zeros in the shape of those in `federation`.
 
     They are those of matrix products and convolutions in `network`, 2 for each multiplication with its addition, as
     `torch.utils.flop_counter` counts them. torch does not count products with vectors and fused attention, which are
@@ -60,10 +60,10 @@ _PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
 def _unfused_attention() -> Iterator[None]:
     """Compute attention by matrix products in the `with` block, as torch does not count its fused kernels."""
     backend = torch.backends.mha
-    was_enabled = backend.get_fastpath_enabled()
+    was_fast = backend.get_fastpath_enabled()
     backend.set_fastpath_enabled(False)
     try:
         with sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
-        backend.set_fastpath_enabled(was_enabled)
+        backend.set_fastpath_enabled(was_fast)

@@ -15,7 +15,7 @@ from torch.nn import functional as F
 
 from fedcohort.data.federation import Federation
 from fedcohort.flat import FlatModel
-from fedcohort.hook import ClientContext, Correction, NamedVectors, begin_all, find_weigher, finish_all
+from fedcohort.hook import ClientContext, ClientHook, Correction, NamedVectors, begin_all, find_weigher, finish_all
 from fedcohort.rng import RekeyedGenerator, new_generator, seeded_torch
 from fedcohort.training.chain import find_chain
 from fedcohort.training.chain_pass import ChainPass
@@ -70,10 +70,7 @@ class LocalTrainer:
         return ([task] for task in tasks)
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[ClientUpdate]:
-        """Train one client after the other, and yield their updates in the order of `tasks`.
-
-        broadcast: vectors that the aggregator broadcasts, by name.
-        """
+        """Train clients one by one, and yield updates in the order of `tasks`; `broadcast` holds vectors by name."""
         return finish_in_blocks(self.train_each(tasks, broadcast), self.server.w.device)
 
     def train(self, task: ClientTask, broadcast: NamedVectors) -> ClientUpdate:
@@ -84,24 +81,27 @@ class LocalTrainer:
         """Train one client after the other, and yield each result; the arguments are those of `train_clients`."""
         all_passes = [self.plan_passes(task) for task in tasks]
         orders = [order for passes in all_passes for order, _ in passes]
-        indices = to_device([*(task.rows for task in tasks if task.rows is not None), *orders], self.server.w.device)
-        all_rows = [None if task.rows is None else next(indices) for task in tasks]
+        chosen_rows = [task.sample_rows for task in tasks if task.sample_rows is not None]
+        indices = to_device([*chosen_rows, *orders], self.server.w.device)
+        all_rows = [None if task.sample_rows is None else next(indices) for task in tasks]
         for task, rows, passes in zip(tasks, all_rows, all_passes, strict=True):
             self.worker.copy_from(self.server)
             x, y = self.gather_samples(task, rows)
-            reference = self.compute_reference(x) if self.objective.uses_reference else None
+            ref_probs = self.compute_reference(x) if self.objective.uses_reference else None
             corrections = self.begin_hooks(task, broadcast)
             # The generator is set for every network, as a user's module may draw random numbers.
             with seeded_torch(self.seed, "dropout", task.round, task.client):
-                losses = self._run_passes(task, (x, y, reference), corrections, [(next(indices), p) for _, p in passes])
+                losses = self._run_passes(task, (x, y, ref_probs), corrections, [(next(indices), p) for _, p in passes])
             yield [self.make_result(task, self.worker.w - self.server.w, passes, losses, corrections)]
 
     def begin_hooks(self, task: ClientTask, broadcast: NamedVectors) -> list[Correction]:
         """Prepare all hooks for the client of `task`, given the vectors `broadcast`; return their corrections."""
-        rng = partial(self._make_rng, task)
-        ctx = ClientContext(task.round, task.client, self.server.layout, rng, int(self.federation.n_train[task.client]))
-        hooks = self.codec.hooks if task.plain else self.hooks
-        return begin_all(hooks, self.server.w, broadcast, task.stored_vectors, ctx)
+        rng, n_train = partial(self._make_rng, task), int(self.federation.n_train[task.client])
+        ctx = ClientContext(task.round, task.client, self.server.layout, rng, n_train)
+        return begin_all(self._active_hooks(task), self.server.w, broadcast, task.stored_vectors, ctx)
+
+    def _active_hooks(self, task: ClientTask) -> Sequence[ClientHook]:
+        return self.codec.hooks if task.codec_only else self.hooks
 
     def _make_rng(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return new_generator(self.seed, purpose, task.round, task.client)
@@ -115,20 +115,20 @@ class LocalTrainer:
         return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
 
     def gather_samples(self, task: ClientTask, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels of the samples that the client trains on; `rows` are `task.rows` on their device."""
+        """Return inputs and labels of the samples to train on; `rows` are `task.sample_rows` on their device."""
         x, y = self.federation.train.samples_of(task.client)
         return (x, y) if rows is None else (gather_rows(x, rows), y.index_select(0, rows))
 
     @torch.no_grad()
     def compute_reference(self, x: Tensor) -> Tensor:
-        """Return the class probabilities of the global model for the inputs `x`, [n, ..., classes]."""
+        """Return the class probabilities for the inputs `x`, [n, ..., C]; `worker` must have the global model."""
         self.worker.network.eval()
         return F.softmax(self.worker.network(x), -1)
 
     def count_samples(self, task: ClientTask) -> int:
         """Return the number of samples on which the client of `task` trains."""
-        offsets = self.federation.train.offsets
-        return int(offsets[task.client + 1] - offsets[task.client]) if task.rows is None else len(task.rows)
+        offsets, k = self.federation.train.offsets, task.client
+        return int(offsets[k + 1] - offsets[k]) if task.sample_rows is None else len(task.sample_rows)
 
     def plan_passes(self, task: ClientTask) -> PassOrders:
         """Return the passes over the samples of `task`; their order depends on the seed, the round and the client."""
@@ -147,12 +147,12 @@ class LocalTrainer:
         if self.worker.network.training == is_eval_mode:
             self.worker.network.train(not is_eval_mode)
         run_pass, losses = self._make_pass(task, corrections), [self.worker.w.new_empty(0)]
-        change_rng = self._make_rng(task, "augmentation") if self.augmentation is not None else None
-        for rows, batch_ranges in orders:
+        augmentation_rng = self._make_rng(task, "augmentation") if self.augmentation is not None else None
+        for sample_order, batch_ranges in orders:
             # A pass gathers its samples once; its mini-batches are views of them.
-            reference = None if reference_probs is None else reference_probs.index_select(0, rows)
-            inputs = self._augment_inputs(gather_rows(x, rows), change_rng)
-            losses.append(run_pass(inputs, y.index_select(0, rows), reference, batch_ranges))
+            ref_probs = None if reference_probs is None else reference_probs.index_select(0, sample_order)
+            inputs = self._augment_inputs(gather_rows(x, sample_order), augmentation_rng)
+            losses.append(run_pass(inputs, y.index_select(0, sample_order), ref_probs, batch_ranges))
         return torch.cat(losses)
 
     def _augment_inputs(self, x: Tensor, augmentation_rng: np.random.Generator | None) -> Tensor:
@@ -165,11 +165,11 @@ class LocalTrainer:
     def _make_pass(self, task: ClientTask, corrections: Sequence[Correction]) -> TrainingPass:
         """Return the fastest kind of pass for `task` that supports local training with the hooks' `corrections`."""
         lr = task.lr
-        if self.weighs_samples and not task.plain:
+        if self.weighs_samples and not task.codec_only:
             pass_arguments = (self.worker, self.objective, self.client, lr, corrections)
             x, y = self.federation.val.samples_of(task.client)
-            validation = yield_validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
-            return StepwisePass(self.wrap_step(WeightedStep(*pass_arguments, self._batch_positions(task), validation)))
+            val_batches = yield_validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
+            return StepwisePass(self.wrap_step(WeightedStep(*pass_arguments, self._batch_positions(task), val_batches)))
         if self.chain is not None:
             return ChainPass(self.worker, self.chain, self.objective, self.client, lr, corrections)
         if self.client.plain and not corrections:
@@ -179,8 +179,8 @@ class LocalTrainer:
     def _batch_positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Yield the positions of each mini-batch's samples among those of the client of `task`, [batch]."""
         for order, batch_ranges in self.plan_passes(task):
-            positions = torch.from_numpy(order if task.rows is None else task.rows[order]).to(self.worker.w.device)
-            yield from (positions[start:stop] for start, stop in batch_ranges)
+            positions = torch.from_numpy(task.rows_in_order(order)).to(self.worker.w.device)
+            yield from (positions[a:b] for a, b in batch_ranges)
 
     @torch.no_grad()
     def make_result(
@@ -205,12 +205,12 @@ class LocalTrainer:
             group: sum of the updates of clients that were trained at once and the norm of `delta`; None to compute it.
         """
         worker, steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in passes)
-        results = finish_all(self.codec.hooks if task.plain else self.hooks, corrections, worker.w, steps, task.lr)
+        hook_results = finish_all(self._active_hooks(task), corrections, worker.w, steps, task.lr)
         if not self.sends_all(task):
-            update, draws = delta() if callable(delta) else delta, partial(self._make_rng, task, "codec")
-            delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, draws)
+            update, make_codec_rng = delta() if callable(delta) else delta, partial(self._make_rng, task, "codec")
+            delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, make_codec_rng)
         buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
-        uploads = {name: upload for part_result in results for name, upload in part_result.uploads.items()}
+        uploads = {n: u for r in hook_results for n, u in r.uploads.items()}
         vectors = [*uploads.values(), *([buffers] if len(buffers) else [])]
         update_norm = torch.linalg.vector_norm(delta() if callable(delta) else delta) if group is None else group[1]
         make_update = partial(
@@ -230,11 +230,11 @@ class LocalTrainer:
             loss_after=self._measure_loss(task),
             group=None if group is None else group[0],
         )
-        norms = [update_norm, *map(torch.linalg.vector_norm, vectors)]
-        stored = {name: vector for part_result in results for name, vector in part_result.stored.items()}
+        vector_norms = [update_norm, *map(torch.linalg.vector_norm, vectors)]
+        stored = {n: v for r in hook_results for n, v in r.stored.items()}
         n_bytes = worker.w.nbytes * (1 + len(uploads))
         n_used = self.count_samples(task)
-        return TrainingResult(n_used, passes, losses, norms, stored, task.remember, n_bytes, make_update)
+        return TrainingResult(n_used, passes, losses, vector_norms, stored, task.remember_losses, n_bytes, make_update)
 
     def _measure_loss(self, task: ClientTask) -> float:
         """Return the cross-entropy of `worker` on all samples of the client, in nats; NaN if `task` needs none."""

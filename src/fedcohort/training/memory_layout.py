@@ -33,12 +33,12 @@ def find_faulty_layer(network: nn.Module) -> str | None:
     number of output channels. It did not crash with 1 or 7 to 17 channels, kernels of 2 to 5, groups, or in the default
     layout.
     """
-    for name, module in network.named_modules():
+    for layer_name, module in network.named_modules():
         if not isinstance(module, nn.Conv2d | nn.ConvTranspose2d) or module.groups > 1:
             continue
         channels = module.in_channels if isinstance(module, nn.Conv2d) else module.out_channels
         if module.kernel_size == (1, 1) and max(module.stride) > 1 and channels < SAFE_CHANNELS:
-            return f"{name}, a 1x1 convolution of stride {max(module.stride)} over {channels} channels"
+            return f"{layer_name}, a 1x1 convolution of stride {max(module.stride)} over {channels} channels"
     return None
 
 

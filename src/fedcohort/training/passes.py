@@ -34,10 +34,10 @@ def draw_passes(rng: np.random.Generator, n_samples: int, batch_ranges: BatchRan
 
 
 def count_batches(n_samples: Ids, batch_size: int | None, merge_last: bool) -> Ids:
-    """Return the number of mini-batches that `cut_into_batches` makes of n samples, in the shape of n.
+    """Return the number of mini-batches that `cut_into_batches` makes of each number of samples, [n].
 
     Args:
-        n_samples: numbers of samples.
+        n_samples: numbers of samples, [n].
         batch_size: samples of a mini-batch; None for all samples at once.
         merge_last: whether a last mini-batch of one sample joins the one before it.
     """
@@ -58,7 +58,7 @@ def count_sample_uses(n_samples: Ids, batch_size: int | None, merge_last: bool, 
         steps: number of mini-batches, [n] or one for all.
 
     Returns:
-        Numbers of samples, [n]. Only the last mini-batch of a pass is not full.
+        Numbers of samples, [n]. Only the last mini-batch of a pass may have another number than `batch_size`.
     """
     passes, further_steps = np.divmod(steps, np.maximum(count_batches(n_samples, batch_size, merge_last), 1))
     n_uses: Ids = passes * n_samples + further_steps * (batch_size or 0)
@@ -74,7 +74,7 @@ def yield_batches(rng: np.random.Generator, n_samples: int, batch_size: int) -> 
     batch_ranges = cut_into_batches(n_samples, batch_size, False)
     while batch_ranges:
         order = rng.permutation(n_samples)
-        yield from (order[start:stop] for start, stop in batch_ranges)
+        yield from (order[a:b] for a, b in batch_ranges)
 
 
 def flatten_passes(passes: PassOrders) -> tuple[Ids, Ids]:
@@ -82,8 +82,8 @@ def flatten_passes(passes: PassOrders) -> tuple[Ids, Ids]:
 
     `passes` has the order of the samples and the mini-batches of each pass.
     """
-    sample_order = np.concatenate([np.empty(0, np.int64), *(order[: ranges[-1][1]] for order, ranges in passes)])
-    return sample_order, np.array([stop - start for _, ranges in passes for start, stop in ranges], dtype=np.int64)
+    sample_order = np.concatenate([np.empty(0, np.int64), *(o[: r[-1][1]] for o, r in passes)])
+    return sample_order, np.array([b - a for _, r in passes for a, b in r], dtype=np.int64)
 
 
 def summarise_losses(n_samples: int, passes: PassOrders, losses: Values) -> tuple[Values, Ids, Values]:
@@ -95,13 +95,13 @@ def summarise_losses(n_samples: int, passes: PassOrders, losses: Values) -> tupl
         losses: cross-entropy of each sample before its step, in nats, in the order of all passes' mini-batches.
 
     Returns:
-        The first loss of a sample that was not trained on is NaN.
+        The first loss of a sample that was not trained on is NaN. After several passes it is the first that is not NaN.
     """
     sample_order, batch_sizes = flatten_passes(passes)
     first_losses = np.full(n_samples, np.nan)
     if len(passes) > 1:
-        is_number = ~np.isnan(losses)
-        first_losses[sample_order[is_number][::-1]] = losses[is_number][::-1]  # a sample's first loss is written last
+        is_known = ~np.isnan(losses)
+        first_losses[sample_order[is_known][::-1]] = losses[is_known][::-1]  # a sample's first loss is written last
     else:
         first_losses[sample_order] = losses
     batch_sums = np.add.reduceat(losses, np.cumsum(batch_sizes) - batch_sizes) if len(batch_sizes) else np.empty(0)

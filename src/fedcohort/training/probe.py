@@ -40,19 +40,21 @@ def probe_network(network: nn.Module, federation: Federation) -> Tensor:
 
 
 def _check_parameters(network: nn.Module) -> None:
-    lazy_names = [name for name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
+    lazy_names = [parameter_name for parameter_name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
     if lazy_names:
         raise ComponentError(
             f"the network must have no lazy layer, got {lazy_names[0]!r} without a shape: set its number of inputs"
         )
-    trained_parameters = [(name, p) for name, p in network.named_parameters() if p.requires_grad]
+    trained_parameters = [(parameter_name, p) for parameter_name, p in network.named_parameters() if p.requires_grad]
     if not trained_parameters:
         raise ComponentError(
             "the network must have a trainable parameter, got none: set requires_grad=True for the trained ones"
         )
-    for name, p in trained_parameters:
+    for parameter_name, p in trained_parameters:
         if p.dtype not in (torch.float32, torch.float64) or p.dtype != trained_parameters[0][1].dtype:
-            raise contract_error(f"the parameter {name!r}", "a float32 tensor, or float64 as all other parameters", p)
+            raise contract_error(
+                f"the parameter {parameter_name!r}", "a float32 tensor, or float64 as all other parameters", p
+            )
 
 
 def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
@@ -60,25 +62,20 @@ def _probe_logits(network: nn.Module, federation: Federation) -> Tensor:
 
     Raises `ComponentError` for other results, and if `network` changes its inputs.
     """
-    samples, mode_name = federation.server_test, "train" if network.training else "eval"
-    x = _copy_rows(samples.x)
+    test_data, mode_name = federation.server_test, "train" if network.training else "eval"
+    x = _copy_rows(test_data.x)
     unchanged_inputs = x.clone()
-    logits: object = network(x)
+    logits: Tensor = network(x)
     if not torch.equal(x, unchanged_inputs):
-        raise ComponentError(
-            f"forward in {mode_name} mode must not change its inputs in place: write `x = x - 0.5` instead of `x -= "
-            "0.5`"
-        )
+        message_start = f"forward in {mode_name} mode must not change its inputs in place"
+        raise ComponentError(f"{message_start}: write `x = x - 0.5` instead of `x -= 0.5`")
     if isinstance(logits, list | tuple | dict):
         head_names = ", ".join(map(str, logits if isinstance(logits, dict) else range(len(logits))))
         raise ComponentError(
             f"forward in {mode_name} mode must return a tensor of logits, got a {type(logits).__name__} with "
-            f"{head_names}: "
-            "model=module selects one of them by model.head"
+            f"{head_names}: model=module selects one of them by model.head"
         )
-    check_tensor(f"the logits in {mode_name} mode", logits, (*_copy_rows(samples.y).shape, federation.n_classes))
-    if not isinstance(logits, Tensor):
-        raise contract_error("the logits", "a tensor", logits)
+    check_tensor(f"the logits in {mode_name} mode", logits, (*_copy_rows(test_data.y).shape, federation.n_classes))
     return logits
 
 
@@ -91,22 +88,22 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
         federation: data of the run, with the labels.
 
     Raises:
-        ComponentError: results have a wrong shape or no gradient, or the objective changes logits or labels.
+        ComponentError: results have a wrong type, shape or no gradient, or the objective changes logits or labels.
     """
     y = _copy_rows(federation.server_test.y)
-    reference = logits.detach().softmax(-1) if objective.uses_reference else None
+    ref_probs = logits.detach().softmax(-1) if objective.uses_reference else None
     unchanged_tensors = logits.detach().clone(), y.clone()
     with _restore_generators():
-        objective_and_loss: object = adapt_objective(federation.targets, objective).per_sample(logits, y, reference)
+        objective_and_loss: object = adapt_objective(federation.targets, objective).per_sample(logits, y, ref_probs)
         if not isinstance(objective_and_loss, tuple) or len(objective_and_loss) != 2:
             raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", objective_and_loss)
-        for name, values in zip(("objective", "cross-entropy"), objective_and_loss, strict=True):
-            check_tensor(f"the {name} of per_sample", values, (2,))
-        mini_batch_loss: object = objective.transform_mean(objective_and_loss[0].mean())
+        for part_name, part_values in zip(("objective", "cross-entropy"), objective_and_loss, strict=True):
+            check_tensor(f"the {part_name} of per_sample", part_values, (2,))
+        mini_batch_loss = objective.transform_mean(objective_and_loss[0].mean())
     check_tensor("the result of transform_mean", mini_batch_loss, ())
     if not (torch.equal(logits.detach(), unchanged_tensors[0]) and torch.equal(y, unchanged_tensors[1])):
         raise ComponentError("per_sample must not change logits and labels in place: change copies of them")
-    if not isinstance(mini_batch_loss, Tensor) or not mini_batch_loss.requires_grad:
+    if not mini_batch_loss.requires_grad:
         raise ComponentError(
             "per_sample and transform_mean must keep the gradient to the logits, got detached values: remove detach()"
         )
@@ -120,10 +117,10 @@ def _copy_rows(samples: Tensor) -> Tensor:
 @contextmanager
 def _restore_generators() -> Iterator[None]:
     """Seed the global generators of Python, numpy and torch in the `with` block, and restore them at its end."""
-    saved_states = random.getstate(), np.random.get_state()  # noqa: NPY002
+    rng_states = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         with seeded_torch(0, "probe"):
             yield
     finally:
-        random.setstate(saved_states[0])
-        np.random.set_state(saved_states[1])  # noqa: NPY002
+        random.setstate(rng_states[0])
+        np.random.set_state(rng_states[1])  # noqa: NPY002

@@ -22,13 +22,13 @@ from fedcohort.objective.base import Objective
 class TrainingStep(Protocol):
     """A function that makes one mini-batch step."""
 
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+    def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
         """Train on one mini-batch, and return its samples' cross-entropies before the step, [batch], detached.
 
         Args:
             x: inputs, [batch, ...].
             y: labels, [batch, ...].
-            reference: class probabilities of the global model, [batch, ..., C]; None if the objective does not use
+            ref_probs: class probabilities of the global model, [batch, ..., C]; None if the objective does not use
                 them.
         """
         ...
@@ -38,14 +38,14 @@ class TrainingPass(Protocol):
     """A function that makes the steps of one pass over a client's samples."""
 
     def __call__(
-        self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
+        self, x: Tensor, y: Tensor, ref_probs: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
     ) -> Tensor:
         """Make one step for each mini-batch.
 
         Args:
             x: inputs of the pass, [n, ...].
             y: labels, [n, ...].
-            reference: class probabilities of the global model, [n, ..., C]; None if the objective does not use them.
+            ref_probs: class probabilities of the global model, [n, ..., C]; None if the objective does not use them.
             batch_ranges: [start, stop) of each mini-batch; they are contiguous from 0.
 
         Returns:
@@ -57,17 +57,14 @@ class TrainingPass(Protocol):
 class StepwisePass:
     """A pass that makes one step after the other."""
 
-    def __init__(self, step: TrainingStep) -> None:
-        self.step = step
+    def __init__(self, training_step: TrainingStep) -> None:
+        self.step = training_step
 
     def __call__(
-        self, x: Tensor, y: Tensor, reference: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
+        self, x: Tensor, y: Tensor, ref_probs: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
     ) -> Tensor:
         return torch.cat(
-            [
-                self.step(x[start:end], y[start:end], None if reference is None else reference[start:end])
-                for start, end in batch_ranges
-            ]
+            [self.step(x[a:b], y[a:b], None if ref_probs is None else ref_probs[a:b]) for a, b in batch_ranges]
         )
 
 
@@ -93,8 +90,8 @@ class PlainSgdStep:
     def __init__(self, model: FlatModel, objective: Objective, lr: float) -> None:
         self.model, self.objective, self.lr = model, objective, lr
 
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        loss, ce = evaluate_objective(self.model, self.objective, x, y, reference)
+    def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
+        loss, ce = evaluate_objective(self.model, self.objective, x, y, ref_probs)
         gradients = torch.autograd.grad(loss, self.model.tensors)
         with torch.no_grad():
             torch._foreach_add_(self.model.tensors, gradients, alpha=-self.lr)
@@ -110,8 +107,8 @@ class CorrectedStep:
         self.model, self.objective, self.corrections = model, objective, corrections
         self.apply_step = ParameterStep(model, client, lr)
 
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
-        loss, ce = evaluate_objective(self.model, self.objective, x, y, reference)
+    def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
+        loss, ce = evaluate_objective(self.model, self.objective, x, y, ref_probs)
         self.model.g.zero_()
         loss.backward()
         self.apply_step(self.corrections)

@@ -25,7 +25,7 @@ def draw_tensor_masks(
     A client's draw depends on the seed, the round and the client, but not on other clients.
 
     Args:
-        send_probability: probability of each tensor by client, [n_clients]; None if all send everything.
+        send_probability: probability with which each client sends a tensor, [n_clients]; None if all send everything.
         clients: ids of the clients.
         layout: layout of the model's tensors.
         draws: random numbers of the round.
@@ -48,8 +48,8 @@ def make_sent_layout(layout: Layout, tensor_mask: TensorMask) -> Layout:
     """
     sent_blocks = [block for block, is_sent in zip(layout.parameters, tensor_mask, strict=True) if is_sent]
     offsets = itertools.accumulate((block.size for block in sent_blocks), initial=0)
-    blocks = tuple(replace(block, offset=offset) for block, offset in zip(sent_blocks, offsets, strict=False))
-    return Layout(blocks, layout.buffers, layout.counters)
+    moved_blocks = tuple(replace(block, offset=offset) for block, offset in zip(sent_blocks, offsets, strict=False))
+    return Layout(moved_blocks, layout.buffers, layout.counters)
 
 
 def transmit_update(

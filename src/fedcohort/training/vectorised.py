@@ -6,7 +6,7 @@ tensor. Chains of Linear and ReLU have the gradients of `training/chain.py`, by 
 those of `torch.func.vmap`. This is faster if launching a kernel takes longer than its work, as for small models.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -15,13 +15,13 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.func import functional_call, grad_and_value, vmap
 
-from fedcohort.hook import Correction
+from fedcohort.hook import Correction, NamedVectors
 from fedcohort.training.chain import differentiate_logits
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather_rows
 from fedcohort.training.passes import PassOrders, flatten_passes
-from fedcohort.training.transfer import Results, finish_in_blocks, to_device
+from fedcohort.training.transfer import GroupResults, finish_in_blocks, to_device
 from fedcohort.types import ClientUpdate, Ids
 
 
@@ -32,7 +32,8 @@ class GroupPlan:
     Attributes:
         tasks: tasks of the clients.
         passes: passes of each client over its samples.
-        row_of_client: column of each client in the arrays; clients with more steps come first.
+        position_of_client: position of each client among the columns of the arrays and the rows of `StackedModels`;
+            clients with more steps come first.
         batch_sizes: samples of each mini-batch, [steps, columns]; 0 after a client's last step.
         arrays: row of each sample among all clients' samples [steps, columns, batch], `batch_sizes`, and the positions
             of the samples in the flattened first array, client by client.
@@ -40,7 +41,7 @@ class GroupPlan:
 
     tasks: Sequence[ClientTask]
     passes: Sequence[PassOrders]
-    row_of_client: Ids
+    position_of_client: Ids
     batch_sizes: np.ndarray
     arrays: Sequence[np.ndarray]
 
@@ -73,9 +74,9 @@ class StackedModels:
 
     def __init__(self, trainer: LocalTrainer, corrections: Sequence[Sequence[Correction]], lr: float) -> None:
         self.trainer, self.lr = trainer, lr
-        self.corrections = [combine_corrections(same_hook) for same_hook in zip(*corrections, strict=True)]
+        self.corrections = [combine_corrections(c) for c in zip(*corrections, strict=True)]
         self.w = trainer.server.w.repeat(len(corrections), 1)
-        self.is_chain = trainer.chain is not None and trainer.chain.front is None
+        self.is_chain = trainer.chain is not None and trainer.chain.front_layers is None
         self.is_plain = self.is_chain and trainer.client.plain and not corrections[0]
         self.tensor_views = self._view_tensors(self.w)
         if self.is_plain:  # steps go straight into the weights, which are faster as contiguous tensors
@@ -83,46 +84,46 @@ class StackedModels:
             return
         self.g = torch.zeros_like(self.w)
         self.written_tensors = self._view_tensors(self.g)
-        parameter = torch.nn.Parameter(self.w)
-        parameter.grad = self.g
-        self.optimizer = None if trainer.client.plain else trainer.client.optimizer(parameter, lr)
+        flat_parameter = torch.nn.Parameter(self.w)
+        flat_parameter.grad = self.g
+        self.optimizer = None if trainer.client.plain else trainer.client.optimizer(flat_parameter, lr)
         in_dims = (0, 0, 0, 0 if trainer.objective.uses_reference else None, 0)
         self.gradient_and_loss = vmap(grad_and_value(self._client_loss, has_aux=True), in_dims)
 
-    def _view_tensors(self, vectors: Tensor) -> list[Tensor]:
-        """Return the tensors of the network as views of `vectors`, [clients, P]."""
+    def _view_tensors(self, flat_vectors: Tensor) -> list[Tensor]:
+        """Return the tensors of the network as views of `flat_vectors`, [clients, P]."""
         blocks = self.trainer.worker.layout.parameters
-        return [vectors[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
+        return [flat_vectors[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
 
     def compute_updates(self) -> Float[Tensor, "k p"]:
         """Return the updates of all clients, trained minus received parameters, [k, P]."""
         w = torch.cat([tensor_view.flatten(1) for tensor_view in self.tensor_views], 1) if self.is_plain else self.w
         return w - self.trainer.server.w
 
-    def train_step(self, x: Tensor, y: Tensor, reference: Tensor | None, sample_shares: Tensor) -> Float[Tensor, "k b"]:
+    def train_step(self, x: Tensor, y: Tensor, ref_probs: Tensor | None, sample_shares: Tensor) -> Float[Tensor, "k b"]:
         """Make a step of the first k clients, and return the samples' cross-entropies before the step.
 
         Args:
             x: inputs, [k, batch, ...].
             y: labels, [k, batch, ...].
-            reference: class probabilities of the global model, [k, batch, ..., C]; None if the objective does not use
+            ref_probs: class probabilities of the global model, [k, batch, ..., C]; None if the objective does not use
                 them.
             sample_shares: 1 over the size of the client's mini-batch, 0 for padding, [k, batch].
         """
         if self.is_plain:
-            return self._step_chain(-self.lr, x, y, reference, sample_shares)
+            return self._step_chain(-self.lr, x, y, ref_probs, sample_shares)
         self.g.zero_()
         if self.is_chain:
-            losses = self._step_chain(1.0, x, y, reference, sample_shares)
+            losses = self._step_chain(1.0, x, y, ref_probs, sample_shares)
         else:
-            self.g[: len(x)], (_, losses) = self.gradient_and_loss(self.w[: len(x)], x, y, reference, sample_shares)
+            self.g[: len(x)], (_, losses) = self.gradient_and_loss(self.w[: len(x)], x, y, ref_probs, sample_shares)
         self._apply_gradients(len(x))
         return losses
 
-    def _step_chain(self, scale: float, x: Tensor, y: Tensor, reference: Tensor | None, shares: Tensor) -> Tensor:
-        """Add `scale` times the gradients to `written_tensors`; return the cross-entropies, [k, batch].
+    def _step_chain(self, rate: float, x: Tensor, y: Tensor, ref_probs: Tensor | None, sample_shares: Tensor) -> Tensor:
+        """Add `rate` times the gradients to `written_tensors`; return the cross-entropies, [k, batch].
 
-        `x`, `y`, `reference` and `shares` are the arguments of `train_step`.
+        `x`, `y`, `ref_probs` and `sample_shares` are the arguments of `train_step`.
         """
         k, h = len(x), x.flatten(2)
         weights, biases = [w[:k] for w in self.tensor_views[::2]], [b[:k, None] for b in self.tensor_views[1::2]]
@@ -131,17 +132,17 @@ class StackedModels:
             h = torch.baddbmm(bias, h, weight.transpose(1, 2)).relu_()
             inputs.append(h)
         logits = torch.baddbmm(biases[-1], h, weights[-1].transpose(1, 2))
-        delta, losses = differentiate_logits(self.trainer.objective, logits, y, reference, shares)
+        delta, losses = differentiate_logits(self.trainer.objective, logits, y, ref_probs, sample_shares)
         for i in range(len(weights) - 1, -1, -1):
             output_gradient = delta
             if i:
                 delta = torch.ops.aten.threshold_backward(torch.bmm(delta, weights[i]), inputs[i], 0)
-            self.written_tensors[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=scale)
-            self.written_tensors[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=scale)
+            self.written_tensors[2 * i][:k].baddbmm_(output_gradient.transpose(1, 2), inputs[i], alpha=rate)
+            self.written_tensors[2 * i + 1][:k].add_(output_gradient.sum(1), alpha=rate)
         return losses
 
     def _client_loss(
-        self, w: Tensor, x: Tensor, y: Tensor, reference: Tensor | None, sample_shares: Tensor
+        self, w: Tensor, x: Tensor, y: Tensor, ref_probs: Tensor | None, sample_shares: Tensor
     ) -> tuple[Tensor, Tensor]:
         """Return one client's objective on a mini-batch, and the samples' cross-entropies, [batch].
 
@@ -149,23 +150,23 @@ class StackedModels:
             w: the client's model, [P].
             x: inputs, [batch, ...].
             y: labels, [batch, ...].
-            reference: class probabilities of the global model, [batch, ..., C], or None.
+            ref_probs: class probabilities of the global model, [batch, ..., C], or None.
             sample_shares: 1 over the size of the mini-batch, 0 for padding, [batch].
         """
         worker, objective = self.trainer.worker, self.trainer.objective
         tensor_views = {block.name: block.make_view(w) for block in worker.layout.parameters}
         with torch.autocast(x.device.type, torch.bfloat16, enabled=worker.bf16):
             logits = functional_call(worker.network, tensor_views, (x,)).to(w.dtype)
-        sample_objectives, losses = objective.per_sample(logits, y, reference)
+        sample_objectives, losses = objective.per_sample(logits, y, ref_probs)
         return objective.transform_mean((sample_objectives * sample_shares).sum()), losses.detach()
 
     def _apply_gradients(self, k: int) -> None:
         """Apply hooks, clipping and the optimizer to the first `k` clients, in this order."""
-        g, w, clip = self.g[:k], self.w[:k], self.trainer.client.clip
+        g, w, max_norm = self.g[:k], self.w[:k], self.trainer.client.clip
         for correct in self.corrections:
             correct(g, w)
-        if clip is not None:
-            g.mul_(torch.clamp(clip / (g.norm(dim=1, keepdim=True) + 1e-12), max=1.0))
+        if max_norm is not None:
+            g.mul_(torch.clamp(max_norm / (g.norm(dim=1, keepdim=True) + 1e-12), max=1.0))
         if self.optimizer is None:
             w.add_(g, alpha=-self.lr)
             return
@@ -182,66 +183,68 @@ class VectorisedEngine:
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of `clients_at_once` consecutive tasks; `tasks` are sorted by size, so sizes are similar."""
-        return (tasks[start : start + self.clients_at_once] for start in range(0, len(tasks), self.clients_at_once))
+        return (tasks[i : i + self.clients_at_once] for i in range(0, len(tasks), self.clients_at_once))
 
-    def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
+    def train_clients(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[ClientUpdate]:
         """Train each group at once, and yield the updates in the order of `tasks`.
 
         broadcast: vectors that the aggregator broadcasts, by name.
         """
         return finish_in_blocks(self._train_groups(tasks, broadcast), self.trainer.server.w.device)
 
-    def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[Results]:
+    def _train_groups(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[GroupResults]:
         plans = [self._plan_group(group) for group in self.group_tasks(tasks)]
-        tensors = to_device([array for plan in plans for array in plan.arrays], self.trainer.server.w.device)
+        index_tensors = to_device([a for plan in plans for a in plan.arrays], self.trainer.server.w.device)
         for plan in plans:
-            yield self._train_group(plan, broadcast, *(next(tensors) for _ in plan.arrays))
+            yield self._train_group(plan, broadcast, *(next(index_tensors) for _ in plan.arrays))
 
     def _plan_group(self, tasks: Sequence[ClientTask]) -> GroupPlan:
         trainer = self.trainer
         all_passes = [trainer.plan_passes(task) for task in tasks]
-        samples, batch_sizes = zip(*map(flatten_passes, all_passes), strict=True)
-        columns = np.argsort(np.argsort([-len(sizes) for sizes in batch_sizes], kind="stable"))
-        counts = np.zeros((max(map(len, batch_sizes)), len(tasks)), dtype=np.int64)
-        for k, sizes in zip(columns, batch_sizes, strict=True):
-            counts[: len(sizes), k] = sizes
-        is_sample = np.arange(counts.max(initial=0)) < counts[:, :, None]
+        sample_orders, batch_sizes = zip(*map(flatten_passes, all_passes), strict=True)
+        position_of_client = np.argsort(np.argsort([-len(client_sizes) for client_sizes in batch_sizes], kind="stable"))
+        size_table = np.zeros((max(map(len, batch_sizes)), len(tasks)), dtype=np.int64)
+        for k, client_sizes in zip(position_of_client, batch_sizes, strict=True):
+            size_table[: len(client_sizes), k] = client_sizes
+        is_sample = np.arange(size_table.max(initial=0)) < size_table[:, :, None]
         flat_positions, used_positions = np.arange(is_sample.size).reshape(is_sample.shape), []
         row_table = np.zeros_like(flat_positions)
-        for k, task, indices in zip(columns, tasks, samples, strict=True):
+        for k, task, sample_order in zip(position_of_client, tasks, sample_orders, strict=True):
             first_sample = trainer.federation.train.offsets[task.client]
             row_table[:, k] = first_sample  # padding repeats a sample, with weight 0
-            row_table[:, k][is_sample[:, k]] = first_sample + (indices if task.rows is None else task.rows[indices])
+            row_table[:, k][is_sample[:, k]] = first_sample + task.rows_in_order(sample_order)
             used_positions.append(flat_positions[:, k][is_sample[:, k]])
-        return GroupPlan(tasks, all_passes, columns, counts, [row_table, counts, np.concatenate(used_positions)])
+        index_arrays = [row_table, size_table, np.concatenate(used_positions)]
+        return GroupPlan(tasks, all_passes, position_of_client, size_table, index_arrays)
 
     @torch.no_grad()
     def _train_group(
-        self, plan: GroupPlan, broadcast: Mapping[str, Tensor], rows: Tensor, counts: Tensor, used_positions: Tensor
-    ) -> Results:
+        self, plan: GroupPlan, broadcast: NamedVectors, row_table: Tensor, size_table: Tensor, used_positions: Tensor
+    ) -> GroupResults:
         """Train the clients of `plan`, given the aggregator's vectors `broadcast`.
 
-        `rows`, `counts` and `used_positions` are `plan.arrays` on the device.
+        `row_table`, `size_table` and `used_positions` are `plan.arrays` on the device.
         """
         trainer, train_data = self.trainer, self.trainer.federation.train
         trainer.worker.copy_from(trainer.server)
         corrections = [trainer.begin_hooks(task, broadcast) for task in plan.tasks]
-        models = StackedModels(trainer, [corrections[i] for i in np.argsort(plan.row_of_client)], plan.tasks[0].lr)
-        is_sample = torch.arange(rows.shape[2], device=rows.device) < counts[:, :, None]
-        sample_shares = is_sample / counts[:, :, None].clamp(min=1).to(models.w)
+        corrections_by_position = [corrections[i] for i in np.argsort(plan.position_of_client)]
+        models = StackedModels(trainer, corrections_by_position, plan.tasks[0].lr)
+        is_sample = torch.arange(row_table.shape[2], device=row_table.device) < size_table[:, :, None]
+        sample_shares = is_sample / size_table[:, :, None].clamp(min=1).to(models.w)
         losses = torch.zeros_like(sample_shares)
-        for step, k in enumerate((plan.batch_sizes > 0).sum(1).tolist()):
-            batch_rows = rows[step, :k].flatten()
-            x, y, reference = gather_rows(train_data.x, batch_rows), train_data.y.index_select(0, batch_rows), None
+        for step_number, k in enumerate((plan.batch_sizes > 0).sum(1).tolist()):
+            batch_rows = row_table[step_number, :k].flatten()
+            x, y, ref_probs = gather_rows(train_data.x, batch_rows), train_data.y.index_select(0, batch_rows), None
             if trainer.objective.uses_reference:
-                reference = trainer.compute_reference(x).unflatten(0, (k, -1))
+                ref_probs = trainer.compute_reference(x).unflatten(0, (k, -1))
             trainer.worker.network.train()
             x, y = x.unflatten(0, (k, -1)), y.unflatten(0, (k, -1))
-            losses[step, :k] = models.train_step(x, y, reference, sample_shares[step, :k])
-        updates, n_losses = models.compute_updates(), plan.batch_sizes.sum(0)[plan.row_of_client].tolist()
+            losses[step_number, :k] = models.train_step(x, y, ref_probs, sample_shares[step_number, :k])
+        updates, n_losses = models.compute_updates(), plan.batch_sizes.sum(0)[plan.position_of_client].tolist()
         results = []
         for i, used_losses in enumerate(losses.flatten().index_select(0, used_positions).split(n_losses)):
-            update = updates[plan.row_of_client[i]]
+            update = updates[plan.position_of_client[i]]
             torch.add(trainer.server.w, update, out=trainer.worker.w)
             results.append(trainer.make_result(plan.tasks[i], update, plan.passes[i], used_losses, corrections[i]))
         return results

@@ -49,36 +49,31 @@ def yield_validation_batches(
         rng: random generator of the order.
     """
     for batch_order in yield_batches(rng, len(y), batch_size or len(y)):
-        rows = torch.from_numpy(batch_order).to(y.device)
-        yield gather_rows(x, rows), y.index_select(0, rows)
-
-
-def _make_dual_tensor(primal: Tensor, tangent: Tensor) -> Tensor:
-    dual_tensor: Tensor = forward_ad.make_dual(primal.contiguous(), tangent.contiguous())
-    return dual_tensor
+        batch_rows = torch.from_numpy(batch_order).to(y.device)
+        yield gather_rows(x, batch_rows), y.index_select(0, batch_rows)
 
 
 class MiniBatchView:
     """A mini-batch before its step, as hooks that weigh samples see it (`hook.StepView`).
 
-    Attributes:
+    Args:
         model: the client's model.
         objective: the objective of samples.
-        x, y, reference: inputs, labels, and class probabilities of the global model or None.
+        mini_batch: inputs, labels, and class probabilities of the global model or None.
         positions: positions of the samples among the client's samples, [batch].
-        validation: function that returns the next mini-batch of the client's validation samples.
+        next_val_batch: function that returns the next mini-batch of the client's validation samples.
     """
 
     def __init__(
         self,
         model: FlatModel,
         objective: Objective,
-        batch: tuple[Tensor, Tensor, Tensor | None],
+        mini_batch: tuple[Tensor, Tensor, Tensor | None],
         positions: Int64[Tensor, "b"],
-        validation: Callable[[], LabelledBatch],
+        next_val_batch: Callable[[], LabelledBatch],
     ) -> None:
-        self.model, self.objective, self.validation = model, objective, validation
-        self.x, self.y, self.reference = batch
+        self.model, self.objective, self.validation = model, objective, next_val_batch
+        self.x, self.y, self.reference = mini_batch
         self.positions = positions
 
     def validation_gradient(self) -> Float[Tensor, "p"]:
@@ -95,7 +90,8 @@ class MiniBatchView:
         network, blocks = self.model.network, self.model.layout.parameters
         with keep_eval_mode(network), disable_fused_kernels(network), torch.no_grad(), forward_ad.dual_level():
             dual_by_name = {
-                block.name: _make_dual_tensor(block.make_view(self.model.w), block.make_view(u)) for block in blocks
+                b.name: forward_ad.make_dual(b.make_view(self.model.w).contiguous(), b.make_view(u).contiguous())
+                for b in blocks
             }
             logits = functional_call(network, dual_by_name, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)
@@ -103,14 +99,14 @@ class MiniBatchView:
         return torch.zeros_like(objective) if derivatives is None else derivatives
 
     def hessian_product(self, u: Float[Tensor, "p"], weights: Float[Tensor, "b"]) -> Float[Tensor, "p"]:
-        """Return H u, [P], the gradient of <gradient, u>; H is the Hessian of the loss with `weights` of samples."""
+        """Return H u, [P], the gradient of <gradient, u>; H is the Hessian of the loss with sample `weights` [b]."""
         with keep_eval_mode(self.model.network):
             sample_objectives, _ = self.objective.per_sample(self.model.network(self.x), self.y, self.reference)
             loss = self.objective.transform_mean((weights * sample_objectives).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
             gradients_and_blocks = zip(gradients, self.model.layout.parameters, strict=True)
-            products = [(g * block.make_view(u)).sum() for g, block in gradients_and_blocks]
-            return self._gradient(torch.stack(products).sum())
+            dot_products = [(g * block.make_view(u)).sum() for g, block in gradients_and_blocks]
+            return self._gradient(torch.stack(dot_products).sum())
 
     def _gradient(self, loss: Tensor) -> Tensor:
         self.model.g.zero_()
@@ -123,7 +119,7 @@ class WeightedStep:
 
     Attributes:
         positions: iterator over the positions of each mini-batch's samples among the client's samples, [batch].
-        validation: iterator over mini-batches of the client's validation samples.
+        val_batches: iterator over mini-batches of the client's validation samples.
     """
 
     def __init__(
@@ -134,18 +130,18 @@ class WeightedStep:
         lr: float,
         corrections: Sequence[Correction],
         positions: Iterator[Tensor],
-        validation: Iterator[LabelledBatch],
+        val_batches: Iterator[LabelledBatch],
     ) -> None:
         self.model, self.objective, self.corrections = model, objective, corrections
-        self.sample_weigher = next(hook for hook in corrections if isinstance(hook, Weighing))
-        self.positions, self.validation = positions, validation
+        self.sample_weigher = next(h for h in corrections if isinstance(h, Weighing))
+        self.positions, self.validation = positions, val_batches
         self.apply_step = ParameterStep(model, client, lr)
 
-    def __call__(self, x: Tensor, y: Tensor, reference: Tensor | None) -> Tensor:
+    def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
         positions = next(self.positions)
-        batch_view = MiniBatchView(self.model, self.objective, (x, y, reference), positions, self.validation.__next__)
+        batch_view = MiniBatchView(self.model, self.objective, (x, y, ref_probs), positions, self.validation.__next__)
         weights = self.sample_weigher.weigh(batch_view)
-        sample_objectives, cross_entropies = self.objective.per_sample(self.model.logits(x), y, reference)
+        sample_objectives, cross_entropies = self.objective.per_sample(self.model.logits(x), y, ref_probs)
         self.model.g.zero_()
         torch.autograd.backward(self.objective.transform_mean((weights * sample_objectives).mean()))
         self.apply_step(self.corrections)

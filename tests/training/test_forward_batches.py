@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from fedcohort.training.chunks import MIN_SAMPLES_AT_ONCE, find_batch_size
+from fedcohort.training.forward_batches import MIN_SAMPLES_AT_ONCE, find_batch_size
 
 
 def test_inputs_bound_a_narrow_network() -> None:
