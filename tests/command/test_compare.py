@@ -112,14 +112,14 @@ def test_the_run_of_a_report_is_not_compared(logs: Logs) -> None:
     assert compare_runs(make_options(logs, curves="false"))[0].count("left out") == 0
     client.set_tag(run.info.run_id, "sweep_id", "s")
     options = make_options(logs, sweep="s")
-    assert len(compare_tracked_runs(options.query, options.question).matched.cells["", "b"]) == 2
+    assert len(compare_tracked_runs(options.query, options.question).matching.cells["", "b"]) == 2
 
 
 def test_the_later_of_two_values_of_a_round_counts(logs: Logs) -> None:
     fill(logs)
     options = make_options(logs, sweep="s")
     before = compare_tracked_runs(options.query, options.question)
-    run, client = before.matched.runs[0].id, logs.client()
+    run, client = before.matching.runs[0].id, logs.client()
     client.log_metric(run, "test/acc", 0.75, timestamp=2**42, step=1)
     client.log_metric(run, "test/acc", 0.25, timestamp=1, step=1)
     curves = compare_tracked_runs(options.query, options.question).frames.curves

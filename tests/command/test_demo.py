@@ -77,7 +77,7 @@ def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
     study = load_study(STUDY)
     assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
     study = replace(study, settings={"bimodal70": study.settings["bimodal70"]})
-    methods = judge_settings(study, load_results(study)).settings["bimodal70"].better()
+    methods = judge_settings(study, load_results(study)).settings["bimodal70"].find_better_methods()
     assert methods[0].method == demo.BEST_SELECTOR
     composed = compose_overrides(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]

@@ -61,9 +61,9 @@ def test_a_repeated_run_does_not_count_twice(runs: list[Path], tmp_path: Path) -
 def test_the_run_s_mean_gain_is_that_of_its_metric(runs: list[Path]) -> None:
     result = evaluate_policy(runs[:1], PROPORTIONAL, Path(CONFIGS), metric="test/acc")
     assert result.n_rounds == 15
-    assert result.logged.mean == pytest.approx(_last_change(runs[0], "test/acc") / 15)
+    assert result.logged_gain.mean == pytest.approx(_last_change(runs[0], "test/acc") / 15)
     losses = evaluate_policy(runs[:1], PROPORTIONAL, Path(CONFIGS), "test/loss")
-    assert losses.logged.mean == pytest.approx(-_last_change(runs[0], "test/loss") / 15)
+    assert losses.logged_gain.mean == pytest.approx(-_last_change(runs[0], "test/loss") / 15)
     assert "too little overlap" in losses.reason  # 15 rounds are fewer than 20
 
 

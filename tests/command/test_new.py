@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from config_options import ROOT
-from fedcohort.command.new import GROUPS, main, make_files
+from fedcohort.command.new import KIND_GROUPS, main, make_files
 from fedcohort.errors import OptionError
 
 
@@ -40,9 +40,9 @@ FAULTS = {  # one in each kind's formula, which its own test notices, so that a 
 
 @pytest.mark.usefixtures("checkout")
 def test_each_kind_passes_its_own_test_and_the_laws_and_the_test_notices_a_fault() -> None:
-    assert FAULTS.keys() == GROUPS.keys()
+    assert FAULTS.keys() == KIND_GROUPS.keys()
     tests, laws = [], []
-    for kind, group in GROUPS.items():
+    for kind, group in KIND_GROUPS.items():
         for name in ("my_own", "faulty"):
             assert main([kind, name]) == 0
             tests.append(f"tests/{group}/test_{name}.py")

@@ -98,7 +98,7 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
     """With the classes of another client each, Fed-CBS chooses others."""
     log = read_run_log(fedcbs)
     turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
-    assert replay_selector(turned, *make_selectors(turned, (), Path(CONFIGS))).step is not None
+    assert replay_selector(turned, *make_selectors(turned, (), Path(CONFIGS))).round_number is not None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
         H[now.arrived, :m] *= 2 * np.eye(m) - 1
         turned.append(dataclasses.replace(now, signals={**now.signals, "update_gram": H}))
     log = dataclasses.replace(log, rounds=turned)
-    assert replay_selector(log, *make_selectors(log, (), Path(CONFIGS))).step is not None
+    assert replay_selector(log, *make_selectors(log, (), Path(CONFIGS))).round_number is not None
 
 
 def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
     ]
     log = dataclasses.replace(log, rounds=turned)
     same_selector, other_selector = make_selectors(log, (), Path(CONFIGS))
-    assert replay_selector(log, same_selector, other_selector).step is not None
+    assert replay_selector(log, same_selector, other_selector).round_number is not None
 
 
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
@@ -192,14 +192,14 @@ def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> N
 
 def test_other_options_stop_at_a_later_round(flash: Path) -> None:
     """Round 1 selects all clients for any options; without exploration the posterior mean chooses in later rounds."""
-    assert again(flash, "selector.gamma_scale=0").step in range(2, 7)
+    assert again(flash, "selector.gamma_scale=0").round_number in range(2, 7)
     assert again(flash, "selector=flash") == again(flash) == ReplayResult(6)
 
 
 def test_unspecified_options_are_those_of_the_run(tmp_path: Path) -> None:
     folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
     assert again(folder, "selector.tie=id") == ReplayResult(6)
-    assert again(folder, "selector=round_robin").step == 1  # the word's own default draws among ties
+    assert again(folder, "selector=round_robin").round_number == 1  # the word's own default draws among ties
 
 
 def test_signals_missing_in_the_log_are_named(ucb: Path, flash: Path) -> None:

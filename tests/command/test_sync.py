@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.command.sync import main, send_missing
+from fedcohort.command.sync import main, send_missing_rounds
 from fedcohort.console.summary import Summary
 from fedcohort.errors import CheckpointError, TrackingError
 from fedcohort.record import folder, history
@@ -49,8 +49,8 @@ def test_a_run_without_a_reachable_server_is_sent_later(logs: Logs, capsys: pyte
 def test_an_untracked_run_is_sent(logs: Logs) -> None:
     replay_run([Journal(), RunStatus()], run_info(logs))
     with pytest.raises(TrackingError, match=r"was never tracked: name the server with tracking_uri="):
-        send_missing(run_info(logs).folder)
-    send_missing(run_info(logs).folder, logs.uri, "selectors")
+        send_missing_rounds(run_info(logs).folder)
+    send_missing_rounds(run_info(logs).folder, logs.uri, "selectors")
     check(logs, 6)
     assert logs.only_run().data.params["selector"] == "flash"
 
@@ -64,7 +64,7 @@ def test_a_killed_run_is_marked_as_killed_and_can_resume(logs: Logs, monkeypatch
         "after",
         lambda: replay_run([Journal(), logs.tracker(), RunStatus()], run_info(logs)),
     )
-    assert "sent 0 rounds" in send_missing(run_info(logs).folder)
+    assert "sent 0 rounds" in send_missing_rounds(run_info(logs).folder)
     check(logs, 2, "KILLED")
     replay_run([Journal(), logs.tracker(), RunStatus()], run_info(logs, start=1))
     check(logs, 6)
@@ -74,10 +74,10 @@ def test_a_running_run_is_not_ended(logs: Logs) -> None:
     replay_run([Journal(), RunStatus()], run_info(logs), last=3, status="interrupted")
     lock = folder.take_lock(run_info(logs).folder)
     assert lock is not None
-    assert "sent 4 rounds, still running" in send_missing(run_info(logs).folder, logs.uri, "selectors")
+    assert "sent 4 rounds, still running" in send_missing_rounds(run_info(logs).folder, logs.uri, "selectors")
     check(logs, 3, "RUNNING")
     lock.close()
-    assert "sent 0 rounds, 0 files" in send_missing(run_info(logs).folder)
+    assert "sent 0 rounds, 0 files" in send_missing_rounds(run_info(logs).folder)
     check(logs, 3, "KILLED")
 
 
@@ -92,15 +92,15 @@ def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyP
 
     with monkeypatch.context() as patched:
         patched.setattr(upload, "log_batch", half)
-        run_in_child(lambda: send_missing(where, logs.uri, "selectors"))
-    assert "sent 4 rounds" in send_missing(where, logs.uri, "selectors")
+        run_in_child(lambda: send_missing_rounds(where, logs.uri, "selectors"))
+    assert "sent 4 rounds" in send_missing_rounds(where, logs.uri, "selectors")
     check(logs, 6)
 
 
 def test_a_copied_folder_keeps_its_mlflow_run(logs: Logs, tmp_path: Path) -> None:
     replay_run([Journal(), logs.tracker(), RunStatus()], run_info(logs), last=3, status="interrupted")
     moved = run_info(logs).folder.rename(tmp_path / "elsewhere")
-    assert "sent 0 rounds" in send_missing(moved)
+    assert "sent 0 rounds" in send_missing_rounds(moved)
     assert logs.only_run().data.tags["folder"] == str(moved)
 
 
@@ -113,11 +113,11 @@ def test_several_folders_are_sent_and_each_error_is_reported(
     assert captured.err == f"{tmp_path} is not the folder of a run: it holds no info.json. Name one in logs/runs\n"
     assert "sent 7 rounds" in captured.out
     with pytest.raises(CheckpointError):
-        send_missing(tmp_path)
+        send_missing_rounds(tmp_path)
 
 
 def test_an_unreachable_server_is_reported(logs: Logs) -> None:
     replay_run([Journal(), RunStatus()], run_info(logs))
     with pytest.raises(TrackingError, match=rf"MLflow at {DEAD} can't be reached \(.*refused\)"):
-        send_missing(run_info(logs).folder, DEAD)
+        send_missing_rounds(run_info(logs).folder, DEAD)
     assert not (run_info(logs).folder / "mlflow.json").exists()

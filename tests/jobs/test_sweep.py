@@ -117,4 +117,4 @@ def test_a_sweep_ends_with_the_command_that_compares_it(tmp_path: Path) -> None:
     where = f"tracking_uri=sqlite:///{tmp_path / 'mlflow.db'}"
     assert words == ["compare", f"sweep={sweep}", "rows=selector", "baseline=random", where]
     options = parse_options(words[1:])
-    assert ("", "flash") in compare_tracked_runs(options.query, options.question).matched.cells
+    assert ("", "flash") in compare_tracked_runs(options.query, options.question).matching.cells

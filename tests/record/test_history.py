@@ -65,7 +65,7 @@ def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> N
 
 
 def test_figures_of_older_folders_are_drawn(folders: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(style, "save", lambda figure, path, formats: [path])  # drawn, but not rendered
+    monkeypatch.setattr(style, "save_figure", lambda figure, path, formats: [path])  # drawn, but not rendered
     assert {path.name for path in redraw_run(folders[1])} >= {"selection.png", "partition.png"}
 
 

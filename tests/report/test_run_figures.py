@@ -36,7 +36,7 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> dict[str, Figure]:
         figures[path.name] = figure
         return [path]
 
-    monkeypatch.setattr(style, "save", keep)
+    monkeypatch.setattr(style, "save_figure", keep)
     return figures
 
 

@@ -30,7 +30,7 @@ def test_a_difference_is_paired_over_common_seeds() -> None:
     assert entry.verdict == "not settled"
     assert entry.seeds_needed is not None
     assert comparison.entries["", "random"].difference is None
-    assert comparison.window == (4, 6)
+    assert comparison.result_window == (4, 6)
 
 
 def test_the_family_is_the_methods_of_a_setting_without_oracles() -> None:
@@ -52,7 +52,7 @@ def test_the_family_is_the_methods_of_a_setting_without_oracles() -> None:
     assert comparison.entries["a", "good"].p == pytest.approx(2 * raw["a", "good"])
     assert comparison.entries["a", "oracle_clean"].p == raw["a", "oracle_clean"]
     assert comparison.entries["b", "good"].p == raw["b", "good"]
-    assert (comparison.settings["a"].family, comparison.settings["b"].family) == (2, 1)
+    assert (comparison.settings["a"].n_tests, comparison.settings["b"].n_tests) == (2, 1)
     assert verdicts(comparison)["a", "bad"] == "worse"
     assert list(comparison.list_results("a")) == ["oracle_clean", "good", "random", "bad"]
 

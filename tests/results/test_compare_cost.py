@@ -37,7 +37,7 @@ def test_the_cost_is_computed_along_every_known_axis() -> None:
     comparison = compare_cost(rising({"a": [1.0] * 3, "b": [1.5] * 3}), Options(ACC, "a"), FIRST)
     assert set(comparison.entries) == {"virtual_s", "bytes", "rounds"}
     entry = comparison.entries["virtual_s"]["", "b"]
-    assert (entry.median.value, entry.median.met) == (14.0, 3)
+    assert (entry.median.value, entry.median.n_met) == (14.0, 3)
     assert comparison.entries["bytes"]["", "a"].median.value == 9e6
     assert entry.speed_up is not None
     assert entry.speed_up.ratio == pytest.approx(1.5)
@@ -62,7 +62,7 @@ def test_the_default_target_is_a_share_of_the_baselines_result() -> None:
     """Results .5 and 1, the mean of rounds 4 to 6: .95 times .75."""
     comparison = compare_cost(rising({"a": [1.0, 2.0], "b": [1.0, 1.0]}), Options(ACC, "a"), Target(), "rounds")
     assert comparison.targets == {"": {0: pytest.approx(0.7125), 1: pytest.approx(0.7125)}}
-    assert comparison.entries["rounds"]["", "b"].median.met == 0
+    assert comparison.entries["rounds"]["", "b"].median.n_met == 0
 
 
 def test_the_best_of_conditions_is_a_target_for_each_seed() -> None:
@@ -98,5 +98,5 @@ def test_costs_are_over_common_seeds() -> None:
     runs.runs.loc[runs.runs["condition"] == "ucb", "bytes"] = 6.0
     costs = sum_costs(runs, "random")
     assert set(costs) == {"virtual_s", "bytes"}, "no run logged FLOPs"
-    assert (costs["bytes"]["", "ucb"].mean, costs["bytes"]["", "ucb"].times) == (6.0, 3.0)
-    assert math.isnan(sum_costs(runs, "random", unpaired_cells={("", "ucb")})["bytes"]["", "ucb"].times)
+    assert (costs["bytes"]["", "ucb"].mean, costs["bytes"]["", "ucb"].ratio) == (6.0, 3.0)
+    assert math.isnan(sum_costs(runs, "random", unpaired_cells={("", "ucb")})["bytes"]["", "ucb"].ratio)

@@ -41,7 +41,7 @@ def test_wrong_labels_that_persist(tmp_path: Path) -> None:
     assert last.noise.is_noisier.tolist() == (ran.info.noise_rate > 0.5).tolist()
     np.testing.assert_allclose(last.noise.fit.rate, ran.info.noise_rate, atol=0.3)
     assert diagnosis.speeds is None
-    assert diagnosis.passes == 40
+    assert diagnosis.n_forward_passes == 40
     assert diagnosis.probe_bytes == ran.last.metrics["comm/probe_bytes"]
 
 
@@ -52,7 +52,7 @@ def test_clients_of_one_class(tmp_path: Path) -> None:
     assert diagnosis.noise_case == "none"
     assert diagnosis.advice == "classes"
     assert diagnosis.skew is not None
-    assert diagnosis.skew.of_cohorts < 5 < 8 < diagnosis.skew.of_all
+    assert diagnosis.skew.cohort_classes < 5 < 8 < diagnosis.skew.all_classes
     np.testing.assert_array_equal(diagnosis.skew.counts.sum(1), ran.info.n_train)
     assert diagnosis.speeds is not None
 

@@ -35,7 +35,7 @@ def test_the_ranks_of_a_case_by_hand() -> None:
     }
     ranks = rank(table, "case")
     assert ranks.mean.tolist() == close_to(expected)
-    assert np.isnan([*ranks.low, *ranks.first]).all()  # two families are too few
+    assert np.isnan([*ranks.low, *ranks.first_share]).all()  # two families are too few
 
 
 def test_ties_share_their_rank_and_diverged_methods_are_last() -> None:
@@ -48,8 +48,8 @@ def test_the_bootstrap_covers_seeds_and_families() -> None:
     ranks = rank(settings(values, 6))
     assert (ranks.low <= ranks.mean).all()
     assert (ranks.mean <= ranks.high).all()
-    assert ranks.first.sum() == pytest.approx(1.0)
-    assert ranks.first[3] > 0.9
+    assert ranks.first_share.sum() == pytest.approx(1.0)
+    assert ranks.first_share[3] > 0.9
     again = rank(settings(values, 6))
     assert again.low.tolist() == ranks.low.tolist()
     turned = rank(settings(values[:, ::-1], 6))
@@ -57,7 +57,7 @@ def test_the_bootstrap_covers_seeds_and_families() -> None:
     values[0, 0, 0] = math.nan  # a seed that diverged costs its rank wherever it is drawn
     assert rank(settings(values, 6)).high[0] >= ranks.high[0]
     equal = rank(settings(np.repeat(values[1:, :1], 2, axis=1), 6))
-    assert equal.first.tolist() == [0.5, 0.5]
+    assert equal.first_share.tolist() == [0.5, 0.5]
 
 
 def test_a_setting_without_a_drawn_seed_counts_with_all_its_seeds() -> None:

@@ -78,7 +78,7 @@ def test_intervals_are_those_of_the_mean_of_terms() -> None:
     """Of two terms 1 and 3: mean 2, standard error 1, and t(.975, 1) = 12.706."""
     ips = estimate(np.array([1.0, 1.5]), np.array([1.0, 2.0]), np.zeros((3, 2)))[0]
     assert ips.mean == 2.0
-    assert ips.half == pytest.approx(12.706, abs=1e-3)
+    assert ips.half_width == pytest.approx(12.706, abs=1e-3)
 
 
 def round_of(run: int, x: float, log_ratio: float = 0.0, uncovered: float = 0.0) -> ComparedRound:
@@ -102,7 +102,7 @@ def test_equal_selectors_have_the_effective_size_of_the_rounds() -> None:
     result = estimate_gain([round_of(run, x) for run in range(2) for x in np.linspace(-1, 1, 30)], {})
     assert result.effective_size == 60
     assert result.reason == ""
-    assert result.estimates["inverse propensity"].mean == pytest.approx(result.logged.mean)
+    assert result.estimates["inverse propensity"].mean == pytest.approx(result.logged_gain.mean)
     assert set(result.estimates) == set(ESTIMATORS)
 
 

@@ -6,28 +6,28 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.results.run import average_over_time, late_slope, late_window, run_result
+from fedcohort.results.run import average_over_time, compute_run_result, late_slope, late_window
 from results.statistics_cases import close_to, load_case
 
 
 @pytest.mark.parametrize("number", [1, 2])
 def test_results_of_cases_by_hand(number: int) -> None:
     inputs, expected = load_case(number)
-    assert run_result(**inputs) == close_to(expected)
+    assert compute_run_result(**inputs) == close_to(expected)
 
 
 def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:
     steps, values = np.arange(61.0), np.arange(61.0)
-    assert run_result(steps, values) == np.mean(range(51, 61))
+    assert compute_run_result(steps, values) == np.mean(range(51, 61))
     assert late_window(steps).sum() == 10
-    assert run_result(steps[:13], values[:13]) == 11.0
-    assert run_result(steps[:3], values[:3]) == 1.5  # two trained models
-    assert math.isnan(run_result(steps[:1], values[:1]))  # the untrained model is no result
-    assert (run_result(steps, -values, "last"), run_result(steps, -values, "best")) == (-60.0, -1.0)
+    assert compute_run_result(steps[:13], values[:13]) == 11.0
+    assert compute_run_result(steps[:3], values[:3]) == 1.5  # two trained models
+    assert math.isnan(compute_run_result(steps[:1], values[:1]))  # the untrained model is no result
+    assert (compute_run_result(steps, -values, "last"), compute_run_result(steps, -values, "best")) == (-60.0, -1.0)
     assert late_slope(steps, 2 * values) == pytest.approx(2.0)
-    assert math.isnan(run_result(steps, np.where(steps == 55, math.nan, values)))
+    assert math.isnan(compute_run_result(steps, np.where(steps == 55, math.nan, values)))
     with pytest.raises(OptionError, match=r"result must be one of late, last, best, got 'mean'"):
-        run_result(steps, values, "mean")  # type: ignore[arg-type]
+        compute_run_result(steps, values, "mean")  # type: ignore[arg-type]
 
 
 def test_with_a_clock_each_model_is_weighted_by_its_time() -> None:

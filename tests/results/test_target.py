@@ -28,7 +28,7 @@ def test_costs_to_a_target_of_cases_by_hand() -> None:
     assert costs_to_target(run, inputs["target"]) == {"bytes": Cost(80.0, met=True)}
     inputs, expected = load_case(4)
     median = find_median_cost([Cost(*arguments) for arguments in inputs["times"]])
-    assert (median.value, median.met, median.n) == (close_to(expected), 4, 6)
+    assert (median.value, median.n_met, median.n) == (close_to(expected), 4, 6)
 
 
 def test_a_full_window_of_trained_models_is_needed() -> None:
@@ -44,7 +44,7 @@ def test_a_full_window_of_trained_models_is_needed() -> None:
 
 def test_a_median_of_mostly_missed_targets_is_infinite() -> None:
     median = find_median_cost([Cost(10.0, met=True), Cost(60.0, met=False)])
-    assert (median.value, median.lower, median.met) == (math.inf, 10.0, 1)
+    assert (median.value, median.lower, median.n_met) == (math.inf, 10.0, 1)
     assert math.isnan(find_median_cost([]).value)
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from fedcohort.results.compare import CellResult
 from fedcohort.results.difference import Difference, estimate_mean
-from fedcohort.study.judge import adjust_p_values, judge
+from fedcohort.study.judge import adjust_p_values, judge_study
 from fedcohort.study.results import load_results
 from study.small_study import make_results, write_study
 
@@ -38,7 +38,7 @@ def p_of(t: float) -> float:
 
 
 def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
-    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
+    verdict = judge_study(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
     equal, noisy = verdict.settings["equal"], verdict.settings["noisy"]
     flash = equal.methods["flash"]
     assert flash.is_compared
@@ -65,16 +65,16 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     assert noisy.headroom.oracle == "oracle_clean"
     assert not noisy.headroom.is_positive
     assert noisy.methods["flash"].share_closed is None
-    assert [method.method for method in noisy.better()] == ["flash"]
-    assert not equal.better()
+    assert [method.method for method in noisy.find_better_methods()] == ["flash"]
+    assert not equal.find_better_methods()
 
 
 def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
-    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
+    verdict = judge_study(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
     # four tests of the two methods in two cells, without oracles: flash in `noisy` has the smallest p, then flash in
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
-    assert verdict.tests == 4
+    assert verdict.n_tests == 4
     assert verdict.settings["noisy"].methods["flash"].p_values.over_all == pytest.approx(
         4 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3
     )
@@ -86,7 +86,7 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
 
 
 def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
-    verdict = judge(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
+    verdict = judge_study(study := write_study(tmp_path, **ROWS), make_results(study, LATE_MEANS))
     equal = verdict.settings["equal"]
     # flash is first on each seed, random second, powd third; oracles have no rank
     ranks = {row: method.rank for row, method in equal.methods.items() if math.isfinite(method.rank)}
@@ -105,7 +105,7 @@ def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) 
     study = write_study(tmp_path, **ROWS)
     late_means = {"random": [0.70, 0.80, 0.90], "flash": [x + 1 / 60 for x in (0.70, 0.80, 0.90)]}
     make_results(study, {"equal": late_means}).save()
-    flash = judge(study, load_results(study)).settings["equal"].methods["flash"]
+    flash = judge_study(study, load_results(study)).settings["equal"].methods["flash"]
     assert flash.is_compared
     assert flash.difference.mean == pytest.approx(1 / 60)
     assert (math.isnan(flash.difference.p), flash.sign) == (True, 0)
@@ -114,7 +114,7 @@ def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) 
 def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     late_means = {**LATE_MEANS, "noisy": {**LATE_MEANS["noisy"], "flash": [0.9, math.nan, 0.9]}}
-    ranks = judge(study, make_results(study, late_means)).ranks
+    ranks = judge_study(study, make_results(study, late_means)).ranks
     assert ranks is not None
     # in `equal` flash, random, powd; in `noisy` random and powd share 1 and 2, and flash is third
     assert dict(ranks.mean) == {"random": 1.75, "flash": 2.0, "powd": 2.25}
@@ -123,10 +123,10 @@ def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
 
 def test_missing_runs_are_listed(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    verdict = judge(study, make_results(study, {"equal": {"random": [0.8], "flash": [0.9]}}))
-    assert verdict.missing["equal", "random"] == 1
-    assert verdict.missing["noisy", "flash"] == 2
-    assert verdict.missing["noisy", "bound:clean"] == 2
+    verdict = judge_study(study, make_results(study, {"equal": {"random": [0.8], "flash": [0.9]}}))
+    assert verdict.missing_seeds["equal", "random"] == 1
+    assert verdict.missing_seeds["noisy", "flash"] == 2
+    assert verdict.missing_seeds["noisy", "bound:clean"] == 2
     flash = verdict.settings["equal"].methods["flash"]
     assert flash.sign == 0
     assert math.isnan(flash.p_values.within_setting)
@@ -136,10 +136,10 @@ def test_missing_runs_are_listed(tmp_path: Path) -> None:
 
 def test_a_method_without_the_baseline_is_not_judged(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
-    cell = judge(study, make_results(study, {"equal": {"flash": [0.9, 0.8]}})).settings["equal"]
+    cell = judge_study(study, make_results(study, {"equal": {"flash": [0.9, 0.8]}})).settings["equal"]
     assert cell.methods["flash"].is_compared is False
     assert cell.headroom.difference is None
-    assert not cell.better()
+    assert not cell.find_better_methods()
 
 
 def test_a_verdict_needs_a_minimum_difference_and_enough_seeds(tmp_path: Path) -> None:
@@ -153,13 +153,13 @@ def test_a_verdict_needs_a_minimum_difference_and_enough_seeds(tmp_path: Path) -
         ({"least": 0, "alpha": 1e-4}, 0),
     ):
         study = write_study(tmp_path, win=win, **ROWS)
-        assert judge(study, make_results(study, late_means)).settings["equal"].methods["flash"].sign == sign
+        assert judge_study(study, make_results(study, late_means)).settings["equal"].methods["flash"].sign == sign
 
 
 def test_variants_are_corrected_together(tmp_path: Path) -> None:
     """Two variants in two settings give four tests, as many as in the correction over all methods."""
     study = write_study(tmp_path, variants={"tries": ["flash", "powd"]}, **ROWS)
-    cells = judge(study, make_results(study, LATE_MEANS)).settings
+    cells = judge_study(study, make_results(study, LATE_MEANS)).settings
     for cell in cells.values():
         for row in ("flash", "powd"):
             assert cell.methods[row].p_values.within_method == cell.methods[row].p_values.over_all
@@ -174,7 +174,7 @@ def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     own_rows = {"random": [*BASE, *[0.8] * 7], "mine": [0.9, 0.95] * 5}
     without, with_own = (
-        judge(study, make_results(study, {cell: {**values, **extra} for cell, values in LATE_MEANS.items()}))
+        judge_study(study, make_results(study, {cell: {**values, **extra} for cell, values in LATE_MEANS.items()}))
         for extra in ({}, own_rows)
     )
     assert with_own.ranks is not None
@@ -194,7 +194,7 @@ def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) ->
     study = write_study(tmp_path, cells={"equal": {"words": [], "oracle": "oracle_clean"}}, **ROWS)
     unsure = [0.80, 0.81, 1.03]
     late_means = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
-    cell = judge(study, make_results(study, {"equal": late_means})).settings["equal"]
+    cell = judge_study(study, make_results(study, {"equal": late_means})).settings["equal"]
     assert cell.headroom.is_positive
     assert cell.headroom.oracle == "oracle_clean"
 
@@ -219,4 +219,4 @@ def test_a_method_that_collapses_on_some_seeds_is_named(tmp_path: Path) -> None:
         "flash": [x + d for x, d in zip(base, fall, strict=True)],
         "powd": [x * x for x in base],
     }
-    assert judge(study, make_results(study, dict.fromkeys(cells, late_means))).collapsing == {"flash"}
+    assert judge_study(study, make_results(study, dict.fromkeys(cells, late_means))).collapsing == {"flash"}

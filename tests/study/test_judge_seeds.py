@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from fedcohort.study.judge import judge
+from fedcohort.study.judge import judge_study
 from study.small_study import make_results, write_study
 from study.test_judge import BASE, LATE_MEANS, ROWS
 
@@ -14,12 +14,12 @@ def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
     """Of all seeds random's mean would be first in `equal`: .95 to .9; on the two that powd has, too, it is last."""
     study = write_study(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
     equal = {"random": [0.7, 0.7, 1.45], "flash": [0.9, 0.9, 0.9], "powd": [0.8, 0.8]}
-    verdict = judge(study, make_results(study, {"equal": equal, "noisy": equal}))
+    verdict = judge_study(study, make_results(study, {"equal": equal, "noisy": equal}))
     assert verdict.ranks is not None
     assert dict(verdict.ranks.mean) == {"flash": 1.0, "powd": 2.0, "random": 3.0}
     # a row that was just begun has no part in it, and costs the others no seed
     begun = {**equal, "mine": [0.99]}
-    less = judge(study, make_results(study, {"equal": begun, "noisy": begun}))
+    less = judge_study(study, make_results(study, {"equal": begun, "noisy": begun}))
     assert less.ranks is not None
     assert set(less.ranks.mean) == {"flash", "powd", "random"}
 
@@ -27,9 +27,11 @@ def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
 def test_an_oracle_with_few_seeds_is_not_the_best(tmp_path: Path) -> None:
     study = write_study(tmp_path, **(ROWS | {"seeds": [0, 1, 2]}))
     setting = {"random": [0.8, 0.8, 0.8], "oracle_clean": [0.9, 0.91, 0.92], "oracle_diverse": [0.99]}
-    assert judge(study, make_results(study, {"equal": setting})).settings["equal"].headroom.oracle == "oracle_clean"
+    assert (
+        judge_study(study, make_results(study, {"equal": setting})).settings["equal"].headroom.oracle == "oracle_clean"
+    )
     few = {**setting, "oracle_clean": [0.9]}
-    assert judge(study, make_results(study, {"equal": few})).settings["equal"].headroom.oracle == "oracle_diverse"
+    assert judge_study(study, make_results(study, {"equal": few})).settings["equal"].headroom.oracle == "oracle_diverse"
 
 
 def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
@@ -37,7 +39,7 @@ def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
     study = write_study(tmp_path, **(ROWS | {"seeds": list(range(9))}))
     gaps = [-0.01, -0.01, -0.02, 0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
     late_means = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
-    cell = judge(study, make_results(study, {"equal": {**late_means, "flash": [0.9, 0.91]}})).settings["equal"]
+    cell = judge_study(study, make_results(study, {"equal": {**late_means, "flash": [0.9, 0.91]}})).settings["equal"]
     assert cell.headroom.is_positive
     assert [cell.methods[row].share_closed for row in ("mine", "flash")] == [None, None]
     full_share = cell.methods["oracle_clean"].share_closed
@@ -48,17 +50,17 @@ def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
 def test_a_method_with_one_seed_does_not_change_the_ranks(tmp_path: Path) -> None:
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     late_means = {"equal": {**LATE_MEANS["equal"], "mine": [0.99]}}
-    rows = judge(study, make_results(study, late_means)).settings["equal"].methods
+    rows = judge_study(study, make_results(study, late_means)).settings["equal"].methods
     assert math.isnan(rows["mine"].rank)
     assert rows["flash"].rank == 1.0
 
 
 def test_a_method_with_few_seeds_is_not_missing_the_others(tmp_path: Path) -> None:
     study = write_study(tmp_path, few={"oracle_clean": 1}, **ROWS)
-    verdict = judge(study, make_results(study, {"equal": {"random": [0.8], "oracle_clean": [0.9]}}))
-    assert verdict.missing["equal", "random"] == 1
-    assert ("equal", "oracle_clean") not in verdict.missing
-    assert verdict.missing["noisy", "oracle_clean"] == 1
+    verdict = judge_study(study, make_results(study, {"equal": {"random": [0.8], "oracle_clean": [0.9]}}))
+    assert verdict.missing_seeds["equal", "random"] == 1
+    assert ("equal", "oracle_clean") not in verdict.missing_seeds
+    assert verdict.missing_seeds["noisy", "oracle_clean"] == 1
 
 
 def test_an_oracle_with_few_seeds_does_not_define_the_headroom(tmp_path: Path) -> None:
@@ -70,7 +72,7 @@ def test_an_oracle_with_few_seeds_does_not_define_the_headroom(tmp_path: Path) -
             "oracle_clean": [0.9, 0.91] * 3 + [0.9],
             "oracle_diverse": [0.99, 0.98, 0.99],
         }
-        cell = judge(study, make_results(study, {"equal": late_means})).settings["equal"]
+        cell = judge_study(study, make_results(study, {"equal": late_means})).settings["equal"]
         assert cell.headroom.oracle == best
         assert ("oracle_diverse" in cell.headroom.oracles) == (n == 6)
 
@@ -80,10 +82,10 @@ def test_a_copy_of_the_baseline_does_not_change_the_seeds_needed(tmp_path: Path)
     study = write_study(tmp_path, **ROWS)
     late_means = {"random": BASE, "flash": LATE_MEANS["equal"]["flash"]}
     without, with_copy = (
-        judge(study, make_results(study, {"equal": {**late_means, **extra}})) for extra in ({}, {"powd": BASE})
+        judge_study(study, make_results(study, {"equal": {**late_means, **extra}})) for extra in ({}, {"powd": BASE})
     )
     assert with_copy.settings["equal"].power.seeds_needed == without.settings["equal"].power.seeds_needed
-    equal = judge(study, make_results(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
+    equal = judge_study(study, make_results(study, {"equal": {"random": BASE, "powd": BASE}})).settings["equal"]
     assert equal.power.seeds_needed is None
 
 
@@ -91,7 +93,7 @@ def test_a_method_with_few_seeds_does_not_change_the_seeds_needed(tmp_path: Path
     """Two seeds of a user's own method must not change the verdicts on the other methods."""
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     without, with_method = (
-        judge(study, make_results(study, {"equal": {**LATE_MEANS["equal"], **extra}}))
+        judge_study(study, make_results(study, {"equal": {**LATE_MEANS["equal"], **extra}}))
         .settings["equal"]
         .power.seeds_needed
         for extra in ({}, {"mine": [0.2, 0.9]})
@@ -103,7 +105,7 @@ def test_the_best_oracle_is_selected_on_the_other_seeds(tmp_path: Path) -> None:
     """Each is better by .2 on one seed: whichever is chosen without that seed gains .1 there."""
     study = write_study(tmp_path, seeds=list(range(6)), **ROWS)
     late_means = {"random": [0.5] * 6, "oracle_clean": [0.6] * 5 + [0.7], "oracle_diverse": [0.7] + [0.6] * 5}
-    headroom = judge(study, make_results(study, {"equal": late_means})).settings["equal"].headroom
+    headroom = judge_study(study, make_results(study, {"equal": late_means})).settings["equal"].headroom
     assert headroom.difference is not None
     assert headroom.difference.mean == pytest.approx(0.1)
     assert headroom.is_positive
@@ -112,7 +114,7 @@ def test_the_best_oracle_is_selected_on_the_other_seeds(tmp_path: Path) -> None:
 def test_a_method_with_too_few_seeds_is_in_no_family(tmp_path: Path) -> None:
     study = write_study(tmp_path, seeds=[0, 1, 2], **ROWS)
     late_means = {"equal": {"random": BASE, "flash": LATE_MEANS["equal"]["flash"], "powd": [0.7, 0.72]}}
-    verdict = judge(study, make_results(study, late_means))
+    verdict = judge_study(study, make_results(study, late_means))
     flash = verdict.settings["equal"].methods["flash"]
     assert (flash.p_values.within_setting, flash.p_values.over_all) == (flash.difference.p, flash.difference.p)
-    assert verdict.tests == 1
+    assert verdict.n_tests == 1

@@ -123,7 +123,7 @@ def test_a_federation_that_two_studies_have_is_ranked_once(tmp_path: Path) -> No
         results.save()
     entries = leaderboard.load_leaderboard(folder)
     assert entries.duplicate_settings == {"second/equal": "first/equal"}
-    assert list(entries.study.settings) == list(entries.groups) == ["first/equal", "first/noisy", "second/noisy"]
+    assert list(entries.study.settings) == list(entries.study_names) == ["first/equal", "first/noisy", "second/noisy"]
     leaderboard_page.write_page(entries)
     text = (folder / "README.md").read_text()
     assert "Ranked are 3 selectors in 3 settings, on 3 seeds in each." in text

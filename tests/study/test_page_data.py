@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fedcohort.study import report
-from fedcohort.study.judge import judge
+from fedcohort.study.judge import judge_study
 from fedcohort.study.page_data import classify_setting, summarise_study
 from study.small_study import make_results, write_study
 from study.test_judge import LATE_MEANS, ROWS
@@ -43,7 +43,7 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
     study = write_study(tmp_path, **ROWS)
     cell = "noisy" if "bound:clean" in rows else "equal"
     results = make_results(study, {cell: {"random": BASE, "flash": [0.8, 0.79, 0.8], **rows}})
-    assert classify_setting(study, judge(study, results).settings[cell]) == kind
+    assert classify_setting(study, judge_study(study, results).settings[cell]) == kind
     report.write_report(study, results)
     page = (tmp_path / "README.md").read_text()
     assert text in page
@@ -54,7 +54,7 @@ def test_the_kind_of_a_setting(tmp_path: Path, rows: dict[str, list[float]], kin
 def test_settings_are_counted(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     results = make_results(study, LATE_MEANS)
-    summary = summarise_study(study, results, judge(study, results), {})
+    summary = summarise_study(study, results, judge_study(study, results), {})
     assert summary["counts"] == {"won": 1, "unused": 1, "nothing": 0, "open": 0}
     assert (summary["tests"], summary["won_over_all"], summary["seeds"]) == (4, 1, "3")
     assert [setting.setting for _, setting in summary["settings"]] == ["noisy", "equal"]
@@ -67,5 +67,5 @@ def test_budgets_are_horizons(tmp_path: Path) -> None:
     for (cell, _, _), facts in results.rows.items():
         seconds = "None" if cell == "equal" else "36000"
         facts["budget"] = f"Budget(rounds=60, virtual_s={seconds}, bytes=None, acc=None)"
-    summary = summarise_study(study, results, judge(study, results), {})
+    summary = summarise_study(study, results, judge_study(study, results), {})
     assert summary["horizons"] == ["60 rounds", "10 h 0 min of virtual time or 60 rounds"]

@@ -11,7 +11,7 @@ from scipy import stats
 from fedcohort.results.verdict import adjust_holm
 from fedcohort.study import report
 from fedcohort.study.definition import Study
-from fedcohort.study.judge import judge
+from fedcohort.study.judge import judge_study
 from fedcohort.study.ranking import collect_ranked_results, find_shared_settings, rank_and_compare, split_methods
 from fedcohort.study.results import Results
 from study.small_study import make_results, write_study
@@ -28,7 +28,7 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
     results = make_results(study, late_means)
     rows, few = split_methods(study, collect_ranked_results(study, results))
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
-    ranks = judge(study, results).ranks  # a study's own page has the same rule
+    ranks = judge_study(study, results).ranks  # a study's own page has the same rule
     assert ranks is not None
     assert (list(ranks.mean), list(ranks.by_setting)) == (["flash", "random", "powd"], ["a", "b", "c"])
 
@@ -67,7 +67,7 @@ def test_a_method_with_few_seeds_is_not_ranked(tmp_path: Path) -> None:
     assert split_methods(study, ranked) == (["random", "flash"], ["powd"])
     assert find_shared_settings(ranked, ["random", "flash"]) == {"a": SEEDS, "b": [0, 1]}
     assert rank_and_compare(study, ranked, ["random"]) is None
-    assert judge(study, results).ranks is None
+    assert judge_study(study, results).ranks is None
 
 
 def test_the_largest_complete_table_is_ranked(tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def compare(folder: Path, gaps: Mapping[str, Sequence[float]], powd: float = -0.
 
 def list_claims(study: Study, results: Results) -> dict[str, Any]:
     """Return which methods are better or worse over all settings, in the order of the page."""
-    ranks = judge(study, results).ranks
+    ranks = judge_study(study, results).ranks
     assert ranks is not None
     signs = {name: result.sign(study.rules) for name, result in ranks.overall.items()}
     return {
@@ -128,12 +128,12 @@ def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
         cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in values], "powd": [0.4] * 3}
         for cell, values in GAPS.items()
     }
-    ranks = judge(study, make_results(study, late_means)).ranks
+    ranks = judge_study(study, make_results(study, late_means)).ranks
     assert ranks is not None
     contest = ranks.overall["flash"]
     means = [0.03, 0.04, 0.04]  # of each seed over the three settings
     assert contest.seeds.mean == pytest.approx(0.11 / 3)
-    assert contest.seeds.half == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
+    assert contest.seeds.half_width == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
     assert contest.seeds.p == pytest.approx(stats.ttest_1samp(means, 0).pvalue), "powd has no p, and Holm counts one"
     assert contest.families is None, "three are too few"
 
@@ -144,7 +144,7 @@ def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
         tmp_path, cells={f"c{i}": CELLS["a"] for i in range(8)}, selectors=["flash", "powd"], seeds=[0, 1, 2]
     )
     setting = {"random": [0.5] * 3, "flash": [0.51, 0.53, 0.52], "powd": [0.52, 0.46, 0.52]}
-    ranks = judge(study, make_results(study, {f"c{i}": setting for i in range(8)})).ranks
+    ranks = judge_study(study, make_results(study, {f"c{i}": setting for i in range(8)})).ranks
     assert ranks is not None
     ps = adjust_holm([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
     assert [ranks.overall[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
@@ -157,7 +157,7 @@ def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
         cell: {"random": [0.5] * 3, "flash": [0.5 + x for x in values], "powd": [0.4] * 3}
         for cell, values in GAPS.items()
     }
-    ranks = judge(study, make_results(study, late_means)).ranks
+    ranks = judge_study(study, make_results(study, late_means)).ranks
     assert ranks is not None
     # seed 0: ((.01 + .05) / 2 + .03) / 2 = .03, seeds 1 and 2: (.045 + .03) / 2
     assert ranks.overall["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
@@ -201,6 +201,6 @@ def test_equal_methods_share_the_best_mean_rank(tmp_path: Path) -> None:
     study = write_study(tmp_path, cells=CELLS, selectors=["flash", "powd"], seeds=SEEDS)
     first = {"random": [0.7] * 4, "flash": [0.9] * 4, "powd": [0.8] * 4}
     second = {"random": [0.7] * 4, "flash": [0.8] * 4, "powd": [0.9] * 4}
-    judgement = judge(study, make_results(study, {"a": first, "b": second}))
+    judgement = judge_study(study, make_results(study, {"a": first, "b": second}))
     assert judgement.ranks is not None
     assert judgement.ranks.rank_positions() == {"flash": 1, "powd": 1, "random": 3}

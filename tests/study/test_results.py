@@ -35,8 +35,8 @@ def test_results_come_back_to_the_bit(tmp_path: Path) -> None:
     thirds = {"equal": {"random": [1 / 3, 2 / 7], "flash": [0.1 + 0.2, 5 / 9]}}
     results = make_results(study, thirds)
     for key, curve in results.curves.items():
-        seconds, n_bytes = curve.spent.values()
-        results.curves[key] = replace(curve, spent={"virtual_s": seconds * (1 + 1e-12), "bytes": n_bytes + 1e-3})
+        seconds, n_bytes = curve.costs.values()
+        results.curves[key] = replace(curve, costs={"virtual_s": seconds * (1 + 1e-12), "bytes": n_bytes + 1e-3})
     results.measure_setting(study, "equal")
     results.save()
     again = load_results(study)

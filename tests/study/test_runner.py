@@ -131,17 +131,17 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
         row["stamp"] = "other"
     again.save()
     work = StudyRunner(changed, again, CONFIGS, logs, False, lines.append)
-    assert work.find_progress(list_conditions(changed), [0, 1]).count(DONE) == 10
+    assert work.find_progress(list_conditions(changed), [0, 1]).count_runs(DONE) == 10
     for row in again.rows.values():
         row["config_hash"] = "other"
-    assert work.find_progress(list_conditions(changed), [0, 1]).count("changed") == 10
+    assert work.find_progress(list_conditions(changed), [0, 1]).count_runs("changed") == 10
     lines.clear()
     run_study(changed, logs, log=lines)
     assert lines[0] == COMPOSING_TEXT
     assert lines[1:] == ["10 of 10 runs are done, 0 to do"]
     lines.clear()
     work = StudyRunner(changed, load_results(changed), CONFIGS, logs, False, lines.append)
-    assert work.find_progress(list_conditions(changed), [0, 1]).count(DONE) == 10
+    assert work.find_progress(list_conditions(changed), [0, 1]).count_runs(DONE) == 10
     assert not lines, "no composing"
 
 
@@ -170,7 +170,7 @@ def test_a_setting_with_a_clock_is_measured_by_time(tmp_path: Path) -> None:
     results = run_study(study, tmp_path / "logs")
     key = ("timed", "random", 0)
     assert results.rows[key]["late"] == pytest.approx(
-        average_over_time(results.curves[key].spent["virtual_s"], results.curves[key].values, 1000.0)
+        average_over_time(results.curves[key].costs["virtual_s"], results.curves[key].values, 1000.0)
     )
     assert results.rows[key]["late"] != pytest.approx(float(results.curves[key].values[-3:].mean()))
     report.write_report(study, results)

@@ -42,7 +42,7 @@ def test_a_reference_spends_what_the_other_method_spent(tmp_path: Path, monkeypa
         method, same_bytes, same_flops = (
             results.rows["equal", name, seed] for name in ("powd", "same_bytes", "same_flops")
         )
-        spent = results.curves["equal", "same_bytes", seed].spent["bytes"]
+        spent = results.curves["equal", "same_bytes", seed].costs["bytes"]
         assert spent[-2] < method["bytes"] <= spent[-1] == same_bytes["bytes"]
         assert (
             same_flops["client_flops"]
@@ -58,7 +58,7 @@ def test_a_reference_spends_what_the_other_method_spent(tmp_path: Path, monkeypa
     monkeypatch.setattr(runner, "run_tasks", lambda tasks, launch: (pytest.fail("repeated") for _ in tasks))
     assert run_study(study, tmp_path / "logs").rows.keys() == results.rows.keys()
     work = StudyRunner(study, load_results(study), CONFIGS, tmp_path / "logs", False, lines.append)
-    assert work.find_progress(list_conditions(study), study.seeds).count(DONE) == 12
+    assert work.find_progress(list_conditions(study), study.seeds).count_runs(DONE) == 12
     assert not work.mark_changed_runs().changed
     page = report.write_report(study, work.results)[1].read_text()
     assert "equal: powd minus same_bytes, at equal bytes on each seed: " in page
@@ -83,7 +83,7 @@ def test_a_reference_waits_for_the_other_method(tmp_path: Path) -> None:
     assert limits_of(study, results, "same_bytes")[1].overrides[-2] == "until.bytes=1200000.0"
 
     del results.rows["equal", "powd", 1]
-    assert [condition.waits_for for condition in limits_of(study, results, "same_bytes")] == ["", "powd"]
+    assert [condition.awaited_method for condition in limits_of(study, results, "same_bytes")] == ["", "powd"]
     work = StudyRunner(study, results, CONFIGS, tmp_path / "logs", False, lines.append)
     progress = work.find_progress(list_conditions(study), [1])
     assert progress.states["equal", "same_bytes", 1] == "missing"

@@ -69,7 +69,11 @@ def by_key(frames: RunFrames) -> pd.DataFrame:
 def numbers(result: Comparison) -> pd.DataFrame:
     """Every number of a comparison, by condition."""
     rows = {
-        condition: (e.mean.mean, e.mean.half, *((d.mean, d.low, d.high, e.p) if (d := e.difference) else [0.0] * 4))
+        condition: (
+            e.mean.mean,
+            e.mean.half_width,
+            *((d.mean, d.low, d.high, e.p) if (d := e.difference) else [0.0] * 4),
+        )
         for (_, condition), e in result.entries.items()
     }
     return pd.DataFrame(rows).sort_index(axis=1)
@@ -78,7 +82,7 @@ def numbers(result: Comparison) -> pd.DataFrame:
 def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Path) -> None:
     paths = tracked(logs)
     answer = compare_tracked_runs(RunQuery(logs.uri, EXPERIMENT), Question(baseline="random"))
-    by_folder = compare_folders(paths, Question(baseline="random", source=answer.question.source))
+    by_folder = compare_folders(paths, Question(baseline="random", source_text=answer.question.source_text))
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"
     folders = by_folder.frames
     only = compare_folders(paths, Question(), {"selector": "flash"})

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from fedcohort.command.sync import send_missing
+from fedcohort.command.sync import send_missing_rounds
 from fedcohort.errors import OptionError, TrackingError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.record import history
@@ -166,7 +166,7 @@ def test_a_follower_that_cant_be_started_costs_the_run_nothing(
     replay_run([Journal(), tracker(logs)], run_info(logs))
     (warning,) = warnings(captured_log)
     assert "no process for MLflow can be started (Resource temporarily unavailable)" in warning
-    send_missing(run_info(logs).folder)
+    send_missing_rounds(run_info(logs).folder)
     check_tracked_run(logs, 6, "KILLED")
 
 
@@ -216,7 +216,7 @@ def test_the_end_of_a_run_waits_no_longer_than_it_may(logs: Logs, captured_log: 
     assert f"MLflow at {logs.uri} did not take the rest of this run within logger.wait_s=0.01 seconds; " in warning
     assert f"fedcohort sync {run_info(logs).folder}` sends what is missing" in warning
     assert stopped.process.returncode == -signal.SIGKILL
-    send_missing(run_info(logs).folder)
+    send_missing_rounds(run_info(logs).folder)
     check_tracked_run(logs, 6, "KILLED")
 
 

@@ -176,7 +176,7 @@ def compare(
         settings, fixed_options, source_text = make_options(option_texts), {}, "folders"
         run_sources = [runs] if isinstance(runs, RunResult | str | Path) else runs
         folders = [r.folder if isinstance(r, RunResult) else Path(r) for r in run_sources]
-    question = replace(settings.question, source=source_text)
+    question = replace(settings.question, source_text=source_text)
     return Comparison(comparison.compare_folders(folders, question, fixed_options))
 
 

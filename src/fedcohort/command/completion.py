@@ -29,14 +29,14 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     command_name, earlier_arguments, configs = ctx.info_name, list(ctx.params.get("arguments") or ()), Path("configs")
     groups = sorted(path.name for path in configs.glob("*") if path.is_dir())
     if command_name == "new" and not earlier_arguments:
-        from fedcohort.command.new import GROUPS  # noqa: PLC0415
+        from fedcohort.command.new import KIND_GROUPS  # noqa: PLC0415
 
-        return [template_kind for template_kind in GROUPS if template_kind.startswith(typed_start)]
+        return [template_kind for template_kind in KIND_GROUPS if template_kind.startswith(typed_start)]
     if command_name == "methods":
         return [group for group in groups if group.startswith(typed_start)]
     if command_name not in COMMANDS_WITH_RUN_OPTIONS:
         return []
-    group, equals_sign, start = typed_start.partition("=")
+    group, equals_sign, typed_choice = typed_start.partition("=")
     last_arguments = earlier_arguments[-2:] if earlier_arguments[-1:] == ["="] else earlier_arguments[-1:]
     if not equals_sign and last_arguments and last_arguments[0] in groups:
         return [choice for choice in _list_choices(configs, last_arguments[0]) if choice.startswith(typed_start)]
@@ -44,7 +44,7 @@ def list_completions(ctx: typer.Context, typed_start: str) -> list[str]:
     if len(matching_groups) > 1:
         return [f"{name}=" for name in matching_groups]
     choices = [(name, choice) for name in matching_groups for choice in _list_choices(configs, name)]
-    return [f"{name}={choice}" for name, choice in choices if choice.startswith(start)]
+    return [f"{name}={choice}" for name, choice in choices if choice.startswith(typed_choice)]
 
 
 def _list_choices(configs: Path, group: str) -> list[str]:

@@ -120,7 +120,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, 
         else:
             page_folder.mkdir(parents=True, exist_ok=True)
             page_path = page_folder / f"{name}.png"
-            style.save(partition.draw_partition(info), page_path)
+            style.save_figure(partition.draw_partition(info), page_path)
     sys.stdout.write(f"{page_path}\n")
 
 

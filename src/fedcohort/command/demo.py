@@ -41,10 +41,10 @@ def list_demo_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
     typed = {argument.split("=", 1)[0].lstrip("+~"): argument for argument in arguments}
     selector = typed.get("selector", f"selector={DEFAULT_SELECTOR}").split("=", 1)[1]
     setting = [argument for argument in SETTING if not {"heterogeneity", argument.split("=", 1)[0]} & typed.keys()]
-    common = [*setting, *(argument for name, argument in typed.items() if not f"{name}.".startswith("selector."))]
+    base_options = [*setting, *(argument for name, argument in typed.items() if not f"{name}.".startswith("selector."))]
     selector_options = [argument for name, argument in typed.items() if name.startswith("selector.")]
-    runs = {selector: [f"selector={selector}", *selector_options, *common]}
-    return runs | {name: [f"selector={name}", *common] for name in (BASELINE, BEST_SELECTOR) if name != selector}
+    runs = {selector: [f"selector={selector}", *selector_options, *base_options]}
+    return runs | {name: [f"selector={name}", *base_options] for name in (BASELINE, BEST_SELECTOR) if name != selector}
 
 
 def make_demo_table(comparison: Comparison, title: str) -> "Table":
@@ -83,11 +83,11 @@ def main(arguments: Sequence[str] = ()) -> int:
             return INTERRUPTED_CODE
     comparison = compare(run_results, baseline=BASELINE)
     page_path, *_ = comparison.write(REPORT_FOLDER)
-    common = runs[BASELINE][1:]
-    common_text = " ".join(common)
+    base_options = runs[BASELINE][1:]
+    common_text = " ".join(base_options)
     terminal.print()
     # any other option may change the clients, or how many there are
-    title = f"Where selection pays: {SETTING_TEXT}" if common == list(SETTING) else ""
+    title = f"Where selection pays: {SETTING_TEXT}" if base_options == list(SETTING) else ""
     terminal.print(make_demo_table(comparison, title))
     for hint in (
         "Test accuracy is the mean of the last sixth of the rounds: that of a single round varies more.",

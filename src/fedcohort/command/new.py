@@ -19,24 +19,24 @@ from fedcohort.errors import OptionError
 from fedcohort.host.commands import program_command
 
 # the group of each kind
-GROUPS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
+KIND_GROUPS = {"selector": "selector", "aggregator": "agg", "signal": "signal", "dataset": "dataset", "model": "model"}
 
 
 def make_files(kind: str, name: str) -> dict[Path, str]:
     """Return the text of each new file by its path.
 
     Args:
-        kind: kind of the new component, a key of `GROUPS`.
+        kind: kind of the new component, a key of `KIND_GROUPS`.
         name: name of the new component.
 
     Raises:
         OptionError: the kind is unknown, or the name is invalid.
     """
-    ranges.choice("what is new", kind, *GROUPS)
+    ranges.choice("what is new", kind, *KIND_GROUPS)
     ranges.identifier("its name", name)
     if keyword.iskeyword(name) or name != name.lower():
         raise ranges.range_error("its name", "a lower-case Python name such as my_method", name)
-    group, title = GROUPS[kind], "".join(name_part.capitalize() for name_part in name.split("_"))
+    group, class_title = KIND_GROUPS[kind], "".join(name_part.capitalize() for name_part in name.split("_"))
     paths = {
         f"{kind}.py.txt": f"src/fedcohort/{group}/{name}.py",
         f"{kind}.yaml.txt": f"configs/{group}/{name}.yaml",
@@ -44,7 +44,7 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
     }
     folder = resources.files("fedcohort.command") / "templates"
     templates = {Path(path): folder / file for file, path in paths.items() if (folder / file).is_file()}
-    return {path: Template(t.read_text()).substitute(name=name, title=title) for path, t in templates.items()}
+    return {path: Template(t.read_text()).substitute(name=name, title=class_title) for path, t in templates.items()}
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -53,7 +53,7 @@ def main(arguments: Sequence[str]) -> int:
     Raises `OptionError` if `arguments` are not a kind and a name, or a file exists already.
     """
     if len(arguments) != 2:
-        raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(GROUPS)}")
+        raise OptionError(f"type fedcohort new KIND NAME, where KIND is one of {', '.join(KIND_GROUPS)}")
     kind, name = arguments
     text_by_path = make_files(kind, name)
     if existing_file := next((path for path in text_by_path if os.path.lexists(path)), None):  # follows no link
@@ -63,7 +63,7 @@ def main(arguments: Sequence[str]) -> int:
     for path, file_text in text_by_path.items():
         path.write_text(file_text)
         sys.stdout.write(f"wrote {path}\n")
-    group = GROUPS[kind]
+    group = KIND_GROUPS[kind]
     if kind != "signal":
         sys.stdout.write(f"try it: {program_command('python')} train.py {group}={name}\n")
     sys.stdout.write(f'test it: make test T="tests/{group} tests/laws -k {name}"\n')

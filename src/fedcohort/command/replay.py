@@ -25,7 +25,7 @@ from fedcohort.record.replayable import LoggedRound, RunLog, read_run_log
 from fedcohort.startup import components, compose
 from fedcohort.types import AggregationOverride, Selection
 
-USAGE = "fedcohort replay <run folder> [selector=<option>] [selector.<option>=<value> ...]"
+USAGE_TEXT = "fedcohort replay <run folder> [selector=<option>] [selector.<option>=<value> ...]"
 
 
 @dataclass(frozen=True)
@@ -34,15 +34,15 @@ class ReplayResult:
 
     Attributes:
         rounds: number of rounds in the log.
-        step: the first round that differs, counting from 1; None if all are the same.
-        chosen: ids of the clients that the run selected in that round.
-        chosen_by_candidate: ids of the clients that the replayed selector selects in that round.
+        round_number: the first round that differs, counting from 1; None if all are the same.
+        logged_clients: ids of the clients that the run selected in that round.
+        candidate_clients: ids of the clients that the replayed selector selects in that round.
     """
 
     rounds: int
-    step: int | None = None
-    chosen: Sequence[int] = ()
-    chosen_by_candidate: Sequence[int] = ()
+    round_number: int | None = None
+    logged_clients: Sequence[int] = ()
+    candidate_clients: Sequence[int] = ()
 
 
 def replay_selector(run_log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelector) -> ReplayResult:
@@ -151,17 +151,17 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     options = [option for option in arguments if "=" in option and not option.startswith("run=")]
     wrong_option = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong_option is not None:
-        raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE}")
+        raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE_TEXT}")
     run_log = read_run_log(Path(folders[0]).absolute())
     logged_selector, candidate = make_selectors(run_log, options, configs or Path.cwd() / "configs")
     result = replay_selector(run_log, logged_selector, candidate)
-    if result.step is None:
+    if result.round_number is None:
         outcome_text = f"chooses the same clients as the run in all of its {result.rounds} rounds"
     else:
-        n_common = len(set(result.chosen) & set(result.chosen_by_candidate))
+        n_common = len(set(result.logged_clients) & set(result.candidate_clients))
         outcome_text = (
-            f"differs from the run in round {result.step} of {result.rounds}: the run chose {list(result.chosen)}, "
-            f"it chooses {list(result.chosen_by_candidate)} ({n_common} in common)"
+            f"differs from the run in round {result.round_number} of {result.rounds}: the run chose "
+            f"{list(result.logged_clients)}, it chooses {list(result.candidate_clients)} ({n_common} in common)"
         )
     sys.stdout.write(f"selector={candidate.name} {outcome_text}\n")
-    return int(result.step is not None)
+    return int(result.round_number is not None)

@@ -18,7 +18,7 @@ from fedcohort.report.figure import partition, style
 from fedcohort.report.render import render
 
 PAGE_FILE, PICTURE_FILE = "README.md", "partition.png"
-NAMES = {"ci": "class imbalance", "ai": "attribute imbalance", "sc": "spurious correlation"}
+METRIC_LABELS = {"ci": "class imbalance", "ai": "attribute imbalance", "sc": "spurious correlation"}
 MACHINE_OPTIONS = ("dataset.path", "paths.logs")  # options whose values other machines don't share
 MAX_TABLE_CLIENTS = 200  # on a page
 MAX_GROUP_PAIRS = 12  # of class and attribute, in a row of the clients' table
@@ -73,7 +73,7 @@ def write_page(
         more=federation.n_clients - MAX_TABLE_CLIENTS,
     )
     write_atomically(folder / PAGE_FILE, page_text)  # first: `check_outputs` recognises the picture by it
-    style.save(partition.draw_partition(info), folder / PICTURE_FILE)
+    style.save_figure(partition.draw_partition(info), folder / PICTURE_FILE)
 
 
 def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
@@ -81,7 +81,7 @@ def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str,
 
     `metric_values` are the metrics by name.
     """
-    for name, label in NAMES.items():
+    for name, label in METRIC_LABELS.items():
         if f"global_{name}" in metric_values:
             yield label, f"{metric_values[f'global_{name}']:.4f}", f"{metric_values[f'client_{name}']:.4f}"
 

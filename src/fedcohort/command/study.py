@@ -47,12 +47,12 @@ from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import FAILED, RESULTS_FILE
 from fedcohort.study.runner import StudyRunner
 
-CHOICES = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
-DEFAULTS = CHOICES | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
+RUN_CHOICES = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
+DEFAULTS = RUN_CHOICES | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
 VERBS: dict[str, Sequence[str]] = {  # the options of each
     "run": tuple(DEFAULTS),
-    "status": tuple(CHOICES),
-    "check": (*CHOICES, "n_jobs", "launcher"),
+    "status": tuple(RUN_CHOICES),
+    "check": (*RUN_CHOICES, "n_jobs", "launcher"),
     "tune": ("selectors", "n_jobs", "launcher"),
     "report": (),
 }
@@ -140,7 +140,7 @@ def main(arguments: Sequence[str]) -> int:
         state = runner.find_progress(requested_conditions, seeds)
     status_lines = [progress.describe_runs(study, state, stored), *running, *progress.describe_ranks(study, stored)]
     _print_line("\n".join(status_lines))
-    return 1 if verb == "run" and state.count(FAILED) else 0
+    return 1 if verb == "run" and state.count_runs(FAILED) else 0
 
 
 def _tune_study(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
@@ -166,12 +166,12 @@ def _report_study(study: Study, configs: Path) -> int:
     """
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
-    files = report.write_report(study, _read_results(study, None, configs))
-    joined = _read_results(study, LOGS / study.name, configs)
-    if joined.user_keys:  # git ignores this page
-        files += report.write_report(replace(study, folder=LOGS / study.name), joined)
-    rank_lines = progress.describe_ranks(study, joined)
-    _print_line("\n".join([*map(str, files), *rank_lines, str(overview.write_page(STUDIES))]))
+    written_paths = report.write_report(study, _read_results(study, None, configs))
+    joint_results = _read_results(study, LOGS / study.name, configs)
+    if joint_results.user_keys:  # git ignores this page
+        written_paths += report.write_report(replace(study, folder=LOGS / study.name), joint_results)
+    rank_lines = progress.describe_ranks(study, joint_results)
+    _print_line("\n".join([*map(str, written_paths), *rank_lines, str(overview.write_page(STUDIES))]))
     return 0
 
 

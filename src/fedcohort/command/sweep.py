@@ -19,7 +19,7 @@ from pathlib import Path
 
 from fedcohort import ranges
 from fedcohort.command.arguments import read_options
-from fedcohort.command.sync import send_missing
+from fedcohort.command.sync import send_missing_rounds
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.host import slurm
 from fedcohort.host.lock import is_locked
@@ -108,7 +108,7 @@ def _mark_killed(record: JobRecord) -> list[str]:
     if status_of(path).get("status") == "finished":
         return []
     try:
-        send_missing(path)
+        send_missing_rounds(path)
     except FedcohortError as error:
         return [f"  {error}"]
     return []

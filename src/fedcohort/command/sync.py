@@ -27,7 +27,7 @@ DEFAULT_WAIT_S = 600.0
 SEND_INTERVAL_S = 1.0  # between two sends of a run that is followed
 
 
-def send_missing(
+def send_missing_rounds(
     folder: Path, tracking_uri: str | None = None, experiment: str | None = None, wait_s: float = DEFAULT_WAIT_S
 ) -> str:
     """Send the missing rounds and files of the run in `folder`, and return a line that describes what was sent.
@@ -43,13 +43,13 @@ def send_missing(
         TrackingError: the server does not answer, or none is known.
     """
     info = _load_info(folder)
-    where = _find_server(folder, tracking_uri, experiment)
+    server_place = _find_server(folder, tracking_uri, experiment)
     try:
         with limit_time(wait_s, "sending (wait_s)"):
-            return _send(info, where)
+            return _send_run(info, server_place)
     except server.expected_errors() as error:
         raise TrackingError(
-            f"{folder}: MLflow at {where.uri} can't be reached ({server.root_cause(error)}): start it"
+            f"{folder}: MLflow at {server_place.uri} can't be reached ({server.root_cause(error)}): start it"
         ) from error
 
 
@@ -60,7 +60,7 @@ def _load_info(folder: Path) -> RunInfo:
     return info
 
 
-def _send(info: RunInfo, server_place: server.ServerPlace) -> str:
+def _send_run(info: RunInfo, server_place: server.ServerPlace) -> str:
     is_running = is_locked(info.folder / "run.lock")
     run_upload = open_upload(info, server_place, is_running=is_running)
     n_rounds = run_upload.send()
@@ -97,10 +97,10 @@ def main(arguments: Sequence[str]) -> int:
 
     def send_run(folder: Path) -> str:
         if sync_options.get("follow") != "true":
-            return send_missing(folder, *server_options, wait_s)
+            return send_missing_rounds(folder, *server_options, wait_s)
         _load_info(folder)
         identity.register_place(folder, _find_server(folder, *server_options))
         follow.follow_run(folder, SEND_INTERVAL_S, wait_s, time.sleep)
-        return send_missing(folder, wait_s=wait_s)  # what an outage has left
+        return send_missing_rounds(folder, wait_s=wait_s)  # what an outage has left
 
     return print_for_each(folders, send_run)

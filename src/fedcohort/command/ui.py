@@ -47,8 +47,8 @@ def find_page(server_place: server.ServerPlace, sweep: str) -> str:
     """
     run_query = runs.RunQuery(server_place.uri, server_place.experiment)
     try:
-        client = runs.connect(run_query)
-        experiment = client.get_experiment(runs.find_experiment(client, run_query))
+        mlflow_client = runs.connect(run_query)
+        experiment = mlflow_client.get_experiment(runs.find_experiment(mlflow_client, run_query))
     except server.expected_errors() as error:
         raise TrackingError(
             f"MLflow at {server_place.uri} can't be read ({server.root_cause(error)}): check tracking_uri"

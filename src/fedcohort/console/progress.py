@@ -64,8 +64,7 @@ class Progress(Observer):
             if self._console is None:
                 raise RuntimeError("observe() was called before start(): please report this error")
             facts_text = list_progress_facts(report, self._latest_metrics, self._evaluated_round)
-            line_text = f"round {report.step}/{self._total_rounds}  {facts_text}"
-            self._console.print(line_text, soft_wrap=True, markup=False)
+            self._console.print(f"round {report.step}/{self._total_rounds}  {facts_text}", soft_wrap=True, markup=False)
             self._console.file.flush()  # a log file is read while it grows
 
     def finish(self, status: str) -> None:

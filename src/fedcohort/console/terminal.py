@@ -45,12 +45,12 @@ def make_console() -> "Console":
     return output_console if output_console.is_terminal else StandardOutput(highlight=False, width=UNWRAPPED_LINE_WIDTH)
 
 
-def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> int:
+def print_for_each(folders: Sequence[Path], describe_folder: Callable[[Path], str]) -> int:
     """Print a text about each folder, or the error of the attempt.
 
     Args:
         folders: the folders.
-        describe: function from a folder to its text.
+        describe_folder: function from a folder to its text.
 
     Returns:
         1 if a folder had an error, else 0.
@@ -61,7 +61,7 @@ def print_for_each(folders: Sequence[Path], describe: Callable[[Path], str]) -> 
     exit_code = 0
     for folder in folders:
         try:
-            standard_console.print(describe(folder.absolute()), soft_wrap=True, markup=False)
+            standard_console.print(describe_folder(folder.absolute()), soft_wrap=True, markup=False)
         except FedcohortError as error:
             error_console.print(str(error), markup=False)
             exit_code = 1

@@ -53,13 +53,13 @@ def describe_diagnosis(diagnosis: Diagnosis, max_rows: int = MAX_PAGE_ROWS) -> s
         hidden=max(len(client_rows) - max_rows, 0),
         truth_known=bool(diagnosis.info.noise_rate.any()),
         skew=diagnosis.skew,
-        quartiles=None if diagnosis.skew is None else np.quantile(diagnosis.skew.per_client, [0.25, 0.75]),
+        quartiles=None if diagnosis.skew is None else np.quantile(diagnosis.skew.client_classes, [0.25, 0.75]),
         speeds=diagnosis.speeds,
         speed_gain=diagnosis.speed_gain,
         availability=diagnosis.availability,
         looks=len(diagnosis.probe_results),
         probe_bytes=diagnosis.probe_bytes,
-        passes=diagnosis.passes,
+        passes=diagnosis.n_forward_passes,
     )
 
 
@@ -118,9 +118,9 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
         "classes": None
         if skew is None
         else {
-            "effective": skew.of_all,
-            "effective_of_random_cohorts": skew.of_cohorts,
-            "effective_of_clients": skew.per_client.tolist(),
+            "effective": skew.all_classes,
+            "effective_of_random_cohorts": skew.cohort_classes,
+            "effective_of_clients": skew.client_classes.tolist(),
             "size_variation": skew.size_variation,
             "share_of_largest_tenth": skew.largest_tenth,
         },
@@ -129,7 +129,7 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
         else {"persistent_share": speeds.rho, "low": speeds.low, "high": speeds.high, "factor": diagnosis.speed_gain},
         "availability": None if diagnosis.availability is None else diagnosis.availability.tolist(),
         "probe_bytes": diagnosis.probe_bytes,
-        "passes": diagnosis.passes,
+        "passes": diagnosis.n_forward_passes,
     }
 
 
@@ -160,7 +160,7 @@ def write_page(folder: Path, diagnosis: Diagnosis) -> Path:
     text = describe_diagnosis(diagnosis)
     if diagnosis.valid_probes:
         (folder / PICTURE_FILE).parent.mkdir(exist_ok=True)
-        style.save(draw_rates(diagnosis), folder / PICTURE_FILE)
+        style.save_figure(draw_rates(diagnosis), folder / PICTURE_FILE)
         heading = "## Classes and sizes"
         text = text.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE_FILE})\n\n{heading}", 1)
     write_atomically(folder / DATA_FILE, json.dumps(to_json(diagnosis), indent=1))

@@ -49,7 +49,7 @@ class Picture:
         return int(self.width * MIN_WIDTH_SHARE)
 
     @property
-    def data(self) -> str:
+    def data_url(self) -> str:
         """The PNG file as a data URL, for a page without other files."""
         return "data:image/png;base64," + base64.b64encode(self.path.read_bytes()).decode()
 
@@ -64,25 +64,25 @@ def render(template: str, **data: object) -> str:
     return _make_environment().get_template(template).render(**data)
 
 
-def render_markdown(text: str) -> Markup:
-    """Return the Markdown in `text` as HTML; raw HTML in it is shown as text."""
-    return Markup(_make_parser().render(text))
+def render_markdown(markdown: str) -> Markup:
+    """Return the Markdown in `markdown` as HTML; raw HTML in it is shown as text."""
+    return Markup(_make_parser().render(markdown))
 
 
-def render_document(title: str, text: str, folder: Path) -> str:
+def render_document(title: str, markdown: str, folder: Path) -> str:
     """Return a page in Markdown as one HTML file, with its figures inside.
 
     Args:
         title: title of the file; the text has a heading.
-        text: the page in Markdown.
+        markdown: the page in Markdown.
         folder: folder of the figures.
     """
-    return render("document.html.j2", title=title, body=Markup(_make_parser().render(text, {"folder": folder})))
+    return render("document.html.j2", title=title, body=Markup(_make_parser().render(markdown, {"folder": folder})))
 
 
-def escape_markdown(text: str) -> str:
-    """Return `text` with the characters escaped that Markdown reads as HTML, table cells or type faces."""
-    return re.sub(r"([|<*`\\])", r"\\\1", text)
+def escape_markdown(markdown: str) -> str:
+    """Return `markdown` with the characters escaped that Markdown reads as HTML, table cells or type faces."""
+    return re.sub(r"([|<*`\\])", r"\\\1", markdown)
 
 
 @cache

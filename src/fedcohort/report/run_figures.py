@@ -145,7 +145,7 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) ->
 
 def _save_figures(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[str]) -> list[Path]:
     figures_and_paths = [(figure, folder / f"{name}.png") for name, figure in figures.items() if figure is not None]
-    return [path for figure, file in figures_and_paths for path in style.save(figure, file, formats)]
+    return [path for figure, file in figures_and_paths for path in style.save_figure(figure, file, formats)]
 
 
 def _read_run(info: RunInfo) -> tuple[History, Path]:
@@ -234,8 +234,8 @@ def _summarise_run(info: RunInfo, history: History, status: str) -> Mapping[str,
     """
     summary = summarise_run(info, history, status, now_ms=history.times[-1] if history.times else None)
     stored_summary = read_summary(info.folder)
-    is_same = stored_summary.get("rounds") == summary["rounds"]
-    return {**summary, "wall_s": stored_summary["wall_s"]} if is_same and "wall_s" in stored_summary else summary
+    same_rounds = stored_summary.get("rounds") == summary["rounds"]
+    return {**summary, "wall_s": stored_summary["wall_s"]} if same_rounds and "wall_s" in stored_summary else summary
 
 
 def _tabulate_metrics(summary: Mapping[str, Any]) -> Table:

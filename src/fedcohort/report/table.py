@@ -92,8 +92,7 @@ class Table:
     def csv(self) -> str:
         """Return all columns of the frame in full precision; a missing value is empty."""
         frame = self.frame if self.values is None else self.values
-        csv_text: str = frame.to_csv(index=False, lineterminator="\n")
-        return csv_text
+        return str(frame.to_csv(index=False, lineterminator="\n"))
 
     @property
     def _shown_titles(self) -> Mapping[str, str]:

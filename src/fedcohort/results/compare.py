@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames
 from fedcohort.results.power import Power, count_seeds, measure_power
-from fedcohort.results.run import RESULT_KINDS, Evaluations, Kind, late_slope, late_window, measure_run
+from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
 from fedcohort.results.verdict import Rules, adjust_families, judge_difference
 
@@ -41,7 +41,7 @@ class Options:
     metric: str
     baseline: str | None = None
     sign: int = 1
-    result: Kind = "late"
+    result: ResultKind = "late"
     horizon: int | None = None
     rules: Rules = field(default_factory=Rules)
 
@@ -80,13 +80,13 @@ class SettingFacts:
     """Facts that hold for all conditions of a setting.
 
     Attributes:
-        family: number of tests in the setting, over which Holm corrects.
+        n_tests: number of tests in the setting, over which Holm corrects.
         power: power of these tests.
         slope: mean over the baseline's runs of the slope of the metric in the last sixth of the run, in metric units
             per round; NaN if not known.
     """
 
-    family: int
+    n_tests: int
     power: Power
     slope: float
 
@@ -99,13 +99,13 @@ class Comparison:
         options: options of the comparison.
         entries: results by setting and condition.
         settings: facts of each setting, in order.
-        window: first and last round whose evaluations a result averages, of the run with the latest evaluation.
+        result_window: first and last round whose evaluations a result averages, of the run with the latest evaluation.
     """
 
     options: Options
     entries: Mapping[Cell, CellResult]
     settings: Mapping[str, SettingFacts]
-    window: tuple[int, int]
+    result_window: tuple[int, int]
 
     def list_results(self, setting: str) -> dict[str, CellResult]:
         """Return the results of `setting` by condition: the best mean first, diverged conditions last."""

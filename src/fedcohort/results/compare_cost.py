@@ -66,11 +66,11 @@ class TotalCost:
 
     Attributes:
         mean: mean over seeds.
-        times: sum over the common seeds, divided by the baseline's sum; NaN without a baseline.
+        ratio: sum over the common seeds, divided by the baseline's sum; NaN without a baseline.
     """
 
     mean: float
-    times: float
+    ratio: float
 
 
 def compare_cost(
@@ -119,7 +119,7 @@ def measure_costs(run: Evaluations, goal_value: float, options: Options, target:
     if not len(run.steps):
         return {}
     window = count_averaged(run, options.horizon) if target.crossing == "window" else 1
-    run = replace(run, spent={**run.spent, ROUNDS_AXIS: run.steps})
+    run = replace(run, costs={**run.costs, ROUNDS_AXIS: run.steps})
     return target_costs.costs_to_target(run, goal_value, window, options.sign)
 
 
@@ -211,9 +211,9 @@ def sum_costs(
             cost_by_cell.setdefault(cell, {})[seed] = run_cost
         costs[cost] = {}
         for cell, by_seed in cost_by_cell.items():
-            baselines = compare.baseline_value(cost_by_cell, cell, baseline, unpaired_cells) or {}
+            baseline_costs = compare.baseline_value(cost_by_cell, cell, baseline, unpaired_cells) or {}
             mean_cost = float(np.mean(list(by_seed.values())))
-            costs[cost][cell] = TotalCost(mean_cost, compute_relative_cost(by_seed, baselines))
+            costs[cost][cell] = TotalCost(mean_cost, compute_relative_cost(by_seed, baseline_costs))
     return costs
 
 

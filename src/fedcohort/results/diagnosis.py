@@ -54,20 +54,20 @@ class ClassSkew:
 
     Attributes:
         counts: reported samples by client and class, [K, C].
-        per_client: effective number of classes of each client with samples, [n].
-        of_cohorts: mean effective number of classes of random cohorts of the run's size.
-        of_all: effective number of classes of all clients together.
+        client_classes: effective number of classes of each client with samples, [n].
+        cohort_classes: mean effective number of classes of random cohorts of the run's size.
+        all_classes: effective number of classes of all clients together.
     """
 
     counts: Float64[np.ndarray, "_k _c"]
-    per_client: Values
-    of_cohorts: float
-    of_all: float
+    client_classes: Values
+    cohort_classes: float
+    all_classes: float
 
     @property
     def is_uneven(self) -> bool:
         """Whether random cohorts hold clearly fewer classes than the federation."""
-        return self.of_cohorts < EVEN_SHARE * self.of_all
+        return self.cohort_classes < EVEN_SHARE * self.all_classes
 
     @property
     def size_variation(self) -> float:
@@ -96,7 +96,7 @@ class Diagnosis:
             leave out.
         availability: share of rounds in which each client was available, [K].
         probe_bytes: bytes of all queries of the run.
-        passes: number of forward passes over all of a client's samples that the queries of `class_loss` required.
+        n_forward_passes: number of forward passes over all of a client's samples that queries of `class_loss` required.
     """
 
     info: RunInfo
@@ -107,7 +107,7 @@ class Diagnosis:
     speed_gain: float
     availability: Values | None
     probe_bytes: float
-    passes: int
+    n_forward_passes: int
 
     @property
     def valid_probes(self) -> Sequence[ProbeResult]:
@@ -173,7 +173,7 @@ def diagnose_run(folder: Path) -> Diagnosis:
         speed_gain=speed_gain,
         availability=_read_availability(run_history, client_table, len(info.n_train)),
         probe_bytes=run_history.final.get("comm/probe_bytes", 0.0),
-        passes=sum(len(probe_result.clients) for probe_result in probe_results),
+        n_forward_passes=sum(len(probe_result.clients) for probe_result in probe_results),
     )
 
 
@@ -199,23 +199,23 @@ def _read_class_counts(
 
     A client without a report has 0. The result is None if none of the `n_clients` clients reported.
     """
-    reports = [(probe_result.clients, probe_result.losses.counts) for probe_result in probe_results]
-    reports += [
+    class_reports = [(probe_result.clients, probe_result.losses.counts) for probe_result in probe_results]
+    class_reports += [
         (rows["client"].to_numpy(np.int64), rows.iloc[:, 2:].to_numpy(np.float64))
         for _, rows in _list_probe_rows(client_table, "label_counts")
     ]
-    if not reports:
+    if not class_reports:
         return None
-    class_counts = np.zeros((n_clients, reports[0][1].shape[1]))
-    for clients, reported_counts in reports:
+    class_counts = np.zeros((n_clients, class_reports[0][1].shape[1]))
+    for clients, reported_counts in class_reports:
         class_counts[clients] = reported_counts
     return class_counts
 
 
 def _measure_skew(counts: Float64[np.ndarray, "_k _c"], cohort_size: int) -> ClassSkew:
     has_samples = counts.sum(1) > 0
-    cohort_classes, of_all = compute_cohort_classes(counts, has_samples, cohort_size, np.random.default_rng(0))
-    return ClassSkew(counts, effective_classes(counts[has_samples]), cohort_classes, of_all)
+    cohort_classes, all_classes = compute_cohort_classes(counts, has_samples, cohort_size, np.random.default_rng(0))
+    return ClassSkew(counts, effective_classes(counts[has_samples]), cohort_classes, all_classes)
 
 
 def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> Durations:

@@ -35,21 +35,21 @@ class Mean:
         mean: the mean, in the unit of the values.
         std: standard deviation with ddof 1; NaN for fewer than two values, or if one is not finite.
         n: number of values.
-        half: half the width of the 95 % interval; NaN without an interval.
+        half_width: half the width of the 95 % interval; NaN without an interval.
     """
 
     mean: float
     std: float
     n: int
-    half: float
+    half_width: float
 
     @property
     def low(self) -> float:
-        return self.mean - self.half
+        return self.mean - self.half_width
 
     @property
     def high(self) -> float:
-        return self.mean + self.half
+        return self.mean + self.half_width
 
 
 @dataclass(frozen=True)

@@ -82,14 +82,14 @@ class Winner:
 
     Attributes:
         best_row: row of the method that is best on all seeds.
-        left_out: difference to the baseline on each seed, of the method that is best on the other seeds; None for fewer
-            than five seeds.
-        picked: share of the folds that chose the method `best_row`; NaN below five seeds.
+        cross_fitted: difference to the baseline on each seed, of the method that is best on the other seeds; None for
+            fewer than five seeds.
+        fold_share: share of the folds that chose the method `best_row`; NaN below five seeds.
     """
 
     best_row: int
-    left_out: Difference | None
-    picked: float
+    cross_fitted: Difference | None
+    fold_share: float
 
 
 def cross_fit(differences: Float64[np.ndarray, "methods seeds"]) -> Winner:

@@ -15,7 +15,7 @@ import yaml
 
 GROUPS = ("published", "ours", "tuned", "stand-ins", "oracles", "for reference")  # in the order of figures
 PUBLISHED, OURS, TUNED, STAND_INS, ORACLES, REFERENCES = GROUPS
-FOLDERS = ("selector", "agg")  # config groups whose options are methods
+METHOD_FOLDERS = ("selector", "agg")  # config groups whose options are methods
 METHOD_NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: name and group
     method: (name, group)
     for method, (name, group) in yaml.safe_load(Path(__file__).with_suffix(".yaml").read_text()).items()
@@ -30,7 +30,7 @@ def describe_method(method: str) -> tuple[str, str]:
     """
     if method in METHOD_NAMES:
         return METHOD_NAMES[method]
-    for folder in FOLDERS:
+    for folder in METHOD_FOLDERS:
         module_spec = importlib.util.find_spec(f"fedcohort.{folder}.{method}") if method.isidentifier() else None
         if module_spec is not None and module_spec.origin is not None:
             summary = (ast.get_docstring(ast.parse(Path(module_spec.origin).read_text())) or "").partition("\n\n")[0]

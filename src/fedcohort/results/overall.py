@@ -111,21 +111,20 @@ class MeanRank:
         mean: the mean rank, 1 is best.
         low: lower end of the 95 % interval; NaN for fewer than six families.
         high: upper end of the 95 % interval; NaN for fewer than six families.
-        first: probability that the method has the best mean rank; NaN for fewer than six families.
+        first_share: probability that the method has the best mean rank; NaN for fewer than six families.
     """
 
     mean: float
     low: float
     high: float
-    first: float
+    first_share: float
 
 
 def rank_values(values: Float64[np.ndarray, "*rows methods"]) -> Float64[np.ndarray, "*rows methods"]:
     """Return the rank of each of `values` in its row, 1 for the largest; ties share their mean rank, NaN is last."""
     from scipy.stats import rankdata
 
-    ranks: Float64[np.ndarray, "*rows methods"] = rankdata(-np.where(np.isfinite(values), values, -np.inf), axis=-1)
-    return ranks
+    return np.asarray(rankdata(-np.where(np.isfinite(values), values, -np.inf), axis=-1))
 
 
 def rank_methods(
@@ -164,20 +163,20 @@ def _bootstrap_ranks(
         families: settings of each family.
         name: name of the study, which seeds the bootstrap.
     """
-    weights: dict[str, dict[int, np.ndarray]] = {}  # how often a draw has a seed, by study and seed
+    seed_counts: dict[str, dict[int, np.ndarray]] = {}  # how often a draw has a seed, by study and seed
     for study in dict.fromkeys(results.study for results in settings.values()):
         seeds = sorted({seed for results in settings.values() if results.study == study for seed in results.seeds})
         generator, n = new_generator(0, f"ranks/{name}/{study}"), len(seeds)
-        weights[study] = dict(zip(seeds, generator.multinomial(n, [1 / n] * n, N_DRAWS).T, strict=True))
+        seed_counts[study] = dict(zip(seeds, generator.multinomial(n, [1 / n] * n, N_DRAWS).T, strict=True))
     mean_draws = {}
     for setting, results in settings.items():
-        counts = np.array([weights[results.study][seed] for seed in results.seeds], dtype=float)  # [seeds, draws]
+        counts = np.array([seed_counts[results.study][seed] for seed in results.seeds], dtype=float)  # [seeds, draws]
         counts[:, counts.sum(axis=0) == 0] = 1.0  # a draw without a seed of this setting takes all of them
         mean_draws[setting] = rank_values(_average_draws(results.values, counts))
-    of_family = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
+    rank_draws = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
     generator, n = new_generator(0, f"ranks/{name}/families"), len(families)
-    shares = generator.multinomial(n, [1 / n] * n, N_DRAWS) / n
-    mean_ranks: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", shares, of_family)
+    family_shares = generator.multinomial(n, [1 / n] * n, N_DRAWS) / n
+    mean_ranks: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", family_shares, rank_draws)
     return np.round(mean_ranks, 9)  # equal means stay equal
 
 
@@ -193,5 +192,4 @@ def _average_draws(
     is_missing = ~np.isfinite(values)
     weighted_means = np.where(is_missing, 0.0, values) @ seed_counts / seed_counts.sum(axis=0)
     weighted_means[(is_missing.astype(float) @ seed_counts) > 0] = np.nan
-    rounded_means: Float64[np.ndarray, "draws methods"] = np.round(weighted_means, 12).T
-    return rounded_means
+    return np.asarray(np.round(weighted_means, 12).T)

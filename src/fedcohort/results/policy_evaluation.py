@@ -70,7 +70,7 @@ class PolicyEvaluation:
         n_rounds: number of rounds that count.
         effective_size: effective sample size of their probability ratios, in rounds.
         uncovered_share: mean share of the other selector's cohorts that the run's selector cannot draw.
-        logged: mean gain of the runs' own cohorts.
+        logged_gain: mean gain of the runs' own cohorts.
         estimates: mean gain with its 95 % interval, by the name of the estimator; empty if there is a `reason`.
         reason: why there are no estimates; "" if there are.
         excluded: number of excluded rounds by reason.
@@ -79,7 +79,7 @@ class PolicyEvaluation:
     n_rounds: int
     effective_size: float
     uncovered_share: float
-    logged: Mean
+    logged_gain: Mean
     estimates: Mapping[str, Mean] = field(default_factory=dict)
     reason: str = ""
     excluded: Mapping[str, int] = field(default_factory=dict)

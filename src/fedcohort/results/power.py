@@ -39,8 +39,8 @@ def measure_power(differences: Iterable[Difference], rules: Rules) -> Power:
     tested_differences = [difference for difference in differences if not difference.reason]
     median_std = median(difference.std for difference in tested_differences) if tested_differences else math.nan
     n = int(median(difference.n for difference in tested_differences)) if tested_differences else 0
-    needed = count_seeds(median_std, rules.worth, rules.alpha)
-    return Power(needed, n, find_detectable_difference(median_std, n, rules.alpha))
+    seeds_needed = count_seeds(median_std, rules.worth, rules.alpha)
+    return Power(seeds_needed, n, find_detectable_difference(median_std, n, rules.alpha))
 
 
 def count_seeds(std: float, effect: float, alpha: float = 0.05) -> int | None:

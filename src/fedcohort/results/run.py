@@ -24,8 +24,8 @@ if TYPE_CHECKING:
 LATE_SHARE = 1 / 6  # of the horizon
 MIN_EVALUATIONS = 3  # evaluations
 STEP_TOLERANCE = 1e-9  # in rounds, for the rounding error of a limit that is a fraction of a round
-Kind = Literal["late", "last", "best"]
-RESULT_KINDS: tuple[Kind, ...] = ("late", "last", "best")
+ResultKind = Literal["late", "last", "best"]
+RESULT_KINDS: tuple[ResultKind, ...] = ("late", "last", "best")
 Values = Float64[np.ndarray, "evaluations"]
 Mask = Bool[np.ndarray, "evaluations"]
 Numbers = Sequence[float] | Values
@@ -49,7 +49,9 @@ def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
     return is_in_window
 
 
-def run_result(steps: Numbers, values: Numbers, result_kind: Kind = "late", horizon: float | None = None) -> float:
+def compute_run_result(
+    steps: Numbers, values: Numbers, result_kind: ResultKind = "late", horizon: float | None = None
+) -> float:
     """Return the result of a run from its evaluations; NaN if no trained model was evaluated.
 
     Raises `OptionError` for an unknown `result_kind`.
@@ -77,13 +79,13 @@ class Evaluations:
     Attributes:
         steps: rounds, increasing; 0 is the untrained model.
         values: the metric at these rounds.
-        spent: cumulative costs at these rounds, by name: `virtual_s` in seconds, and others.
+        costs: cumulative costs at these rounds, by name: `virtual_s` in seconds, and others.
         clock_s: virtual seconds at which the run ends; NaN without a clock, and with a horizon, which replaces it.
     """
 
     steps: Values
     values: Values
-    spent: Mapping[str, Values]
+    costs: Mapping[str, Values]
     clock_s: float = math.nan
 
     @property
@@ -107,12 +109,12 @@ class Evaluations:
         """Return the evaluations up to the round `horizon`; if it is None, all of them and the limit `clock_s` in s."""
         if horizon is None:
             return replace(self, clock_s=clock_s)
-        counts = self.steps <= horizon
-        spent = {name: costs[counts] for name, costs in self.spent.items()}
-        return Evaluations(self.steps[counts], self.values[counts], spent)
+        is_counted = self.steps <= horizon
+        cut_costs = {name: costs[is_counted] for name, costs in self.costs.items()}
+        return Evaluations(self.steps[is_counted], self.values[is_counted], cut_costs)
 
 
-def measure_run(run: Evaluations, result_kind: Kind = "late", horizon: int | None = None, sign: int = 1) -> float:
+def measure_run(run: Evaluations, result_kind: ResultKind = "late", horizon: int | None = None, sign: int = 1) -> float:
     """Return the result of a run; NaN if no trained model was evaluated, unless the run ends by the virtual clock.
 
     Args:
@@ -122,8 +124,8 @@ def measure_run(run: Evaluations, result_kind: Kind = "late", horizon: int | Non
         sign: -1 if a smaller metric is better, else 1.
     """
     if result_kind == "late" and run.has_clock and len(run.steps):
-        return average_over_time(run.spent["virtual_s"], run.values, run.clock_s)
-    return sign * run_result(run.steps, sign * run.values, result_kind, horizon)
+        return average_over_time(run.costs["virtual_s"], run.values, run.clock_s)
+    return sign * compute_run_result(run.steps, sign * run.values, result_kind, horizon)
 
 
 def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
@@ -134,7 +136,7 @@ def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
         horizon: last round that counts; None for the end of the run.
     """
     is_in_window = (
-        seconds_as_newest(run.spent["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
+        seconds_as_newest(run.costs["virtual_s"], run.clock_s) > 0 if run.has_clock else late_window(run.steps, horizon)
     )
     return max(int(is_in_window.sum()), 1)
 
@@ -163,8 +165,7 @@ def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
     begin_s = np.array(virtual_s, dtype=float)
     begin_s[:1] = -math.inf  # the first model existed before its evaluation
     end_s = np.append(begin_s[1:], math.inf)
-    seconds: Values = np.minimum(end_s, clock_s) - np.maximum(begin_s, (1 - LATE_SHARE) * clock_s)
-    return seconds
+    return np.asarray(np.minimum(end_s, clock_s) - np.maximum(begin_s, (1 - LATE_SHARE) * clock_s))
 
 
 def late_slope(steps: Numbers, values: Numbers, horizon: float | None = None) -> float:

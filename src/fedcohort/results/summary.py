@@ -52,11 +52,11 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         "rounds_asked": info.rounds,
         "ended_by": info.budget.list_reached_options(budget_use) if status == "finished" else [],
         "end": info.budget.describe_reached_limits(budget_use) if status == "finished" else "",
-        "rounds_without_update": sum(step > 0 for step in history.steps) - len(list_rounds_with_update(history)),
+        "rounds_without_update": sum(r > 0 for r in history.steps) - len(list_rounds_with_update(history)),
         "warnings": list_warnings(info, history),
         "final": final,
         "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final},
-        "earlier": {name: step for name, step in last_steps.items() if step < history.steps[-1]},
+        "earlier": {name: r for name, r in last_steps.items() if r < history.steps[-1]},
         "best": {name: best_value for name in BEST_METRICS if (best_value := _find_best(history, name))},
         "reached": list_reached_shares(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
@@ -108,9 +108,9 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
         index = find_crossing(history.steps, accuracies, target_accuracy)
         if index is None:  # the untrained model, which never counts, is the best
             continue
-        row = metrics.iloc[index]
-        total_bytes = float(row[DOWN_METRIC] + row[UP_METRIC]) if has_bytes else math.nan
-        cost = {"virtual_s": float(row[CLOCK_METRIC]) if has_clock else math.nan, "bytes": total_bytes}
+        reached_row = metrics.iloc[index]
+        total_bytes = float(reached_row[DOWN_METRIC] + reached_row[UP_METRIC]) if has_bytes else math.nan
+        cost = {"virtual_s": float(reached_row[CLOCK_METRIC]) if has_clock else math.nan, "bytes": total_bytes}
         finite_cost = {name: value if math.isfinite(value) else None for name, value in cost.items()}
         reached_shares.append({"share": share, "target": target_accuracy, "round": history.steps[index], **finite_cost})
     return reached_shares
@@ -163,9 +163,9 @@ def _warn_loss_rose(history: History) -> list[str]:
     """Return a warning on a last loss in `history` above ten times the untrained model's; [] without one."""
     for name in LOSS_METRICS:
         if name in history.final and (steps := history.measured[name])[0] == 0:
-            initial, final = float(history.metrics[name][0]), history.final[name]
-            if final > RISE_FACTOR * initial > 0:
-                rise_text = f"{name} is {final:.3g} at round {steps[-1]}, {final / initial:.0f} times"
+            initial_loss, final_loss = float(history.metrics[name][0]), history.final[name]
+            if final_loss > RISE_FACTOR * initial_loss > 0:
+                rise_text = f"{name} is {final_loss:.3g} at round {steps[-1]}, {final_loss / initial_loss:.0f} times"
                 advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"
                 return [f"{rise_text} the untrained model's: a smaller client.lr may help, or {advice_text}"]
     return []
@@ -176,7 +176,7 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
 
     `info` has the options of the run, and `history` its journal.
     """
-    rounds = [step for step in history.steps if step]
+    rounds = [r for r in history.steps if r]
     if not rounds:
         return []
     if list_rounds_with_update(history):
@@ -194,7 +194,7 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
     if not any(map(len, history.cohorts)):
         reason = f"no client was selected ({options['availability']}, {options['selector']})"
     else:
-        reason = ", and ".join(name for name, applies in reasons.items() if applies) or no_arrival
+        reason = ", and ".join(name for name, is_cause in reasons.items() if is_cause) or no_arrival
     return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
 
 
@@ -209,4 +209,4 @@ def list_rounds_with_update(history: History) -> list[int]:
     dropped_steps = history.metrics.get("round/dropped_step")
     stepless_rounds = set() if dropped_steps is None else set(dropped_steps.index[dropped_steps > 0])
     arrivals = zip(history.steps, history.arrived, strict=True)
-    return [step for step, arrived_clients in arrivals if step and len(arrived_clients) and step not in stepless_rounds]
+    return [r for r, arrived_clients in arrivals if r and len(arrived_clients) and r not in stepless_rounds]

@@ -26,8 +26,8 @@ def format_older_round(summary: Mapping[str, Any], name: str) -> str:
         summary: content of `summary.json`.
         name: name of the metric.
     """
-    step = summary["earlier"].get(name)
-    return "" if step is None else f", of round {step}"
+    older_round = summary["earlier"].get(name)
+    return "" if older_round is None else f", of round {older_round}"
 
 
 def list_short_rows(summary: Mapping[str, Any]) -> Rows:
@@ -36,22 +36,22 @@ def list_short_rows(summary: Mapping[str, Any]) -> Rows:
     `summary` is the content of `summary.json`.
     """
     final = summary["final"]
-    table = []
+    rows = []
     if "test/acc" in final:
-        table.append((f"test accuracy{format_older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
+        rows.append((f"test accuracy{format_older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
     if best := summary["best"].get("test/acc"):
-        table.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
-    table += _list_metric_rows(summary, lambda name: name == WORST_METRIC)
-    table.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
-    table += _list_reached_rows(summary, lambda share: share == SHORT_TABLE_SHARE)
-    table += _list_metric_rows(summary, lambda name: name == CLOCK_METRIC)
+        rows.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
+    rows += _list_metric_rows(summary, lambda name: name == WORST_METRIC)
+    rows.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
+    rows += _list_reached_rows(summary, lambda share: share == SHORT_TABLE_SHARE)
+    rows += _list_metric_rows(summary, lambda name: name == CLOCK_METRIC)
     if {DOWN_METRIC, UP_METRIC} <= final.keys():
-        table.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP_METRIC])))
+        rows.append(("bytes, down and up", units.bytes_(final[DOWN_METRIC] + final[UP_METRIC])))
     if summary["forced"]:
-        table.append(("resume=force", "; ".join(summary["forced"])))
+        rows.append(("resume=force", "; ".join(summary["forced"])))
     if n_without_update := summary["rounds_without_update"]:
-        table.append(("rounds without an update", f"{n_without_update} of {summary['rounds']}"))
-    return [*table, (WALL_TIME_LABEL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
+        rows.append(("rounds without an update", f"{n_without_update} of {summary['rounds']}"))
+    return [*rows, (WALL_TIME_LABEL, units.seconds(summary["wall_s"])), ("fingerprint", str(summary["fingerprint"]))]
 
 
 def list_further_rows(summary: Mapping[str, Any]) -> Rows:
@@ -60,21 +60,21 @@ def list_further_rows(summary: Mapping[str, Any]) -> Rows:
     `summary` is the content of `summary.json`.
     """
     final, means = summary["final"], summary["means"]
-    table = []
+    rows = []
     if "test/loss" in final:
-        table.append((f"test loss{format_older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
-    table += _list_reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
-    table += _list_metric_rows(summary, lambda name: name not in (WORST_METRIC, CLOCK_METRIC))
-    table += [(label, value_format(means[name])) for label, name, value_format in MEAN_ROWS if name in means]
+        rows.append((f"test loss{format_older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
+    rows += _list_reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
+    rows += _list_metric_rows(summary, lambda name: name not in (WORST_METRIC, CLOCK_METRIC))
+    rows += [(label, value_format(means[name])) for label, name, value_format in MEAN_ROWS if name in means]
     if "select/share_min" in final and "select/share_max" in final:
         lowest_share, highest_share = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
-        table.append(("share of rounds that selected a client, min to max", f"{lowest_share} to {highest_share}"))
+        rows.append(("share of rounds that selected a client, min to max", f"{lowest_share} to {highest_share}"))
     if "select/departure" in final:
         departure_metrics = ("select/departure", "select/departure_uniform")
         departure_from_uniform, departure_of_uniform_draw = (units.number(final[name]) for name in departure_metrics)
         departure_text = f"{departure_from_uniform} (a uniform draw: {departure_of_uniform_draw})"
-        table.append(("departure from uniform selection", departure_text))
-    return table
+        rows.append(("departure from uniform selection", departure_text))
+    return rows
 
 
 def list_cost_rows(summary: Mapping[str, Any]) -> Rows:
@@ -82,8 +82,8 @@ def list_cost_rows(summary: Mapping[str, Any]) -> Rows:
 
     `summary` is the content of `summary.json`.
     """
-    table = _list_metric_rows(summary, lambda name: name.startswith(COST_PREFIXES))
-    return [*table, *_list_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
+    rows = _list_metric_rows(summary, lambda name: name.startswith(COST_PREFIXES))
+    return [*rows, *_list_reached_rows(summary, lambda _: True), (WALL_TIME_LABEL, units.seconds(summary["wall_s"]))]
 
 
 def _list_metric_rows(summary: Mapping[str, Any], is_shown: Callable[[str], bool]) -> Rows:

@@ -76,13 +76,13 @@ class MedianCost:
         value: the median; for an even number of runs the geometric mean of the two middle costs. Infinite if one of
             these runs never met the target.
         lower: the lower middle cost; the median is above it if `value` is infinite.
-        met: number of runs that reached the target.
+        n_met: number of runs that reached the target.
         n: number of runs.
     """
 
     value: float
     lower: float
-    met: int
+    n_met: int
     n: int
 
 
@@ -140,10 +140,10 @@ def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int 
     """
     masked_values = run.values
     if run.has_clock:
-        masked_values = np.where(run.spent["virtual_s"] <= run.clock_s, masked_values, -sign * math.inf)
+        masked_values = np.where(run.costs["virtual_s"] <= run.clock_s, masked_values, -sign * math.inf)
     crossing = find_crossing(run.steps, masked_values, target, window, sign)
     cost_position, is_met = (-1, False) if crossing is None else (crossing, True)
-    return {name: Cost(float(costs[cost_position]), is_met) for name, costs in run.spent.items()}
+    return {name: Cost(float(costs[cost_position]), is_met) for name, costs in run.costs.items()}
 
 
 def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
@@ -185,7 +185,7 @@ class SpeedUp:
         bound: EXACT if all runs met the target. AT_LEAST if only runs of the baseline ended before it, AT_MOST if only
             runs of the method did, RESTRICTED if runs of both did.
         median: median ratio, where a run that never met the target comes after all others; NaN if not determined.
-        logs: paired differences of the logarithms.
+        log_ratios: paired differences of the logarithms.
     """
 
     ratio: float
@@ -196,10 +196,10 @@ class SpeedUp:
     n_unmet: int
     bound: str
     median: float
-    logs: Difference
+    log_ratios: Difference
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Whether at least half of the pairs met the target, so that the ratio is informative."""
         return 2 * self.n_unmet <= self.n
 
@@ -242,9 +242,9 @@ def judge_speed(speed_up: SpeedUp, p: float, rules: Rules) -> str:
         p: its p-value after the correction for several tests.
         rules: level, smallest speed-up and number of seeds of a verdict.
     """
-    if not speed_up.reached:
+    if not speed_up.is_reached:
         return UNREACHED
     log_rules = Rules(rules.alpha, math.log(rules.ratio), math.log(rules.ratio_margin), rules.seeds)
-    p_equivalent = equivalence_p(speed_up.logs.values, log_rules.margin)
-    verdict = name_verdict(speed_up.logs.mean, p, p_equivalent, speed_up.n, log_rules)
+    p_equivalent = equivalence_p(speed_up.log_ratios.values, log_rules.margin)
+    verdict = name_verdict(speed_up.log_ratios.mean, p, p_equivalent, speed_up.n, log_rules)
     return {BETTER: FASTER, WORSE: SLOWER}.get(verdict, verdict)

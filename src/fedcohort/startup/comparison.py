@@ -33,14 +33,15 @@ def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = se
         with limit_time(wait_s, "reading the runs (wait_s)"):
             mlflow_client = runs.connect(query)
             query = runs.resolve_sweep(mlflow_client, query)
-            matched_runs = match(runs.read_runs(mlflow_client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
+            tracked_runs = runs.read_runs(mlflow_client, query)
+            matched_runs = match(tracked_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
             curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
     except server.expected_errors() as error:
         raise TrackingError(
             f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)}): check tracking_uri"
         ) from error
     source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
-    return answer_question(replace(q, source=source), matched_runs, curves)
+    return answer_question(replace(q, source_text=source), matched_runs, curves)
 
 
 def compare_folders(folders: Sequence[Path], question: Question, conditions: Mapping[str, str] | None = None) -> Answer:
@@ -59,7 +60,7 @@ def compare_folders(folders: Sequence[Path], question: Question, conditions: Map
     q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
     required_values = (conditions or {}).items()
     selected_runs = [
-        run for run in runs.read_folders(paths.values()) if all(run.fact(k) == v for k, v in required_values)
+        run for run in runs.read_folders(paths.values()) if all(run.find_value(k) == v for k, v in required_values)
     ]
     matched_runs = match(selected_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
     return answer_question(q, matched_runs, read_curves([paths[run.id] for run in matched_runs.runs], q.metrics))

@@ -22,7 +22,7 @@ import numpy as np
 
 from fedcohort.record import provenance
 from fedcohort.results.run import Evaluations
-from fedcohort.study.definition import Condition, Key, merge_overrides
+from fedcohort.study.definition import Condition, RunKey, merge_overrides
 from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import Run, StudyRunner
@@ -87,10 +87,10 @@ def group_uncompared(runner: StudyRunner, conditions: Sequence[Condition], seeds
 def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -> Task:
     rounds = min(N_COMPARED_ROUNDS, runner.results.rows[condition.key(seed)]["rounds"])
     overrides = merge_overrides(condition.overrides, (f"rounds={rounds}",))
-    return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keep=False, resume=False)
+    return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keeps_run=False, resume=False)
 
 
-def _store_difference(runner: StudyRunner, run_keys: Sequence[Key], outcome: Outcome, commit_text: str) -> str:
+def _store_difference(runner: StudyRunner, run_keys: Sequence[RunKey], outcome: Outcome, commit_text: str) -> str:
     """Store how a group of equal runs differs from its reference run, and return a description.
 
     Args:
@@ -140,7 +140,7 @@ def _compare_curves(earlier_curve: Evaluations, rerun_curve: Evaluations) -> lis
     steps, rerun_steps = (curve.steps[mask] for curve, mask in zip(curves, masks, strict=True))
     if not np.array_equal(steps, rerun_steps):
         return ["evaluated rounds"]
-    columns_by_run = [{"value": curve.values, **curve.spent} for curve in curves]
+    columns_by_run = [{"value": curve.values, **curve.costs} for curve in curves]
     differences = []
     for name, (relative_tolerance, absolute_tolerance) in CURVE_TOLERANCES.items():
         values, rerun_values = (columns[name][mask] for columns, mask in zip(columns_by_run, masks, strict=True))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from fedcohort.errors import OptionError
 from fedcohort.results.compare import Options
-from fedcohort.results.run import Kind
+from fedcohort.results.run import ResultKind
 from fedcohort.results.target import Target
 from fedcohort.results.verdict import Rules
 from fedcohort.study.search_space import SearchSpace, TuningResult
@@ -28,7 +28,7 @@ RUN_OVERRIDES = (  # of all runs of a study: no figures, no tracker and no evalu
 )
 Overrides = tuple[str, ...]  # typed as `name=value` behind `python train.py`
 ConditionKey = tuple[str, str]  # setting, method
-Key = tuple[str, str, int]  # setting, method, seed
+RunKey = tuple[str, str, int]  # setting, method, seed
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Setting:
     Attributes:
         name: key in `study.yaml`, and column `cell` of the results.
         label: name in tables and figures.
-        axis: kind of heterogeneity that the setting varies, as "label noise"; it groups the columns of tables.
+        heterogeneity: kind of heterogeneity that the setting varies, as "label noise"; it groups the columns of tables.
         overrides: Hydra overrides of the runs in this setting.
         bounds: overrides of its bounds (runs without the heterogeneity) by name, which replace `overrides`.
         target: value of the metric to which costs are measured; None for no target.
@@ -49,7 +49,7 @@ class Setting:
 
     name: str
     label: str
-    axis: str
+    heterogeneity: str
     overrides: Overrides
     bounds: Mapping[str, Overrides]
     target: Target | None
@@ -110,7 +110,7 @@ class Study:
     seeds: Sequence[int]
     metric: str
     rules: Rules
-    result: Kind = "late"
+    result: ResultKind = "late"
     horizon: int | None = None
     search_space: SearchSpace | None = None
     tunings: Mapping[str, TuningResult] = field(default_factory=dict)
@@ -170,16 +170,16 @@ class Condition:
         method: name of the method.
         overrides: Hydra overrides of the runs, without the seed.
         seeds: the only seeds on which it is run; None for any.
-        waits_for: the method whose runs have to be done first; "" for none.
+        awaited_method: the method whose runs have to be done first; "" for none.
     """
 
     setting: str
     method: str
     overrides: Overrides
     seeds: tuple[int, ...] | None = None
-    waits_for: str = ""
+    awaited_method: str = ""
 
-    def key(self, seed: int) -> Key:
+    def key(self, seed: int) -> RunKey:
         """Return the key of the condition's run with this seed."""
         return self.setting, self.method, seed
 

@@ -41,11 +41,11 @@ class Format:
         """Format the difference `value` like `mean`, with the sign of the mean: `+1.2 [-0.3, 2.1]`."""
         return self._format_interval(value, "+.1f")
 
-    def signed(self, value: float) -> str:
+    def with_sign(self, value: float) -> str:
         """Format `value`, in the metric's own unit, with its sign: `+1.2`; "–" if it is not finite."""
         return f"{self._scale_and_round(value):+.1f}" if math.isfinite(value) else EMPTY_CELL
 
-    def size(self, value: float) -> str:
+    def format_size(self, value: float) -> str:
         """Format the size `value` of a difference, in the metric's own unit: `1 point` or `2.5 points`."""
         scaled_size = round(value * self.factor, 6)
         return f"{scaled_size:g} {self.unit.removesuffix('s') if scaled_size == 1 else self.unit}"
@@ -54,7 +54,7 @@ class Format:
         if not math.isfinite(value.mean):
             return EMPTY_CELL
         mean_text = f"{self._scale_and_round(value.mean):{number_format}}"
-        if not math.isfinite(value.half) or value.n < self.min_seeds:
+        if not math.isfinite(value.half_width) or value.n < self.min_seeds:
             return mean_text
         return f"{mean_text} [{self._scale_and_round(value.low):.1f}, {self._scale_and_round(value.high):.1f}]"
 

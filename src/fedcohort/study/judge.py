@@ -29,7 +29,7 @@ from fedcohort.study.verdict import COST_NAMES, TARGET_AXES, Headroom, MethodVer
 Differences = Mapping[str, Difference]  # of a setting, by method
 
 
-def judge(study: Study, results: Results) -> Verdict:
+def judge_study(study: Study, results: Results) -> Verdict:
     """Return the verdict on a study, with ranks of methods over settings.
 
     Ranks need two settings or more, and three ranked methods or more, the baseline included.
@@ -56,15 +56,15 @@ def judge_settings(study: Study, results: Results) -> Verdict:
     untested_conditions = [condition for condition in result_values if study.role_of(condition[1]) != METHOD]
     cell_results = compare_results(result_values, untested_conditions, study.options)
     p_values = adjust_p_values(study, cell_results)
-    settings, by_method = {}, dict[str, list[Difference]]()
+    settings, differences_by_method = {}, dict[str, list[Difference]]()
     for setting in dict.fromkeys(setting for setting, _ in runs):
         methods = {method: rows for (name, method), rows in runs.items() if name == setting}
         compared_methods = {method: (cell_results[setting, method], p_values[setting, method]) for method in methods}
         settings[setting] = _judge_setting(study, setting, methods, compared_methods)
         for method, verdict in settings[setting].methods.items():
             if verdict.role == METHOD and verdict.is_compared:
-                by_method.setdefault(method, []).append(verdict.difference)
-    collapsing_methods = frozenset(method for method, differences in by_method.items() if is_collapsing(differences))
+                differences_by_method.setdefault(method, []).append(verdict.difference)
+    collapsing_methods = frozenset(name for name, gains in differences_by_method.items() if is_collapsing(gains))
     return Verdict(settings, None, _count_missing_seeds(study, runs), collapsing_methods)
 
 
@@ -91,23 +91,23 @@ def adjust_p_values(study: Study, results: Mapping[ConditionKey, CellResult]) ->
 
 
 def _judge_setting(
-    study: Study, setting: str, runs: ranking.RowsByMethod, compared: Mapping[str, tuple[CellResult, PValues]]
+    study: Study, setting: str, runs: ranking.RowsByMethod, compared_methods: Mapping[str, tuple[CellResult, PValues]]
 ) -> SettingVerdict:
-    differences = {method: d for method, (result, _) in compared.items() if (d := result.difference) and d.n}
+    differences = {method: d for method, (result, _) in compared_methods.items() if (d := result.difference) and d.n}
     min_seeds = max(study.rules.seeds, ranking.half_seed_count(study, runs))
     headroom = _find_headroom(study, setting, differences, min_seeds)
     ranks = _rank_in_setting(study, runs)
     methods = {}
     for method, rows_by_seed in runs.items():
-        rows, (result, p_values) = list(rows_by_seed.values()), compared[method]
+        rows, (result, p_values) = list(rows_by_seed.values()), compared_methods[method]
         difference = differences.get(method, NO_DIFFERENCE)
         methods[method] = MethodVerdict(
             setting=setting,
             method=method,
             role=study.role_of(method),
             value=result.mean,
-            last=float(np.mean([row["last"] for row in rows])),
-            diverged=sum(not math.isfinite(row["late"]) for row in rows),
+            mean_last=float(np.mean([row["last"] for row in rows])),
+            n_diverged=sum(not math.isfinite(row["late"]) for row in rows),
             difference=difference,
             p_values=p_values,
             verdict=result.verdict if difference.n else "",
@@ -115,9 +115,9 @@ def _judge_setting(
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row.get(name) or 0.0 for row in rows])) for name in COST_NAMES},
             target={axis: find_median_cost([target_cost(row, axis) for row in rows]).value for axis in TARGET_AXES},
-            reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
+            n_reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
             ended_by_rounds=sum(row["virtual_s"] < read_clock_limit(row["budget"]) for row in rows),
-            other_code=sum(bool(row["differs"]) for row in rows),
+            n_other_code=sum(bool(row["differs"]) for row in rows),
         )
     counted = [d for method, d in differences.items() if study.role_of(method) == METHOD and d.n >= min_seeds]
     power = measure_power(counted, study.rules)
@@ -158,10 +158,10 @@ def _find_headroom(study: Study, setting: str, differences: Differences, min_see
     difference = candidates[best_oracle]
     if len(candidates) > 1:
         common_seeds, values = _stack_differences(candidates)
-        left_out_mean = cross_fit(values).left_out
+        left_out_mean = cross_fit(values).cross_fitted
         if left_out_mean is not None:
             difference = summarise_differences(dict(zip(common_seeds, left_out_mean.values.tolist(), strict=True)))
-    is_above = difference.low > 0 or (not math.isfinite(difference.half) and difference.mean > 0)
+    is_above = difference.low > 0 or (not math.isfinite(difference.half_width) and difference.mean > 0)
     is_positive = is_above and difference.mean >= study.rules.least and difference.n >= study.rules.seeds
     return Headroom(best_oracle, difference, is_positive, tuple(oracles_with_seeds))
 

@@ -32,7 +32,7 @@ class Leaderboard:
     Attributes:
         study: a study with all settings but `duplicate_settings`, named `<study>/<setting>`, and all methods.
         results: rows of the results of all studies, with settings of these names, and without curves.
-        groups: name of the study of each setting.
+        study_names: name of the study of each setting.
         duplicate_settings: settings that are left out, with the equal setting of an earlier study.
         label_prefixes: prefix of the labels of each study's settings, by study.
         studies: the studies by name.
@@ -41,7 +41,7 @@ class Leaderboard:
 
     study: Study
     results: Results
-    groups: Mapping[str, str]
+    study_names: Mapping[str, str]
     duplicate_settings: Mapping[str, str]
     label_prefixes: Mapping[str, str]
     studies: Mapping[str, Study]
@@ -73,9 +73,9 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
     for name, study in studies.items():
         with name_file_in_errors(folder / STUDY_FILE, REQUIRED_OPTIONS):
             _check_comparable(f"of.{name}", study, first_study)
-    results_of = {name: load_results(study) for name, study in studies.items()}
-    studies = {name: results.mark_oracles(study, results_of[name]) for name, study in studies.items()}
-    duplicates = _find_duplicates(studies, results_of)
+    all_results = {name: load_results(study) for name, study in studies.items()}
+    studies = {name: results.mark_oracles(study, all_results[name]) for name, study in studies.items()}
+    duplicates = _find_duplicates(studies, all_results)
     settings = {
         f"{name}/{setting.name}": replace(
             setting,
@@ -104,8 +104,8 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         variants=_join_variants(list(studies.values())),
         tunings={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tunings.items()},
     )
-    groups, joint_results = {name: name.partition("/")[0] for name in settings}, _join_results(folder, results_of)
-    return Leaderboard(joint_study, joint_results, groups, duplicates, options["of"], studies, results_of)
+    study_names, joint_results = {name: name.partition("/")[0] for name in settings}, _join_results(folder, all_results)
+    return Leaderboard(joint_study, joint_results, study_names, duplicates, options["of"], studies, all_results)
 
 
 def _check_comparable(option: str, study: Study, first_study: Study) -> None:

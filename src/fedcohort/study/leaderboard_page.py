@@ -23,13 +23,12 @@ def write_page(board: Leaderboard) -> list[Path]:
     study, results = board.study, board.results
     result_values = ranking.collect_ranked_results(study, results)
     methods, unranked_methods = ranking.split_methods(study, result_values)
-    ranks = ranking.rank_and_compare(study, result_values, methods, board.groups)
+    ranks = ranking.rank_and_compare(study, result_values, methods, board.study_names)
     verdict = replace(judge_settings(study, results), ranks=ranks)
     fmt = choose_format(study, next(iter(board.studies.values())).metric)
-    joint_ranks = {
-        name: ranking.rank_and_compare(study, result_values, [*methods, name], board.groups)
-        for name in unranked_methods
-    }
+    joint_ranks = {}
+    for name in unranked_methods:
+        joint_ranks[name] = ranking.rank_and_compare(study, result_values, [*methods, name], board.study_names)
     tables = {"settings": make_settings_table(study, verdict, fmt)}
     if ranks is not None:
         tables["overall"] = _make_ranked_table(board, ranks, verdict, fmt)
@@ -37,11 +36,11 @@ def write_page(board: Leaderboard) -> list[Path]:
         tables["others"] = _make_partial_table(board, mean_ranks, verdict, fmt)
     differences = []
     for name, member_study in board.studies.items():
-        settings = {key: setting for key, setting in verdict.settings.items() if board.groups[key] == name}
+        settings = {key: setting for key, setting in verdict.settings.items() if board.study_names[key] == name}
         titled_tables = make_difference_tables(study, replace(verdict, settings=settings), fmt) if settings else []
         tables |= report.name_tables(f"differences_{name}", [table for _, table in titled_tables])
         differences += [(f"{member_study.title}{title and f': {title}'}", table) for title, table in titled_tables]
-    runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.groups)
+    runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.study_names)
     template_data = report.collect_shared_data(study, results, verdict, fmt) | {
         "board": board,
         "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],
@@ -49,10 +48,10 @@ def write_page(board: Leaderboard) -> list[Path]:
         "tables": tables,
         "differences": differences,
         "missing": _find_missing_results(board, verdict, [name for name in joint_ranks if name not in mean_ranks]),
-        "runs_by_study": Counter(board.groups[row["cell"]] for row in runs),
+        "runs_by_study": Counter(board.study_names[row["cell"]] for row in runs),
         "origin": page_data.describe_origin(runs),
     }
-    metric_by_setting = {setting: board.studies[name].metric for setting, name in board.groups.items()}
+    metric_by_setting = {setting: board.studies[name].metric for setting, name in board.study_names.items()}
     numbers_csv = report.make_numbers_frame(study, verdict, metric_by_setting).to_csv(index=False, lineterminator="\n")
     return report.save_report(study, "leaderboard.md.j2", template_data, tables, {"numbers": numbers_csv})
 
@@ -68,7 +67,7 @@ def _make_ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: 
     """
     settings_by_study: dict[str, list[str]] = {}
     for setting in ranks.by_setting:
-        settings_by_study.setdefault(board.groups[setting], []).append(setting)
+        settings_by_study.setdefault(board.study_names[setting], []).append(setting)
     lines, positions = [], ranks.rank_positions()
     for method in ranks.mean:
         line = make_overall_line(board.study, ranks, method, verdict, fmt)
@@ -128,7 +127,7 @@ def _find_missing_results(board: Leaderboard, verdict: Verdict, unranked_methods
     for name, study in board.studies.items():
         changed_counts |= page_data.find_changed_runs(study, board.results_by_study[name])
     return {
-        "without_runs": Counter(study for setting, study in board.groups.items() if setting not in verdict.settings),
+        "without_runs": Counter(name for key, name in board.study_names.items() if key not in verdict.settings),
         "unranked": unranked_settings,
         "repeated": repeated_settings,
         "changed": changed_counts,

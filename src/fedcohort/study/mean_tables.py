@@ -40,8 +40,7 @@ def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
     correlation_frame = pd.DataFrame(means_by_condition).reindex([*row_names]).dropna(how="all").rename(index=row_names)
     cell_texts = correlation_frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()
     lines = [
-        {"setting": study.settings[cell].label, "method": name, **cell_texts[cell, name]}
-        for cell, name in means_by_condition
+        {"setting": study.settings[key[0]].label, "method": key[1], **cell_texts[key]} for key in means_by_condition
     ]
     caption = "Rank correlation of scores and rewards with facts of the clients"
     return {"correlations": make_table(lines, caption)} if lines else {}

@@ -95,8 +95,8 @@ def compute_fingerprint(history: History) -> str:
     """
     rounds = zip(history.steps, history.cohorts, history.arrived, strict=True)
     behaviour_text = json.dumps(
-        [[step, list(cohort), list(arrived)] for step, cohort, arrived in rounds if 0 < step <= N_COMPARED_ROUNDS]
+        [[r, list(cohort), list(arrived)] for r, cohort, arrived in rounds if 0 < r <= N_COMPARED_ROUNDS]
     )
-    steps = [step for step in history.measured.get(LOSS_METRIC, ()) if step <= N_COMPARED_ROUNDS]
-    losses = ",".join(f"{history.metrics[LOSS_METRIC].loc[step]:.4g}" for step in steps)
+    loss_rounds = [r for r in history.measured.get(LOSS_METRIC, ()) if r <= N_COMPARED_ROUNDS]
+    losses = ",".join(f"{history.metrics[LOSS_METRIC].loc[r]:.4g}" for r in loss_rounds)
     return f"{hashlib.blake2b(behaviour_text.encode(), digest_size=6).hexdigest()}:{losses}"

@@ -29,9 +29,8 @@ def make_overall_line(study: Study, ranks: Ranks, method: str, verdict: Verdict,
     if overall is not None:
         verdicts = [verdict.settings[setting].methods[method] for setting in ranks.by_setting]
         # "better in some settings" is a claim on the method, whose family is its settings
-        sign_texts = [
-            sign_of_verdict(judge_difference(in_setting.difference, in_setting.p_values.within_method, study.rules))
-            for in_setting in verdicts
+        verdict_signs = [
+            sign_of_verdict(judge_difference(v.difference, v.p_values.within_method, study.rules)) for v in verdicts
         ]
         worst_label = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY_CELL
         family_difference = overall.families
@@ -40,15 +39,15 @@ def make_overall_line(study: Study, ranks: Ranks, method: str, verdict: Verdict,
             "p": format_p(overall.seeds.p),
             "over settings like these": fmt.difference(family_difference) if family_difference else "",
             "p (families)": format_p(family_difference.p) if family_difference else "",
-            "worst tenth (worst setting)": f"{fmt.signed(overall.worst_decile)} ({worst_label})",
-            "better in": sign_texts.count(1),
-            "worse in": sign_texts.count(-1),
+            "worst tenth (worst setting)": f"{fmt.with_sign(overall.worst_decile)} ({worst_label})",
+            "better in": verdict_signs.count(1),
+            "worse in": verdict_signs.count(-1),
         }
     rank = ranks.rank_by_method[method]
     rank_interval = f" [{format_rank(rank.low)}, {format_rank(rank.high)}]" if math.isfinite(rank.low) else ""
     return line | {
         "mean rank [95 %]": format_rank(rank.mean) + rank_interval,
-        "P(rank 1)": f"{100 * rank.first:.0f} %" if math.isfinite(rank.first) else "",
+        "P(rank 1)": f"{100 * rank.first_share:.0f} %" if math.isfinite(rank.first_share) else "",
     }
 
 

@@ -50,19 +50,19 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
     federations = list_federations(study, results)
     lines = []
     for name, setting in verdict.settings.items():
-        better_methods, headroom = setting.better(), setting.headroom.difference
+        better_methods, headroom = setting.find_better_methods(), setting.headroom.difference
         largest_gain = better_methods[0].difference.mean if better_methods else headroom.mean if headroom else math.nan
-        seeds = [method.difference.n for method in setting.methods.values() if method.role == METHOD]
+        seed_counts = [method.difference.n for method in setting.methods.values() if method.role == METHOD]
         line = {
             "cell": name,
             "kind": classify_setting(study, setting),
             "largest": repr(largest_gain * value_format.factor),
             "setting": study.settings[name].label,
             "metric": study.metric,
-            "seeds": str(mode(seeds)) if seeds else "",
+            "seeds": str(mode(seed_counts)) if seed_counts else "",
             "headroom": format_headroom(setting, value_format),
             "better": _format_methods(better_methods, value_format, study.rules.alpha),
-            "worse": _format_methods(setting.worse(), value_format, study.rules.alpha),
+            "worse": _format_methods(setting.find_worse_methods(), value_format, study.rules.alpha),
             "faster": describe_faster_methods(study, name, speeds) or EMPTY_CELL,
             "pays": "yes" if setting.headroom.is_positive else "no",
             "federation": federations.get(name, f"{study.name} {name}"),
@@ -82,7 +82,7 @@ def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: f
     texts = []
     for method in methods:
         bold_marks = "**" * (method.p_values.over_all < alpha)
-        texts.append(f"{bold_marks}{method.method} {value_format.signed(method.difference.mean)}{bold_marks}")
+        texts.append(f"{bold_marks}{method.method} {value_format.with_sign(method.difference.mean)}{bold_marks}")
     return join_first_texts(texts, MAX_NAMED_METHODS) or EMPTY_CELL
 
 

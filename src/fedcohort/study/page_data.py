@@ -52,7 +52,7 @@ def summarise_study(study: Study, results: Results, verdict: Verdict, speed_ups:
     return {
         "settings": sorted(settings, key=lambda pair: (BETTER, UNUSED_GAIN, UNCLEAR, NO_GAIN).index(pair[0])),
         "counts": {setting_kind: kind_counts[setting_kind] for setting_kind in SETTING_KINDS},
-        "tests": verdict.tests,
+        "tests": verdict.n_tests,
         "won_over_all": sum(setting.has_sure_winner(study.rules.alpha) for setting in verdict.settings.values()),
         "horizons": list(dict.fromkeys(_format_horizon(budget) for budget in budgets if budget)),
         "has_clock": any(find_clock_limit((*study.common, *setting.overrides)) for setting in study.settings.values()),
@@ -66,13 +66,13 @@ def classify_setting(study: Study, setting: SettingVerdict) -> str:
 
     `study` has the rules, and `setting` is the verdict on the setting.
     """
-    if setting.better():
+    if setting.find_better_methods():
         return BETTER
     if setting.headroom.is_positive:
         return UNUSED_GAIN
     differences = [setting.methods[name].difference for name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
-    upper_bounds = [oracle.high if math.isfinite(oracle.half) else oracle.mean for oracle in differences]
+    upper_bounds = [oracle.high if math.isfinite(oracle.half_width) else oracle.mean for oracle in differences]
     return NO_GAIN if upper_bounds and all(bound <= study.rules.worth for bound in upper_bounds) else UNCLEAR
 
 
@@ -150,8 +150,8 @@ def find_missing_runs(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, i
     `verdict` has the number of missing seeds of each condition of `study`.
     """
     methods_by_gaps: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
-    for method in dict.fromkeys(method for _, method in verdict.missing):
-        n_missing = {setting: n for (setting, name), n in verdict.missing.items() if name == method}
+    for method in dict.fromkeys(method for _, method in verdict.missing_seeds):
+        n_missing = {setting: n for (setting, name), n in verdict.missing_seeds.items() if name == method}
         settings = {n: [setting for setting in n_missing if n_missing[setting] == n] for n in n_missing.values()}
         n_seeds = len(study.seeds_of(method))
         gaps = tuple((n, n_seeds, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True))

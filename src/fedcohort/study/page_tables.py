@@ -26,7 +26,7 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
     """
     settings_by_axis: dict[str, list[str]] = {}
     for setting in settings:
-        settings_by_axis.setdefault(study.settings[setting].axis, []).append(setting)
+        settings_by_axis.setdefault(study.settings[setting].heterogeneity, []).append(setting)
     groups: list[tuple[list[str], list[str]]] = []
     for axis, axis_settings in settings_by_axis.items():
         for first_position in range(0, len(axis_settings), MAX_SETTING_COLUMNS):
@@ -62,8 +62,8 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
             for method in setting.methods.values()
             if method.role == BOUND
         ]
-        power, better_methods = setting.power, setting.better()
-        gain_texts = [f"{method.method} {fmt.signed(method.difference.mean)}" for method in better_methods]
+        power, better_methods = setting.power, setting.find_better_methods()
+        gain_texts = [f"{method.method} {fmt.with_sign(method.difference.mean)}" for method in better_methods]
         lines.append(
             {
                 "setting": study.settings[name].label,
@@ -72,7 +72,7 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
                 "bound": "; ".join(bound_texts),
                 "better, Holm within the setting": join_first_texts(gain_texts, MAX_NAMED_METHODS),
                 "of these better, Holm over all": sum(m.p_values.over_all < study.rules.alpha for m in better_methods),
-                f"seeds for {fmt.size(study.rules.worth)}": power.seeds_needed,
+                f"seeds for {fmt.format_size(study.rules.worth)}": power.seeds_needed,
                 "these seeds show": f"{power.detectable * fmt.factor:.1f}" if math.isfinite(power.detectable) else "",
             }
         )
@@ -128,10 +128,10 @@ def _format_difference(study: Study, setting: SettingVerdict, method_name: str, 
     if method is None or not method.is_compared:
         return EMPTY_CELL
     if not math.isfinite(method.difference.mean):
-        return "diverged" if method.diverged else EMPTY_CELL
-    verdict_marks = SIGN_MARKS[method.sign] + OTHER_CODE_MARK * (method.other_code > 0)
+        return "diverged" if method.n_diverged else EMPTY_CELL
+    verdict_marks = SIGN_MARKS[method.sign] + OTHER_CODE_MARK * (method.n_other_code > 0)
     few_seeds = format_few_seeds(method.difference.n, setting.methods[study.baseline])
-    return f"{value_format.signed(method.difference.mean)}{verdict_marks}{few_seeds}"
+    return f"{value_format.with_sign(method.difference.mean)}{verdict_marks}{few_seeds}"
 
 
 def format_few_seeds(n: int, baseline: MethodVerdict) -> str:
@@ -150,17 +150,17 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
     baseline, setting_definition = setting.methods.get(study.baseline), study.settings[setting.setting]
     lines = []
     for name, method in setting.methods.items():
-        diverged_text = f", {method.diverged} diverged" if method.diverged else ""
-        code_text = f", {method.other_code}{OTHER_CODE_MARK}" if method.other_code else ""
+        diverged_text = f", {method.n_diverged} diverged" if method.n_diverged else ""
+        code_text = f", {method.n_other_code}{OTHER_CODE_MARK}" if method.n_other_code else ""
         rounds_text = f", rounds ended {method.ended_by_rounds} of {method.value.n}" if method.ended_by_rounds else ""
-        has_diverged = method.is_compared and method.diverged
+        has_diverged = method.is_compared and method.n_diverged
         cost_ratios = {cost: _format_ratio(method, baseline, cost) for cost in COST_NAMES}
         joules = method.costs["joules"]  # 0 if it is not measured
         lines.append(
             {
                 "method": f"{label_method(study, name)} {SIGN_MARKS[method.sign]}".strip(),
                 "result": f"{fmt.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
-                "difference": f"diverged on {method.diverged}" if has_diverged else fmt.difference(method.difference),
+                "difference": f"diverged on {method.n_diverged}" if has_diverged else fmt.difference(method.difference),
                 "p": format_p(method.p_values.within_setting),
                 "verdict": method.verdict,
                 "headroom closed": format_share(method.share_closed),
@@ -196,7 +196,7 @@ def format_target(method: MethodVerdict, cost_names: Sequence[str] = tuple(TARGE
         cost_names: names of the costs, keys of `TARGET_FORMATS`.
     """
     if not math.isfinite(method.target[cost_names[0]]):
-        return f"{method.reached} of {method.value.n}"
+        return f"{method.n_reached} of {method.value.n}"
     return ", ".join(TARGET_FORMATS[cost_name](method.target[cost_name]) for cost_name in cost_names)
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import provenance
 from fedcohort.report.render import render
-from fedcohort.study.definition import Condition, ConditionKey, Key, Study, display_name
+from fedcohort.study.definition import Condition, ConditionKey, RunKey, Study, display_name
 from fedcohort.study.formats import format_count
 from fedcohort.study.ranking import ResultsBySetting, collect_ranked_results, rank_and_compare
 from fedcohort.study.result_files import DONE, FAILED, REFUSED, Row
@@ -27,9 +27,9 @@ class Progress:
     """
 
     runs: Sequence[tuple[Condition, int]]
-    states: Mapping[Key, str]
+    states: Mapping[RunKey, str]
 
-    def count(self, state: str) -> int:
+    def count_runs(self, state: str) -> int:
         """Return the number of runs with the state `state`, such as "done"."""
         return list(self.states.values()).count(state)
 
@@ -59,7 +59,7 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
         progress: states of the requested runs.
         results: the study's stored results.
     """
-    keys_by_state: dict[str, list[Key]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
+    keys_by_state: dict[str, list[RunKey]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
     for run_key, state in progress.states.items():
         keys_by_state[state].append(run_key)
     rows_by_state = {

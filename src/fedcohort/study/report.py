@@ -19,7 +19,7 @@ from fedcohort.startup.compose import read_yaml
 from fedcohort.study import mean_tables, overview, page_data, page_tables
 from fedcohort.study.definition import METHOD, ORACLE, REFERENCE, Study
 from fedcohort.study.formats import Format, choose_format, find_cost_ratios, format_range, format_share, summarise_power
-from fedcohort.study.judge import judge
+from fedcohort.study.judge import judge_study
 from fedcohort.study.overall_table import make_overall_table
 from fedcohort.study.results import Results, drop_repeated_runs, mark_oracles
 from fedcohort.study.speed import COST_LABELS, make_speed_tables, measure_speeds
@@ -48,7 +48,8 @@ def write_report(study: Study, results: Results) -> list[Path]:
     """
     disk.check_outputs(study.folder, (*PAGE_FILES, MAP_FILE, RANKS_FILE), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
-    verdict, fmt, speeds = (judge(study, results), choose_format(study, study.metric), measure_speeds(study, results))
+    verdict, speeds = judge_study(study, results), measure_speeds(study, results)
+    fmt = choose_format(study, study.metric)
     differences = page_tables.make_difference_tables(study, verdict, fmt)
     faster_tables = make_speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.make_settings_table(study, verdict, fmt)}
@@ -163,16 +164,16 @@ def _draw_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -
 
     verdicts = [[setting.methods.get(name) for name in methods] for setting in verdict.settings.values()]
     values = [[method.difference.mean * fmt.factor if method else math.nan for method in row] for row in verdicts]
-    is_clear = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
+    is_significant = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
     statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
     metric = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
-    data = [f"dataset {override.split('=')[1]}" for override in study.common if override.startswith("dataset=")]
+    datasets = [f"dataset {override.split('=')[1]}" for override in study.common if override.startswith("dataset=")]
     seeds = format_range(method.value.n for method in verdict.methods)
-    subtitle = f"{'; '.join([study.title, *data])}; {statistic} of {metric}; {seeds} seeds"
+    subtitle = f"{'; '.join([study.title, *datasets])}; {statistic} of {metric}; {seeds} seeds"
     title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
     difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))
     groups = [_choose_group(study, name) for name in methods]
-    draw_map(difference, is_clear, groups, title, subtitle, study.folder / MAP_FILE)
+    draw_map(difference, is_significant, groups, title, subtitle, study.folder / MAP_FILE)
 
 
 def make_numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":
@@ -199,5 +200,5 @@ def make_numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str
         line = {name: read_field(method, field_path) for name, field_path in path_by_column.items()}
         has_target = study.settings[method.setting].target is not None
         line |= {"metric": (metrics or {}).get(method.setting, study.metric)}
-        lines.append(line | {"reached": method.reached if has_target else None})
+        lines.append(line | {"reached": method.n_reached if has_target else None})
     return pd.DataFrame(lines, dtype=object)

@@ -19,7 +19,7 @@ from fedcohort.results.compare_cost import find_target_value
 from fedcohort.results.frame import read_clock_limit
 from fedcohort.results.run import Evaluations
 from fedcohort.study import result_files
-from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, Key, Study
+from fedcohort.study.definition import METHOD, ORACLE, STUDY_FILE, RunKey, Study
 from fedcohort.study.measure import CURVE_COSTS, make_row
 from fedcohort.study.result_files import COLUMN_TYPES, CURVE_COLUMNS, CURVES_FILE, DONE, KEY_COLUMNS, RESULTS_FILE, Row
 
@@ -44,11 +44,11 @@ class Results:
     """
 
     folder: Path
-    rows: dict[Key, Row] = field(default_factory=dict)
-    curves: dict[Key, Evaluations] = field(default_factory=dict)
-    changed: frozenset[Key] = frozenset()
+    rows: dict[RunKey, Row] = field(default_factory=dict)
+    curves: dict[RunKey, Evaluations] = field(default_factory=dict)
+    changed: frozenset[RunKey] = frozenset()
     user_folder: Path | None = None
-    user_keys: set[Key] = field(default_factory=set)
+    user_keys: set[RunKey] = field(default_factory=set)
 
     def store_run(self, row: Row, curve: Evaluations | None, *, is_user_method: bool = False) -> None:
         """Store the outcome of a run in place of an earlier one, in memory.
@@ -66,23 +66,23 @@ class Results:
         if curve is not None:
             self.curves[run_key] = curve
 
-    def done_runs(self) -> Iterator[tuple[Key, Row]]:
+    def done_runs(self) -> Iterator[tuple[RunKey, Row]]:
         """Yield key and row of the runs that are done and not marked as changed."""
         yield from ((key, row) for key, row in self.rows.items() if row["status"] == DONE and key not in self.changed)
 
-    def measure_setting(self, study: Study, setting: str, new_key: Key | None = None) -> None:
+    def measure_setting(self, study: Study, setting: str, new_run_key: RunKey | None = None) -> None:
         """Compute the columns that follow from the curves of a setting, by the study's rules.
 
         Args:
             study: the study, which has the rules.
             setting: name of the setting.
-            new_key: key of the only run that has changed, which may change the target of the others; None for all.
+            new_run_key: key of the only run that has changed, which may change the target of the others; None for all.
         """
         options, setting_definition = study.options, study.settings.get(setting)
         target, goal_value = setting_definition.target if setting_definition else None, math.nan
         run_keys = [key for key in self.curves if key[0] == setting and key in self.rows]
-        if new_key is not None and (target is None or target.value is not None):
-            run_keys = [key for key in run_keys if key == new_key]
+        if new_run_key is not None and (target is None or target.value is not None):
+            run_keys = [key for key in run_keys if key == new_run_key]
         clock_limits = {key: read_clock_limit(self.rows[key]["budget"]) for key in run_keys}
         runs = {key: self.curves[key].cut_at_horizon(options.horizon, clock_limits[key]) for key in run_keys}
         if target is not None:
@@ -98,7 +98,7 @@ class Results:
         if (run_keys := sorted(self.rows.keys() - self.user_keys)) or result_files.has_results(self.folder):
             self._write_files(self.folder, run_keys)
 
-    def _write_files(self, folder: Path, run_keys: Sequence[Key]) -> None:
+    def _write_files(self, folder: Path, run_keys: Sequence[RunKey]) -> None:
         import pandas as pd
         import pyarrow as pa
 
@@ -107,11 +107,11 @@ class Results:
 
         curves = {run_key: self.curves[run_key] for run_key in run_keys if run_key in self.curves}
         n_rounds = [len(curve.steps) for curve in curves.values()]
-        frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[np.repeat(np.arange(len(curves)), n_rounds)]
+        curve_frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[np.repeat(np.arange(len(curves)), n_rounds)]
         for name in CURVE_COLUMNS:
-            parts = [{"step": curve.steps, "value": curve.values, **curve.spent}[name] for curve in curves.values()]
-            frame = frame.assign(**{name: np.concatenate([np.empty(0), *parts])})
-        table = pa.Table.from_pandas(frame, make_schema({**KEY_COLUMNS, **CURVE_COLUMNS}), preserve_index=False)
+            columns = [{"step": curve.steps, "value": curve.values, **curve.costs}[name] for curve in curves.values()]
+            curve_frame = curve_frame.assign(**{name: np.concatenate([np.empty(0), *columns])})
+        table = pa.Table.from_pandas(curve_frame, make_schema({**KEY_COLUMNS, **CURVE_COLUMNS}), preserve_index=False)
         rows = pa.Table.from_pylist([self.rows[run_key] for run_key in run_keys], schema=make_schema(COLUMN_TYPES))
         folder.mkdir(parents=True, exist_ok=True)
         result_files.write_results(folder, rows, table.replace_schema_metadata())

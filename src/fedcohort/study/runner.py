@@ -11,9 +11,9 @@ from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs import status
 from fedcohort.jobs.launch import Launch
 from fedcohort.record import provenance, sweep_folder
-from fedcohort.study import progress, tasks
+from fedcohort.study import definition, progress, tasks
 from fedcohort.study.config_digests import ConfigDigests
-from fedcohort.study.definition import Condition, Key, Overrides, Study, add_user_methods, list_conditions, option_name
+from fedcohort.study.definition import Condition, Overrides, RunKey, Study, option_name
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import resolve_conditions
@@ -81,16 +81,16 @@ class StudyRunner:
         runs_to_do = {
             key: (condition, seed)
             for condition, seed in progress_now.runs
-            if (progress_now.states[key := condition.key(seed)] in progress.UNFINISHED and not condition.waits_for)
+            if (progress_now.states[key := condition.key(seed)] in progress.UNFINISHED and not condition.awaited_method)
             or (progress_now.states[key] == DONE and self._is_outdated(self.results.rows[key]))
         }
         methods = {condition.method for condition, _ in runs_to_do.values()}
         unfinished_conditions = [condition for condition in conditions if condition.method in methods]
         check_conditions(self.study, [*unfinished_conditions, *(later_conditions if runs_to_do else ())], self.configs)
         n_to_do, time_left = len(runs_to_do), progress.estimate_time_left(self.results)
-        n_done = progress_now.count(DONE) - sum(progress_now.states[key] == DONE for key in runs_to_do)
+        n_done = progress_now.count_runs(DONE) - sum(progress_now.states[key] == DONE for key in runs_to_do)
         self.print_line(f"{n_done} of {len(progress_now.runs)} runs are done, {n_to_do} to do")
-        for method in dict.fromkeys(condition.waits_for for condition, _ in progress_now.runs if condition.waits_for):
+        for method in dict.fromkeys(c.awaited_method for c, _ in progress_now.runs if c.awaited_method):
             self.print_line(f"references of same_cost wait for runs of {method}, whose cost they have")
         # an error or a signal ends the processes first
         with closing(self._yield_outcomes(list(runs_to_do.values()))) as outcomes:
@@ -105,23 +105,23 @@ class StudyRunner:
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
         """Return the runs of `conditions` and `seeds` with their states, sorted by seed."""
-        runs, states = [], dict[Key, str]()
+        runs, states = [], dict[RunKey, str]()
         conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
         for seed in seeds:
             for condition in conditions:
                 if condition.seeds is None or seed in condition.seeds:
                     runs.append((condition, seed))
                     digest = self.digests.digest_of(condition.overrides)
-                    row = None if condition.waits_for else self.results.rows.get(condition.key(seed))
+                    row = None if condition.awaited_method else self.results.rows.get(condition.key(seed))
                     states[condition.key(seed)] = progress.find_run_state(row, digest)
         if progress.CHANGED in states.values():  # the overrides or yaml files; the configuration may still be the same
             self.print_line(COMPOSING_TEXT)
-        identities = dict[Overrides, dict[str, str]]()
+        identity_by_overrides = dict[Overrides, dict[str, str]]()
         for condition, seed in runs:
             if states[run_key := condition.key(seed)] == progress.CHANGED:
-                if condition.overrides not in identities:
-                    identities[condition.overrides] = self._find_identity(condition)
-                if identities[condition.overrides].items() <= self.results.rows[run_key].items():
+                if condition.overrides not in identity_by_overrides:
+                    identity_by_overrides[condition.overrides] = self._find_identity(condition)
+                if identity_by_overrides[condition.overrides].items() <= self.results.rows[run_key].items():
                     states[run_key] = DONE
         return progress.Progress(runs, states)
 
@@ -129,9 +129,9 @@ class StudyRunner:
         """Mark the done runs whose present configuration is another one, or rejected; return the results."""
         methods = sorted({method for (_, method, _), _ in self.results.done_runs()})
         present_methods = [name for name in methods if (self.configs / "selector" / f"{name}.yaml").is_file()]
-        complete_study = add_user_methods(self.study, present_methods, self.configs)
+        complete_study = definition.add_user_methods(self.study, present_methods, self.configs)
         # with any seed, in all settings
-        conditions = list_conditions(complete_study, methods=list(complete_study.overrides))
+        conditions = definition.list_conditions(complete_study, methods=list(complete_study.overrides))
         states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states
         self.results.changed = frozenset(run_key for run_key, state in states.items() if state == progress.CHANGED)
         for setting in {setting for setting, _, _ in self.results.changed}:
@@ -143,7 +143,7 @@ class StudyRunner:
         status_lines = []
         resolved_conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
         # of equal conditions the first has the run
-        startable_conditions = [c for c in reversed(resolved_conditions) if not c.waits_for]
+        startable_conditions = [c for c in reversed(resolved_conditions) if not c.awaited_method]
         runs = {_spell_run(c.overrides, seed): (c, seed) for c in startable_conditions for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
@@ -239,7 +239,7 @@ def _spell_run(overrides: Overrides, seed: int) -> str:
     return " ".join((*overrides, f"seed={seed}"))
 
 
-def _describe_outcome(row: Row, equal_run: Key | None) -> str:
+def _describe_outcome(row: Row, equal_run: RunKey | None) -> str:
     name = f"{row['cell']} {row['selector']} seed {row['seed']}"
     if equal_run:
         return f"{name}: {row['late']:.4f}, the same run as {equal_run[0]} {equal_run[1]}"

@@ -18,8 +18,8 @@ from itertools import product
 from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.difference import summarise_differences
-from fedcohort.study import checks
-from fedcohort.study.definition import CLOCK, Condition, Key, Overrides, SameCost, Study, merge_overrides, option_name
+from fedcohort.study import checks, definition
+from fedcohort.study.definition import CLOCK, Condition, Overrides, RunKey, SameCost, Study, option_name
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
@@ -52,7 +52,7 @@ def read_same_cost(value: object, overrides: Mapping[str, Overrides], baseline: 
 
 
 def resolve_conditions(
-    study: Study, conditions: Sequence[Condition], seeds: Sequence[int], rows: Mapping[Key, Row]
+    study: Study, conditions: Sequence[Condition], seeds: Sequence[int], rows: Mapping[RunKey, Row]
 ) -> list[Condition]:
     """Replace each reference of equal cost by one condition per seed, with the limit of its run.
 
@@ -74,7 +74,7 @@ def resolve_conditions(
     return resolved_conditions
 
 
-def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[Key, Row]) -> Condition:
+def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[RunKey, Row]) -> Condition:
     """Return the condition of one seed, which ends at the cost of the other method's run.
 
     Args:
@@ -86,7 +86,7 @@ def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[Key
     setting, reference = condition.setting, study.same_cost[condition.method]
     row, baseline_row = (rows.get((setting, method, seed)) for method in (reference.method, study.baseline))
     if row is None or row["status"] != DONE:
-        return replace(condition, waits_for=reference.method)
+        return replace(condition, awaited_method=reference.method)
     cost_limit = float(row[reference.cost])
     is_baseline = condition.overrides == study.overrides_in(setting, study.overrides[study.baseline])
     if is_baseline and baseline_row is not None and baseline_row["status"] == DONE:
@@ -95,7 +95,7 @@ def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[Key
             return condition
     limit_overrides = [f"until.{reference.cost}={cost_limit!r}", f"rounds={MAX_ROUNDS_RATIO * row['rounds']}"]
     limit_overrides += [f"{CLOCK}=null" for override in condition.overrides if option_name(override) == CLOCK]
-    return replace(condition, overrides=merge_overrides(condition.overrides, limit_overrides))
+    return replace(condition, overrides=definition.merge_overrides(condition.overrides, limit_overrides))
 
 
 def compare_references(study: Study, results: Results) -> list[dict[str, object]]:
@@ -122,9 +122,9 @@ def compare_references(study: Study, results: Results) -> list[dict[str, object]
             rounds = {seed: reference_rows[seed]["rounds"] for seed in seeds}
             differences = {seed: method_rows[seed]["late"] - reference_rows[seed]["late"] for seed in seeds}
             budgets = [(baseline_rows.get(seed, {}).get("budget"), reference_rows[seed]["budget"]) for seed in seeds]
-            line: dict[str, object] = {"setting": study.settings[setting].label}
-            line |= {"method": reference.method, "reference": name}
-            line |= {"cost": COST_NAMES[reference.cost], "difference": summarise_differences(differences)}
+            line: dict[str, object] = {"setting": study.settings[setting].label, "method": reference.method}
+            line |= {"reference": name, "cost": COST_NAMES[reference.cost]}
+            line |= {"difference": summarise_differences(differences)}
             line |= {"rounds": list(rounds.values()), "same_run": sum(a == b for a, b in budgets)}
             line["short"] = sum(rounds[seed] >= MAX_ROUNDS_RATIO * method_rows[seed]["rounds"] for seed in seeds)
             lines.append(line)

@@ -58,19 +58,19 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
     """
     runs = {key: rows for key, rows in group_runs(study, results).items() if study.role_of(key[1]) != BOUND}
     untested_conditions = [key for key in runs if study.role_of(key[1]) != METHOD]
-    totals = {
+    run_costs = {
         cost: {key: {seed: row[cost] for seed, row in rows.items()} for key, rows in runs.items()} for cost in RUN_COSTS
     }
     speeds: dict[str, dict[ConditionKey, Speed]] = {}
-    for axis in COST_LABELS:
-        costs = {key: {seed: target_cost(row, axis) for seed, row in rows.items()} for key, rows in runs.items()}
-        speeds[axis] = {}
+    for cost_name in COST_LABELS:
+        costs = {key: {seed: target_cost(row, cost_name) for seed, row in rows.items()} for key, rows in runs.items()}
+        speeds[cost_name] = {}
         for key, cost_result in compare_axis_costs(costs, untested_conditions, study.options).items():
             speed_up = cost_result.speed_up
             if speed_up is not None and speed_up.n_unmet < speed_up.n and math.isfinite(speed_up.ratio):
                 baseline = key[0], study.baseline
-                ratios = {cost: compute_relative_cost(total[key], total[baseline]) for cost, total in totals.items()}
-                speeds[axis][key] = Speed(speed_up, cost_result.p, cost_result.verdict, ratios)
+                ratios = {cost: compute_relative_cost(total[key], total[baseline]) for cost, total in run_costs.items()}
+                speeds[cost_name][key] = Speed(speed_up, cost_result.p, cost_result.verdict, ratios)
     return speeds
 
 

@@ -28,7 +28,7 @@ from fedcohort.startup import command_line, hydra_errors
 from fedcohort.startup.compose import Composed
 from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.study.checks import name_file_in_errors
-from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Key, Overrides, Study, option_name
+from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Overrides, RunKey, Study, option_name
 from fedcohort.study.measure import measure_folder
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
@@ -48,7 +48,7 @@ class Task:
         configs: the folder of the groups of Hydra.
         logs: folder in which the run's folder is created.
         metric: metric that is read from the run's folder.
-        keep: whether the run's folder is kept.
+        keeps_run: whether the run's folder is kept.
         resume: whether an interrupted run continues, and a finished run is not repeated.
     """
 
@@ -57,7 +57,7 @@ class Task:
     configs: Path
     logs: Path
     metric: str
-    keep: bool
+    keeps_run: bool
     resume: bool = True
 
     @property
@@ -83,7 +83,7 @@ class Outcome:
     reason: str = ""
     result_columns: dict[str, Any] = field(default_factory=dict)
     curve: Evaluations | None = None
-    equal_run: Key | None = None
+    equal_run: RunKey | None = None
     folder: Path | None = None
 
 
@@ -145,7 +145,7 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Out
 
 def discard_folder(outcome: Outcome, task: Task) -> None:
     """Remove the run folder of `outcome`, whose results are stored, unless `task` keeps it."""
-    if outcome.folder is not None and not task.keep:
+    if outcome.folder is not None and not task.keeps_run:
         shutil.rmtree(outcome.folder, ignore_errors=True)
 
 
@@ -180,10 +180,10 @@ def measure_earlier_seconds(folder: Path, process_start_ms: int) -> float:
 
     `process_start_ms` is the start of the present process, in milliseconds since 1970.
     """
-    starts = [start_ms for start_ms in metadata.read_start_times(folder) if start_ms < process_start_ms]
-    if not starts:
+    start_times = [start_ms for start_ms in metadata.read_start_times(folder) if start_ms < process_start_ms]
+    if not start_times:
         return 0.0
-    return wall_s(starts, [time_ms for time_ms in read_history(folder).times if time_ms < process_start_ms])
+    return wall_s(start_times, [time_ms for time_ms in read_history(folder).times if time_ms < process_start_ms])
 
 
 def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:
@@ -238,7 +238,6 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
             f"{condition_name}: {schedule_text} measures {study.metric} in no round: set {option} in [1, {rounds}]"
         )
     if study.horizon is not None and not interval <= study.horizon <= rounds:
-        range_text = (
-            f"an integer in [{interval}, {rounds}], the evaluated rounds of {condition_name} ({schedule_text}), or null"
-        )
+        rounds_text = f"the evaluated rounds of {condition_name} ({schedule_text})"
+        range_text = f"an integer in [{interval}, {rounds}], {rounds_text}, or null"
         raise ranges.range_error("horizon", range_text, study.horizon)

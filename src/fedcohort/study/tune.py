@@ -126,8 +126,8 @@ class Tuning:
         """Return the runs of a trial of `method` with `overrides`, one for each setting and seed of the search."""
         method_overrides = self.study.overrides.get(method, (f"selector={method}",))
         run_overrides = [self.study.overrides_in(name, method_overrides, overrides) for name in self.space.settings]
-        task_options = self.configs, self.logs, self.space.metric
-        return [Task(words, seed, *task_options, keep=False) for words in run_overrides for seed in self.space.seeds]
+        options = self.configs, self.logs, self.space.metric
+        return [Task(words, seed, *options, keeps_run=False) for words in run_overrides for seed in self.space.seeds]
 
     def _run_trial(self, method: str, overrides: Overrides) -> Trial:
         """Run a trial of `method` with these `overrides`, and return its entry in `tuned.yaml`.
@@ -136,8 +136,8 @@ class Tuning:
         """
         tasks = self._list_trial_runs(method, overrides)
         outcomes = list(dict(sorted(run_tasks(tasks, self.launch))).values())
-        commit, dirty = provenance.current_commit()
-        code_text = f"{commit[:10]}{' with uncommitted changes' if dirty else ''}"
+        commit, is_dirty = provenance.current_commit()
+        code_text = f"{commit[:10]}{' with uncommitted changes' if is_dirty else ''}"
         trial: Trial = {"words": list(overrides), "value": None, "commit": code_text}
         options, results = self.study.options, []
         for task, outcome in zip(tasks, outcomes, strict=True):

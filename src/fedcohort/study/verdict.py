@@ -40,8 +40,8 @@ class MethodVerdict:
         method: name of the method.
         role: role of the method in the study.
         value: mean result over its seeds, in the metric's unit.
-        last: mean over its seeds of the last measured value.
-        diverged: number of seeds whose result is not finite.
+        mean_last: mean over its seeds of the last measured value.
+        n_diverged: number of seeds whose result is not finite.
         difference: difference to the baseline; an empty one for the baseline, or without common seeds.
         p_values: p-values of the difference.
         verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline, or without
@@ -50,17 +50,17 @@ class MethodVerdict:
         rank: rank among methods and the baseline, 1 for the best; NaN for other roles, and with few seeds.
         costs: mean costs of a run, by name; joules are 0 if they are not measured.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
-        reached: number of seeds that met the target.
+        n_reached: number of seeds that met the target.
         ended_by_rounds: number of seeds that completed their rounds before the clock that was to end them.
-        other_code: number of seeds computed by code that behaves differently (`compare_code.py`).
+        n_other_code: number of seeds computed by code that behaves differently (`compare_code.py`).
     """
 
     setting: str
     method: str
     role: str
     value: Mean
-    last: float
-    diverged: int
+    mean_last: float
+    n_diverged: int
     difference: Difference
     p_values: PValues
     verdict: str
@@ -68,9 +68,9 @@ class MethodVerdict:
     rank: float
     costs: Mapping[str, float]
     target: Mapping[str, float]
-    reached: int
+    n_reached: int
     ended_by_rounds: int
-    other_code: int
+    n_other_code: int
 
     @property
     def sign(self) -> int:
@@ -120,25 +120,25 @@ class SettingVerdict:
     power: Power
     winner: tuple[str, Winner] | None
 
-    def better(self) -> list[MethodVerdict]:
+    def find_better_methods(self) -> list[MethodVerdict]:
         """Return the methods that are significantly better than the baseline, the best first."""
         better_methods = [method for method in self.methods.values() if method.sign > 0 and method.role == METHOD]
         return sorted(better_methods, key=lambda method: -method.difference.mean)
 
-    def worse(self) -> list[MethodVerdict]:
+    def find_worse_methods(self) -> list[MethodVerdict]:
         """Return the methods that are significantly worse than the baseline, the worst first."""
         worse_methods = [method for method in self.methods.values() if method.sign < 0 and method.role == METHOD]
         return sorted(worse_methods, key=lambda method: method.difference.mean)
 
     def has_sure_winner(self, alpha: float) -> bool:
         """Return whether a method is better at level `alpha` after one correction over all methods and settings."""
-        return any(method.p_values.over_all < alpha for method in self.better())
+        return any(method.p_values.over_all < alpha for method in self.find_better_methods())
 
-    def diverged(self, baseline: str) -> list[MethodVerdict]:
+    def find_diverged_methods(self, baseline: str) -> list[MethodVerdict]:
         """Return the methods that diverged on more seeds than `baseline`, the worst first; they have no test."""
-        baseline_count = self.methods[baseline].diverged if baseline in self.methods else 0
-        diverged_methods = [method for method in self.methods.values() if method.diverged > baseline_count]
-        return sorted((m for m in diverged_methods if m.role == METHOD), key=lambda method: -method.diverged)
+        baseline_count = self.methods[baseline].n_diverged if baseline in self.methods else 0
+        diverged_methods = [method for method in self.methods.values() if method.n_diverged > baseline_count]
+        return sorted((m for m in diverged_methods if m.role == METHOD), key=lambda method: -method.n_diverged)
 
 
 @dataclass(frozen=True)
@@ -148,13 +148,13 @@ class Verdict:
     Attributes:
         settings: verdicts on the settings, by name.
         ranks: ranks of methods over settings; None if there is too little to rank.
-        missing: number of the study's seeds without a result, by setting and method.
+        missing_seeds: number of the study's seeds without a result, by setting and method.
         collapsing: methods whose mean gain hides large losses on some seeds (`results.difference.is_collapsing`).
     """
 
     settings: Mapping[str, SettingVerdict]
     ranks: Ranks | None
-    missing: Mapping[ConditionKey, int]
+    missing_seeds: Mapping[ConditionKey, int]
     collapsing: frozenset[str] = frozenset()
 
     @property
@@ -163,6 +163,6 @@ class Verdict:
         return [method for setting in self.settings.values() for method in setting.methods.values()]
 
     @property
-    def tests(self) -> int:
+    def n_tests(self) -> int:
         """Number of tests of methods over all settings, for which `PValues.over_all` is corrected."""
         return sum(math.isfinite(method.p_values.over_all) for method in self.methods)

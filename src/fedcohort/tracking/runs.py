@@ -12,7 +12,7 @@ from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.tags import BUDGET_TAGS, ENDED_BY, ROUNDS, ROUNDS_DONE, SWEEPS
 from fedcohort.results.frame import COST_COLUMNS, COSTS
-from fedcohort.results.matching.tracked_run import Run, name_newest
+from fedcohort.results.matching.tracked_run import Run, name_newest_sweep
 from fedcohort.tracking import compat, record, server
 from fedcohort.tracking.sweeps import parse_sweeps
 
@@ -73,7 +73,8 @@ def resolve_sweep(mlflow_client: "MlflowClient", query: RunQuery) -> RunQuery:
     if query.sweep != LAST_SWEEP:
         return query
     tracked_runs = server.search_runs(mlflow_client, find_experiment(mlflow_client, query), f"tags.{SWEEPS} LIKE '%'")
-    newest_sweep = name_newest([_convert_run(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags])
+    compared_runs = [_convert_run(run) for run in tracked_runs if record.REPORT_TAG not in run.data.tags]
+    newest_sweep = name_newest_sweep(compared_runs)
     if newest_sweep is None:
         raise range_error("sweep", f"null: experiment {query.experiment!r} has no sweep", query.sweep)
     return replace(query, sweep=newest_sweep)

@@ -17,8 +17,8 @@ def test_a_mean_at_common_rounds_with_its_interval() -> None:
     """1 and 3 in round 2: s = sqrt(2), half = 12.7062 * sqrt(2) / sqrt(2)."""
     mean = average_curves({0: curve([1.0, 5.0], [2, 3]), 1: curve([3.0, 5.0], [2, 4])}, ROUNDS_AXIS)
     assert (mean.x.tolist(), mean.mean.tolist()) == ([2.0], [2.0])
-    assert mean.half[0] == pytest.approx(12.7062, rel=1e-5)
-    assert np.isnan(average_curves({0: curve([1.0], [1])}, ROUNDS_AXIS).half).all()
+    assert mean.half_width[0] == pytest.approx(12.7062, rel=1e-5)
+    assert np.isnan(average_curves({0: curve([1.0], [1])}, ROUNDS_AXIS).half_width).all()
 
 
 def test_at_equal_cost_runs_end_where_the_first_does() -> None:

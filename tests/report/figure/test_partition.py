@@ -9,8 +9,8 @@ from record import example_run
 
 
 def test_groups_of_about_equal_size() -> None:
-    assert style.group_starts(5).tolist() == [0, 1, 2, 3, 4]
-    sizes = np.diff(np.append(style.group_starts(3550), 3550))
+    assert style.find_group_starts(5).tolist() == [0, 1, 2, 3, 4]
+    sizes = np.diff(np.append(style.find_group_starts(3550), 3550))
     assert (len(sizes), sizes.min(), sizes.max(), sizes.sum()) == (400, 8, 9, 3550)
     assert partition.average_groups(np.array([[1.0], [3.0], [5.0]]), np.array([0, 2])).tolist() == [[2.0], [5.0]]
 

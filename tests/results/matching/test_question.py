@@ -8,7 +8,7 @@ from comparison_harness import ACC, compare_runs, make_run
 from fedcohort.report.comparison.page import list_verdicts
 from fedcohort.results.matching.match import match
 from fedcohort.results.matching.question import find_newest_sweep, list_differing_options
-from fedcohort.results.matching.tracked_run import Run, name_newest
+from fedcohort.results.matching.tracked_run import Run, name_newest_sweep
 
 LONG = {"deadline": "fixed", "deadline.k": "1.0", "until.virtual_s": "5400"}
 SHORT = {"deadline": "wait_for_all", "until.virtual_s": "null"}
@@ -87,7 +87,7 @@ def test_a_baseline_column_makes_columns_the_conditions() -> None:
 def test_the_newest_sweep_is_the_one_that_began_last() -> None:
     """A sweep that found all of its runs finished has those of the one before, and a name that sorts after."""
     runs = [_in(make_run("a", 0, 0.1, started=3), "2025, 2026"), _in(make_run("b", 0, 0.1, started=1), "2027")]
-    assert name_newest(runs) == "2026"
-    assert name_newest([replace(run, tags={}) for run in runs]) is None
+    assert name_newest_sweep(runs) == "2026"
+    assert name_newest_sweep([replace(run, tags={}) for run in runs]) is None
     assert find_newest_sweep(match(runs, "selector", None, ACC)) == "2026"
     assert find_newest_sweep(match(runs[:1], "selector", None, ACC)) is None

@@ -14,7 +14,7 @@ from fedcohort.report.figure.methods import STYLE_BY_SIGN, Row, draw_intervals
 from fedcohort.results.compare import Cell, CellResult, RunsByCell, group_runs_by_cell
 from fedcohort.results.difference import Mean
 from fedcohort.results.matching.question import Answer
-from fedcohort.results.method_names import FOLDERS, GROUPS, ORACLES, describe_method, name_method
+from fedcohort.results.method_names import GROUPS, METHOD_FOLDERS, ORACLES, describe_method, name_method
 from fedcohort.results.metric import MetricUnit, find_metric_unit, label_metric
 from fedcohort.results.verdict import sign_of_verdict
 
@@ -45,7 +45,7 @@ def draw_comparison(answer: Answer, folder: Path, *, curves: bool = True) -> lis
 
 def _format_note(answer: Answer) -> str:
     """Return the second line of a figure of `answer`, such as "digits, 12 runs, 3 seeds per condition"."""
-    dataset_names = sorted({run.params["dataset"] for run in answer.matched.runs if "dataset" in run.params})
+    dataset_names = sorted({run.params["dataset"] for run in answer.matching.runs if "dataset" in run.params})
     seed_counts = sorted({cell_result.mean.n for cell_result in answer.headline.entries.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (seed_counts[0], seed_counts[-1]))))
     return ", ".join([*dataset_names, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per condition"])
@@ -56,7 +56,7 @@ def _name_condition(answer: Answer, condition: str | None) -> str:
 
     `answer` is the comparison, which knows what a condition is.
     """
-    return name_method(str(condition)) if answer.matched.condition in FOLDERS else str(condition)
+    return name_method(str(condition)) if answer.matching.condition in METHOD_FOLDERS else str(condition)
 
 
 def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
@@ -69,7 +69,7 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
     name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(answer))
     baseline, metric = _name_condition(answer, answer.question.baseline), label_metric(table.options.metric)
     groups = {cell: _name_group(answer, cell) for cell in drawn_cells}
-    has_parts = [len(table.settings) > 1, answer.matched.condition in FOLDERS and len(set(groups.values())) > 1]
+    has_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and len(set(groups.values())) > 1]
     rows = []
     for cell in drawn_cells:
         entry = table.entries[cell]
@@ -85,7 +85,7 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
     title = f"{metric}: paired difference to {baseline}" if cells else f"{metric}: mean and 95 % interval"
     axis_label = f"better than {baseline}, {unit.difference}" if cells else f"{metric}, {unit.name}"
     canvas = draw_intervals(rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
-    return style.save(canvas, folder / f"{name}.png", style.FILE_FORMATS)
+    return style.save_figure(canvas, folder / f"{name}.png", style.FILE_FORMATS)
 
 
 def _name_group(answer: Answer, cell: Cell) -> str:
@@ -128,7 +128,7 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
     prefixes = [f"{setting}: " if len(table.settings) > 1 else "" for setting, _ in mean_curves]
     titles = [prefix + _name_condition(answer, cell[1]) for prefix, cell in zip(prefixes, mean_curves, strict=True)]
     n_columns = 2 if len(mean_curves) <= 4 else 4
-    figure, panels = style.panels(titles, title, _format_note(answer), columns=n_columns, height=1.0)
+    figure, panels = style.new_panels(titles, title, _format_note(answer), columns=n_columns, height=1.0)
     for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
         colour, marker = STYLE_BY_SIGN[sign_of_verdict(table.entries[cell].verdict)]
         verdict = _format_verdict(table.entries[cell], name, is_unlike=False)
@@ -137,7 +137,7 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
     figure.supylabel(f"better by, {unit.difference}".rstrip(", "), fontsize=style.FONT_SIZE)
     style.add_legend(figure)
-    return style.save(figure, folder / "differences.png", style.FILE_FORMATS)
+    return style.save_figure(figure, folder / "differences.png", style.FILE_FORMATS)
 
 
 def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
@@ -176,7 +176,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
         label = f"{setting + ': ' if len(settings) > 1 else ''}{metric}, {unit.name}".rstrip(", ")
         panel_grid[i, 0].set_ylabel(style.wrap_text(label, 1.5))
     style.add_legend(canvas)
-    return style.save(canvas, folder / "curves.png", style.FILE_FORMATS)
+    return style.save_figure(canvas, folder / "curves.png", style.FILE_FORMATS)
 
 
 def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -> None:
@@ -184,7 +184,7 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
 
     `axes` is the panel of `setting` with the curves; `answer` has the targets; `unit` is that of the metric.
     """
-    targets = set(answer.times.targets[setting].values()) if answer.times is not None else set()
+    targets = set(answer.target_costs.targets[setting].values()) if answer.target_costs is not None else set()
     if len(targets) == 1:
         target, sign = targets.pop() * unit.factor, answer.headline.options.sign
         values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines] or [np.empty(0)])
@@ -195,7 +195,7 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
 
 def _list_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
     """Return factor and label of each horizontal axis that all runs logged, by name; `curves` has their evaluations."""
-    runs = [run.spent for run_by_seed in curves.values() for run in run_by_seed.values()]
+    runs = [run.costs for run_by_seed in curves.values() for run in run_by_seed.values()]
     run_seconds, n_bytes = ([float(run_costs[axis][-1]) for run_costs in runs] for axis in ("virtual_s", "bytes"))
     label_by_axis = {ROUNDS_AXIS: (1.0, "communication round")} if curves else {}
     if min(run_seconds, default=0.0) > 0:
@@ -231,7 +231,7 @@ def _choose_line_styles(answer: Answer, conditions: Sequence[str]) -> dict[str, 
 def _draw_line(axes: "Axes", curve: MeanCurve, x_factor: float, factor: float, line_style: Mapping[str, Any]) -> None:
     if not len(curve.x):
         return
-    x, mean, half_width = curve.x * x_factor, curve.mean * factor, curve.half * factor
+    x, mean, half_width = curve.x * x_factor, curve.mean * factor, curve.half_width * factor
     axes.plot(x, mean, linewidth=1.2, markersize=3, markevery=max(1, len(x) // 6), **line_style)
     if np.isfinite(half_width).any():
         axes.fill_between(x, mean - half_width, mean + half_width, color=line_style["color"], alpha=0.16, linewidth=0)

@@ -27,12 +27,12 @@ class MeanCurve:
     Attributes:
         x: rounds or costs, [points].
         mean: mean over seeds, [points].
-        half: half the width of the 95 % interval, [points]; NaN for one seed.
+        half_width: half the width of the 95 % interval, [points]; NaN for one seed.
     """
 
     x: PointValues
     mean: PointValues
-    half: PointValues
+    half_width: PointValues
 
 
 EMPTY_CURVE = MeanCurve(np.empty(0), np.empty(0), np.empty(0))
@@ -67,14 +67,13 @@ def _choose_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
         return np.empty(0)
     if axis == ROUNDS_AXIS:
         return np.array(sorted(set.intersection(*(set(run.steps.tolist()) for run in runs))))
-    costs_by_run = [run.spent[axis] for run in runs]
+    costs_by_run = [run.costs[axis] for run in runs]
     range_start, high = max(float(costs[0]) for costs in costs_by_run), min(float(costs[-1]) for costs in costs_by_run)
     return np.linspace(range_start, high, N_POINTS) if high > range_start else np.empty(0)
 
 
 def _values_at(run: Evaluations, axis: str, x: PointValues) -> PointValues:
-    values: PointValues = np.interp(x, run.steps if axis == ROUNDS_AXIS else run.spent[axis], run.values)
-    return values
+    return np.asarray(np.interp(x, run.steps if axis == ROUNDS_AXIS else run.costs[axis], run.values))
 
 
 def _average(x: PointValues, values: Sequence[PointValues]) -> MeanCurve:

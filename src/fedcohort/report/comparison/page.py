@@ -41,9 +41,9 @@ def write_files(comparison: Answer, folder: Path, curves: bool = True) -> tuple[
     pictures = {path.stem: path for path in figure_paths if path.suffix == ".png"}
     texts = {PAGE_FILE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_collect_data(comparison))}
     result_table, cost_table = tables.make_result_table(comparison), tables.make_cost_table(comparison)
-    for names, table in ((RESULT_FILES, result_table), (TARGET_FILES, cost_table)):
+    for file_names, table in ((RESULT_FILES, result_table), (TARGET_FILES, cost_table)):
         if table is not None:
-            texts |= dict(zip(names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
+            texts |= dict(zip(file_names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
     tables_text = to_markdown(comparison)
     texts["table.md"] = tables_text
     for name, file_text in texts.items():
@@ -120,7 +120,7 @@ def _describe_method(
     difference = entry.difference or NO_DIFFERENCE
     mean, low, high = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
     bounds = sorted((abs(low), abs(high))) if sign_of_verdict(entry.verdict) else (low, high)
-    ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].times for cost, cost_by_cell in comparison.costs.items()}
+    ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].ratio for cost, cost_by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
@@ -128,7 +128,7 @@ def _describe_method(
         "gap": difference,
         "size": f"{abs(mean):.{digits}f}{unit_name}",
         "signed": f"{mean:+.{digits}f}{unit_name}",
-        "interval": f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]" if math.isfinite(difference.half) else "",
+        "interval": f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]" if math.isfinite(difference.half_width) else "",
         "p": tables.format_p(entry.p),
         "costs": [(f"{x:.2f}", name) for name, x in ratios.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
         "knows_costs": any(map(math.isfinite, ratios.values())),
@@ -143,7 +143,7 @@ def _collect_data(comparison: Answer) -> dict[str, Any]:
         "answer": comparison,
         "question": comparison.question,
         "options": comparison.headline.options,
-        "window": comparison.headline.window,
+        "window": comparison.headline.result_window,
         "verdicts": list_verdicts(comparison),
         "results": tables.make_result_table(comparison),
         "times": tables.make_cost_table(comparison),
@@ -156,10 +156,10 @@ def describe_target(comparison: Answer) -> str:
 
     It is a range, such as "81.2 to 84 %", if it differs by setting or seed.
     """
-    if comparison.times is None:
+    if comparison.target_costs is None:
         return ""
     unit = find_metric_unit(comparison.headline.options.metric)
-    targets = [value for target_by_seed in comparison.times.targets.values() for value in target_by_seed.values()]
+    targets = [value for by_seed in comparison.target_costs.targets.values() for value in by_seed.values()]
     if not (values := sorted(unit.factor * value for value in targets)):
         return "not known"
     value_text = f"{values[0]:.4g}" if values[0] == values[-1] else f"{values[0]:.4g} to {values[-1]:.4g}"

@@ -43,7 +43,7 @@ def count_difference_decimals(comparison: Comparison) -> int:
     """Return the number of decimals with which the differences in `comparison` are shown."""
     factor = find_metric_unit(comparison.options.metric).factor
     differences = [entry.difference for entry in comparison.entries.values() if entry.difference is not None]
-    return count_decimals([factor * effect.half for effect in differences if effect.half > 1e-9 * abs(effect.mean)])
+    return count_decimals([factor * d.half_width for d in differences if d.half_width > 1e-9 * abs(d.mean)])
 
 
 def format_mean(value: Mean | None, factor: float, number_format: str) -> str:
@@ -61,7 +61,7 @@ def format_mean(value: Mean | None, factor: float, number_format: str) -> str:
     if not math.isfinite(value.mean):
         return "diverged"
     mean_text = f"{value.mean * factor:{number_format}}"
-    if not math.isfinite(value.half):
+    if not math.isfinite(value.half_width):
         return mean_text
     return f"{mean_text} [{value.low * factor:{number_format}}, {value.high * factor:{number_format}}]"
 
@@ -93,7 +93,7 @@ def make_result_table(answer: Answer) -> Table:
     for comparison in answer.tables:
         metric, entries = comparison.options.metric, [comparison.entries[cell] for cell in cells]
         unit = find_metric_unit(metric, max((abs(cell_result.mean.mean) for cell_result in entries), default=0.0))
-        pattern = f".{count_decimals([unit.factor * cell_result.mean.half for cell_result in entries])}f"
+        pattern = f".{count_decimals([unit.factor * cell_result.mean.half_width for cell_result in entries])}f"
         columns[f"{metric}, {unit.name}".rstrip(", ")] = [format_mean(e.mean, unit.factor, pattern) for e in entries]
         if baseline is None:
             continue
@@ -108,7 +108,7 @@ def make_result_table(answer: Answer) -> Table:
                 columns[heading] = [str(cell_result.seeds_needed or EMPTY_CELL) for cell_result in entries]
     for cost, by_cell in answer.costs.items():
         columns[COST_NAMES[cost]] = [
-            COST_FORMATS[cost](by_cell[c].mean) + (f" ({by_cell[c].times:.2f} ×)" if by_cell[c].times > 0 else "")
+            COST_FORMATS[cost](by_cell[c].mean) + (f" ({by_cell[c].ratio:.2f} ×)" if by_cell[c].ratio > 0 else "")
             for c in cells
         ]
     caption = "Mean over seeds [95 % interval]"
@@ -127,10 +127,10 @@ def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[
     `cells` are the pairs (setting, condition) of the comparison `answer`, in the order of the rows.
     """
     oracles = {cell for cell in cells if answer.headline.entries[cell].is_untested}
-    atypical_cells = answer.matched.atypical_cells
+    atypical_cells = answer.matching.atypical_cells
     marks = {c: f"{' ' + ATYPICAL if c in atypical_cells else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
-    setting_column = {answer.matched.setting: [cell[0] for cell in cells]} if answer.matched.setting else {}
-    return {**setting_column, answer.matched.condition: [cell[1] + marks[cell] for cell in cells]}
+    setting_column = {answer.matching.setting: [cell[0] for cell in cells]} if answer.matching.setting else {}
+    return {**setting_column, answer.matching.condition: [cell[1] + marks[cell] for cell in cells]}
 
 
 def _make_key_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def _make_key_columns(answer: Answer, cell: Cell) -> dict[str, Any]:
 
     `answer` is the comparison, which knows the headings.
     """
-    return {answer.matched.condition: cell[1], answer.matched.setting or "column": cell[0]}
+    return {answer.matching.condition: cell[1], answer.matching.setting or "column": cell[0]}
 
 
 def frame_results(answer: Answer) -> "pd.DataFrame":
@@ -151,7 +151,7 @@ def frame_results(answer: Answer) -> "pd.DataFrame":
             entry, mean, diff = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
             row = _make_key_columns(answer, cell) | {"metric": table.options.metric}
             row |= {name: getattr(mean, name) for name in ("mean", "std", "n", "low", "high")}
-            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in answer.matched.atypical_cells}
+            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in answer.matching.atypical_cells}
             row |= {"oracle": entry.is_untested, "baseline": answer.question.baseline if diff is not None else None}
             if diff is not None:
                 row["difference"] = diff.mean
@@ -159,7 +159,7 @@ def frame_results(answer: Answer) -> "pd.DataFrame":
                 row |= {"p_raw": diff.p, "p": entry.p, "verdict": entry.verdict, "seeds_needed": entry.seeds_needed}
                 row["unlike"] = " ".join(answer.differing_options.get(cell, ()))
             for cost, cost_by_cell in answer.costs.items():
-                row |= {cost: cost_by_cell[cell].mean, f"{cost}_times": cost_by_cell[cell].times}
+                row |= {cost: cost_by_cell[cell].mean, f"{cost}_times": cost_by_cell[cell].ratio}
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -172,12 +172,12 @@ def make_cost_table(answer: Answer) -> Table | None:
     """
     import pandas as pd
 
-    if (target_costs := answer.times) is None:
+    if (target_costs := answer.target_costs) is None:
         return None
     baseline, cells = answer.question.baseline, sort_cells(answer)
     columns = _make_name_columns(answer, cells)
     median_costs = [target_costs.entries[target_costs.axis][cell].median for cell in cells]
-    columns["met the target"] = [f"{median_cost.met} of {median_cost.n} seeds" for median_cost in median_costs]
+    columns["met the target"] = [f"{median_cost.n_met} of {median_cost.n} seeds" for median_cost in median_costs]
     for axis in dict.fromkeys((target_costs.axis, *target_costs.entries)):
         entries = [target_costs.entries[axis][cell] for cell in cells]
         columns[COST_NAMES[axis]] = [format_median_cost(cost_result, axis) for cost_result in entries]
@@ -219,7 +219,7 @@ def format_speed_up(cost_result: CostResult) -> str:
     speed_up = cost_result.speed_up
     if speed_up is None or not math.isfinite(speed_up.ratio):
         return EMPTY_CELL
-    if not speed_up.reached:
+    if not speed_up.is_reached:
         return "target not reached"
     interval_text = f" [{speed_up.low:.2f}, {speed_up.high:.2f}]" if math.isfinite(speed_up.low) else ""
     return f"{speed_up.bound + ' ' if speed_up.bound else ''}{speed_up.ratio:.2f}{interval_text}"
@@ -240,7 +240,7 @@ def _frame_costs(answer: Answer, target_costs: CostComparison) -> "pd.DataFrame"
             for seed, cost in entry.costs.items():
                 target = target_costs.targets[cell[0]][seed]
                 rows.append({**key, "seed": seed, "target": target, "met": int(cost.met), "n": 1, "cost": cost.value})
-            row = {**key, "seed": None, "met": entry.median.met, "n": entry.median.n, "cost": entry.median.value}
+            row = {**key, "seed": None, "met": entry.median.n_met, "n": entry.median.n, "cost": entry.median.value}
             if up is not None:
                 row |= {"baseline": answer.question.baseline, "speed_up": up.ratio, "low": up.low, "high": up.high}
                 row |= {"bound": up.bound, "p": entry.p, "pairs": up.n, "unmet_pairs": up.n_unmet, "median": up.median}

@@ -102,8 +102,8 @@ def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[floa
             if window_rounds > 1 and width == THICK_LINE:
                 axes.plot(x[values.index], values, color=colour, linewidth=0.6, alpha=0.35)
             if len(values):
-                line_style_ = {"label": line_label, "color": colour, "linestyle": line_style}
-                style.line(axes, x[values.index], smooth_values(values, window_rounds), width, **line_style_)
+                line_options = {"label": line_label, "color": colour, "linestyle": line_style}
+                style.draw_line(axes, x[values.index], smooth_values(values, window_rounds), width, **line_options)
         style.format_axes(axes)
     low, high = (list_measured_values(metrics, name) for name in BAND_METRICS[:2])
     rounds = low.index.intersection(high.index)
@@ -165,11 +165,12 @@ def draw_pace(info: RunInfo, history: History) -> "Figure | None":
     deadlines = history.metrics.get("round/announced_s", round_ends.iloc[:0]).dropna()
     unit_s, unit_name = style.choose_time_unit([*total.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
     if (total > (1 + MIN_VISIBLE_SHARE) * round_ends).any():
-        style.line(upper, total.index, total / unit_s, 1.0, color=style.GREY, label="with queries and waits", marker="")
-    style.line(upper, round_ends.index, round_ends / unit_s, color=style.BLUE, label="round closed")
+        line_style: dict[str, Any] = {"color": style.GREY, "label": "with queries and waits", "marker": ""}
+        style.draw_line(upper, total.index, total / unit_s, 1.0, **line_style)
+    style.draw_line(upper, round_ends.index, round_ends / unit_s, color=style.BLUE, label="round closed")
     if len(deadlines):
-        line_style: dict[str, Any] = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
-        style.line(upper, deadlines.index, deadlines / unit_s, marker="", **line_style)
+        line_style = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
+        style.draw_line(upper, deadlines.index, deadlines / unit_s, marker="", **line_style)
     upper.set_ylim(0, 1.08 * max(upper.dataLim.y1, 1e-12))
     upper.set_ylabel(f"virtual time\nof a round, {unit_name}")
     style.format_axes(upper)

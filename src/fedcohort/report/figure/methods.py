@@ -106,7 +106,7 @@ def name_rows_by_group(axes: "Axes", row_names: Sequence[str], row_groups: Seque
 
 
 def draw_map(
-    difference: "pd.DataFrame", is_clear: np.ndarray, groups: Sequence[str], title: str, note: str, path: Path
+    difference: "pd.DataFrame", is_significant: np.ndarray, groups: Sequence[str], title: str, note: str, path: Path
 ) -> None:
     """Draw methods as rows and settings as columns, in blocks that have the width of a page at most.
 
@@ -116,7 +116,7 @@ def draw_map(
     Args:
         difference: difference to the baseline by label of the setting (rows) and by option of the method (columns); NaN
             if there is no result.
-        is_clear: whether a difference is significant, [settings, methods].
+        is_significant: whether a difference is significant, [settings, methods].
         groups: group of each method, from `method_names.GROUPS`.
         title: title of the figure.
         note: second line of the title.
@@ -144,11 +144,11 @@ def draw_map(
     for axes, block, methods in zip(block_axes, blocks, rows, strict=True):
         block_cells = np.ix_(block, methods)
         row_positions = name_rows_by_group(axes, [names[i] for i in methods], [groups[i] for i in methods])
-        _draw_squares(axes, values[block_cells].T, is_clear[block_cells].T, row_positions, colour_scale)
+        _draw_squares(axes, values[block_cells].T, is_significant[block_cells].T, row_positions, colour_scale)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         axes.spines[:].set_visible(False)
         axes.tick_params(axis="x", length=0, labelsize=NUMBER_SIZE)
-    style.save(canvas, path)
+    style.save_figure(canvas, path)
 
 
 def _wrap_label(label: str) -> str:
@@ -186,4 +186,5 @@ def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: s
     rows = [Row(name_method(name), *ranks[name]) for name in sorted_methods]
     label = f"mean rank, 1 is best (line: {name_method(baseline)})"
     reference = ranks[baseline][1] if baseline in ranks else None
-    style.save(draw_intervals(rows, "Mean rank over settings, with 95 % intervals", note, label, reference), path)
+    figure = draw_intervals(rows, "Mean rank over settings, with 95 % intervals", note, label, reference)
+    style.save_figure(figure, path)

@@ -57,7 +57,7 @@ class ScoredRound:
         return self.columns["score" if is_scored else "probability"]
 
     @property
-    def selected(self) -> Bool[np.ndarray, "_n"]:
+    def is_selected(self) -> Bool[np.ndarray, "_n"]:
         """Which clients were selected, bool [n_clients]."""
         return np.isin(self.outcomes, (ARRIVED, TOO_LATE))
 
@@ -65,7 +65,7 @@ class ScoredRound:
     def ranking(self) -> Ids:
         """Ids of all clients, [n_clients], best first; among equals selected clients, then by id; no score last."""
         sort_values = np.where(np.isnan(self.score), -np.inf, self.score)
-        return np.lexsort((np.arange(len(sort_values)), ~self.selected, np.isnan(self.score), -sort_values))
+        return np.lexsort((np.arange(len(sort_values)), ~self.is_selected, np.isnan(self.score), -sort_values))
 
 
 def list_scored_rounds(history: History) -> list[int]:
@@ -115,11 +115,10 @@ def choose_shown_clients(round: ScoredRound) -> Ids:
     best `N_BEST_ROWS` and all selected clients, `MAX_ROWS` at most.
     """
     ranking = round.ranking
-    has_score, is_selected = ~np.isnan(round.score[ranking]), round.selected[ranking]
+    has_score, is_selected = ~np.isnan(round.score[ranking]), round.is_selected[ranking]
     if (has_score | is_selected).sum() > MAX_ROWS:
         has_score[N_BEST_ROWS:] = False
-    shown_clients: Ids = ranking[has_score | is_selected][:MAX_ROWS]
-    return shown_clients
+    return np.asarray(ranking[has_score | is_selected][:MAX_ROWS])
 
 
 def draw_scored_round(info: RunInfo, history: History, step: int | None = None) -> "Figure | None":
@@ -133,15 +132,15 @@ def draw_scored_round(info: RunInfo, history: History, step: int | None = None) 
     Raises:
         OptionError: round `step` has no scores.
     """
-    scored_steps = list_scored_rounds(history)
-    if step is not None and step not in scored_steps:
+    scored_rounds = list_scored_rounds(history)
+    if step is not None and step not in scored_rounds:
         allowed_text = f"left out, as selector={info.choices.get('selector')} gives neither scores nor probabilities"
-        if scored_steps:
-            allowed_text = f"one of the rounds that selected by scores or probabilities, {format_steps(scored_steps)}"
+        if scored_rounds:
+            allowed_text = f"one of the rounds that selected by scores or probabilities, {format_steps(scored_rounds)}"
         raise range_error("round", allowed_text, step)
-    if not scored_steps:
+    if not scored_rounds:
         return None
-    round = load_scored_round(history, scored_steps[-1] if step is None else step)
+    round = load_scored_round(history, scored_rounds[-1] if step is None else step)
     shown_clients, panels = choose_shown_clients(round), _list_panels(round)
     height = float(np.clip(0.11 * len(shown_clients), 1.4, 5.8))
     width = style.COLUMN if len(panels) == 1 else style.PAGE
@@ -158,7 +157,7 @@ def draw_scored_round(info: RunInfo, history: History, step: int | None = None) 
 
 
 def _format_title(round: ScoredRound) -> str:
-    n_available, n_selected = int((round.outcomes != AWAY).sum()), int(round.selected.sum())
+    n_available, n_selected = int((round.outcomes != AWAY).sum()), int(round.is_selected.sum())
     n_arrived = int((round.outcomes == ARRIVED).sum())
     return f"Round {round.step}: {n_selected:,} of {n_available:,} available clients selected, {n_arrived:,} arrived"
 
@@ -214,7 +213,7 @@ def _label_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> N
         colour, marker, _ = STYLE_BY_OUTCOME[int(outcome_code)]
         marker_style: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": "none", "clip_on": False}
         axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **marker_style)
-    n_hidden = int(round.selected.sum() - round.selected[rows].sum())
+    n_hidden = int(round.is_selected.sum() - round.is_selected[rows].sum())
     note = f"; {n_hidden:,} more were selected" if n_hidden else ""
     rows_text = f"best first, {len(rows)} of {len(round.score):,}{note}"
     axes.set_ylabel(f"client, label noise, most frequent class\n({rows_text})")

@@ -30,7 +30,7 @@ def draw_partition(info: RunInfo) -> "Figure":
     n = len(info.class_counts)
     traits = population.list_traits(info)
     client_order, sort_property = sort_clients(info)
-    edges = style.group_starts(n)
+    edges = style.find_group_starts(n)
     strip_traits = [trait for trait in traits if trait.differs and trait.word != TRAIT_IN_MAP]
     class_names = shorten_class_names(info)
     height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
@@ -98,8 +98,7 @@ def average_groups(row_values: np.ndarray, row_starts: Ids) -> Float64[np.ndarra
     """
     group_sizes = np.diff(np.append(row_starts, len(row_values)))
     group_sums = np.add.reduceat(row_values.astype(np.float64), row_starts, axis=0)
-    mean_rows: np.ndarray = (group_sums.T / group_sizes).T
-    return mean_rows
+    return np.asarray((group_sums.T / group_sizes).T)
 
 
 def _draw_class_map(axes: "Axes", class_shares: np.ndarray, edges: Ids, axis_label: str) -> "AxesImage":
@@ -125,13 +124,13 @@ def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, axis_label: str) ->
         axis_label: label of the horizontal axis.
     """
     n_clients = len(values)
-    sizes = np.diff(np.append(edges, n_clients))
-    means = average_groups(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
-    height = sizes * (0.8 if n_clients <= 120 else 1)
-    axes.barh(edges + sizes / 2 - 0.5, means, height=height, color=style.GREY, linewidth=0)
+    row_sizes = np.diff(np.append(edges, n_clients))
+    row_means = average_groups(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
+    height = row_sizes * (0.8 if n_clients <= 120 else 1)
+    axes.barh(edges + row_sizes / 2 - 0.5, row_means, height=height, color=style.GREY, linewidth=0)
     axes.set_xlabel(style.wrap_text(axis_label, 0.95))
-    median_value, largest_mean = float(np.median(means)), float(means.max())
-    if means.min() > 0 and largest_mean > MIN_LOG_RATIO * median_value and largest_mean > 1:  # shares stay linear
+    median_value, largest_mean = float(np.median(row_means)), float(row_means.max())
+    if row_means.min() > 0 and largest_mean > MIN_LOG_RATIO * median_value and largest_mean > 1:  # shares stay linear
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, largest_mean * 1.05 if largest_mean > 0 else 1)

@@ -49,8 +49,9 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
     outcomes = load_outcomes(history, sorted_ids)[np.searchsorted(sorted_ids, clients)]
     trait = population.find_main_trait(info)
     height = float(np.clip(1.6 + 0.08 * len(clients), 2.4, 6.5))
-    min_selected, high = np.unique((outcomes >= TOO_LATE).sum(axis=0))[[0, -1]]
-    title = f"Selection: clients by round, {min_selected}{f' to {high}' if min_selected < high else ''} per round"
+    min_selected, max_selected = np.unique((outcomes >= TOO_LATE).sum(axis=0))[[0, -1]]
+    selected_text = f"{min_selected}{f' to {max_selected}' if min_selected < max_selected else ''}"
+    title = f"Selection: clients by round, {selected_text} per round"
     figure = style.new_run_figure(info, title, style.PAGE, height)
     panel_widths = [6, 1.2, *([1.2] if trait else [])]
     panel_axes = figure.subplots(1, len(panel_widths), width_ratios=panel_widths, sharey="row", squeeze=False)[0]
@@ -60,7 +61,7 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
     _draw_client_counts(panel_axes[1], outcomes)
     if trait is not None:
         trait_values = trait.values[clients]
-        partition.draw_strip(panel_axes[2], trait_values, style.group_starts(len(clients)), trait.label)
+        partition.draw_strip(panel_axes[2], trait_values, style.find_group_starts(len(clients)), trait.label)
         if np.isfinite(rho := rank_correlation((outcomes >= TOO_LATE).sum(axis=1).astype(float), trait_values)):
             panel_axes[1].set_xlabel(f"{panel_axes[1].get_xlabel()}\n(rank correlation\nwith {trait.word}\n{rho:+.2f})")
     panel_axes[0].set_xlim(0.5, n_rounds + 0.5)
@@ -112,16 +113,16 @@ def coarsen_outcomes(outcomes: OutcomeCodes, row_starts: Ids, column_starts: Ids
     return np.where(best_outcome >= TOO_LATE, best_outcome, np.where(away_share >= 0.5, AWAY, IDLE)).astype(np.int64)
 
 
-def _draw_map(axes: "Axes", outcome: OutcomeCodes, axis_label: str) -> None:
+def _draw_map(axes: "Axes", outcomes: OutcomeCodes, axis_label: str) -> None:
     from matplotlib.colors import ListedColormap
 
-    n_clients, rounds = outcome.shape
-    rows, columns = style.group_starts(n_clients), style.group_starts(rounds, MAX_MAP_ROUNDS)
-    axes_extent, map_values = (0.5, rounds + 0.5, n_clients - 0.5, -0.5), coarsen_outcomes(outcome, rows, columns)
+    n_clients, rounds = outcomes.shape
+    rows, columns = style.find_group_starts(n_clients), style.find_group_starts(rounds, MAX_MAP_ROUNDS)
+    axes_extent, map_values = (0.5, rounds + 0.5, n_clients - 0.5, -0.5), coarsen_outcomes(outcomes, rows, columns)
     image_style: dict[str, Any] = {"cmap": ListedColormap(COLOURS), "vmin": -0.5, "vmax": len(COLOURS) - 0.5}
     style.draw_heat_map(axes, map_values, axes_extent, **image_style)
     if max(len(rows), len(columns)) <= style.MAX_MARKED_POINTS:
-        late_clients, late_rounds = np.nonzero(outcome == TOO_LATE)
+        late_clients, late_rounds = np.nonzero(outcomes == TOO_LATE)
         axes.plot(late_rounds + 1, late_clients, "x", color=style.BLACK, markersize=2, markeredgewidth=0.6)
     grouping_text = "" if len(rows) == n_clients else f" (each row: about {n_clients / len(rows):.0f} clients)"
     axes.set_ylabel(f"{axis_label}{grouping_text}")
@@ -129,7 +130,7 @@ def _draw_map(axes: "Axes", outcome: OutcomeCodes, axis_label: str) -> None:
 
 
 def _draw_client_counts(axes: "Axes", outcomes: OutcomeCodes) -> None:
-    rows = style.group_starts(len(outcomes))
+    rows = style.find_group_starts(len(outcomes))
     group_sizes = np.diff(np.append(rows, len(outcomes)))
     height = group_sizes * (0.85 if len(rows) <= style.MAX_MARKED_POINTS else 1.0)
     bar_start = np.zeros(len(rows))

@@ -46,14 +46,15 @@ def draw_state(info: RunInfo, history: History) -> "Figure | None":
     title = f"State of the selector: mean and 95 % interval{hidden_text}"
     titles = [label_component(name) for name in component_names[:MAX_PANELS]]
     n_columns = 2 if len(titles) <= 4 else 4
-    figure, panels = style.panels(titles, title, style.describe_run(info), columns=n_columns, height=0.95, sharey=False)
+    note = style.describe_run(info)
+    figure, panels = style.new_panels(titles, title, note, columns=n_columns, height=0.95, sharey=False)
     for axes, name in zip(panels, component_names, strict=False):
         traces = zip(history.steps, history.trace, strict=True)
         trace_points = [(step, *component_trace[name]) for step, component_trace in traces if name in component_trace]
         rounds, mean, sd = (np.asarray(values, dtype=float) for values in zip(*trace_points, strict=True))
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         axes.fill_between(rounds, mean - Z_95 * sd, mean + Z_95 * sd, color=style.BLUE, alpha=0.2, linewidth=0)
-        style.line(axes, rounds, mean, color=style.BLUE)
+        style.draw_line(axes, rounds, mean, color=style.BLUE)
     figure.supylabel("value of the state", fontsize=style.FONT_SIZE)
     return figure
 
@@ -71,14 +72,14 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
     if not score_parts or not facts:
         return None
     title, note = "Rank correlation of scores and rewards with properties of the clients", style.describe_run(info)
-    figure, panels = style.panels([label_component(term) for term in score_parts], title, note, columns=1, height=0.85)
+    figure, panels = style.new_panels(list(map(label_component, score_parts)), title, note, columns=1, height=0.85)
     for axes, term in zip(panels, score_parts, strict=True):
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         for i, (fact_name, (colour, label, _)) in enumerate(STYLE_BY_FACT.items()):
             correlations = history.metrics.get(f"{METRIC_PREFIX}{term}_{fact_name}") if fact_name in facts else None
             if correlations is not None and len(measured_correlations := correlations.dropna()):
                 line_style = {"color": colour, "label": label, "linestyle": style.DASHES[i], "marker": style.MARKERS[i]}
-                style.line(axes, measured_correlations.index, measured_correlations, 1.0, **line_style)
+                style.draw_line(axes, measured_correlations.index, measured_correlations, 1.0, **line_style)
         axes.set_ylim(-1.05, 1.05)
     figure.supylabel("rank correlation", fontsize=style.FONT_SIZE)
     style.add_legend(figure)

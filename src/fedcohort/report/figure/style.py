@@ -16,7 +16,7 @@ from jaxtyping import Int64
 from fedcohort.host import disk
 from fedcohort.record.observer import RunInfo
 from fedcohort.record.overview import name_heterogeneity
-from fedcohort.results.method_names import FOLDERS, name_method
+from fedcohort.results.method_names import METHOD_FOLDERS, name_method
 from fedcohort.types import Ids
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def describe_run(info: RunInfo) -> str:
     """Return a text such as "FLASH + SCAFFOLD on digits, noniid30_noise15, 50 clients, seed 0" for the run `info`."""
     choices = info.choices
     experiment_text = f"experiment={choices['experiment']}: " if "experiment" in choices else ""
-    method = experiment_text + " + ".join(name_method(choices[group]) for group in FOLDERS if group in choices)
+    method = experiment_text + " + ".join(name_method(choices[group]) for group in METHOD_FOLDERS if group in choices)
     federation_text = f"{choices.get('dataset', 'data')}, {name_heterogeneity(info)}"
     return f"{method}{' on ' if method else ''}{federation_text}, {len(info.n_train)} clients, seed {info.seed}"
 
@@ -120,7 +120,7 @@ def label_rounds_axis(axes: "Axes") -> None:
     use_integer_ticks(axes.xaxis)
 
 
-def line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **line_style: Any) -> None:  # noqa: ANN401
+def draw_line(axes: "Axes", x: "ArrayLike", y: "ArrayLike", width: float = 1.3, **line_style: Any) -> None:  # noqa: ANN401
     """Draw `y` over `x`, [points], into `axes`, with markers if they can be counted; `width` is in points.
 
     `line_style` has options of `Axes.plot`.
@@ -186,7 +186,7 @@ def fit_row_font(axes: "Axes", rows: int) -> float:
     return float(np.clip(0.6 * 72 * axes.figure.bbox.height / axes.figure.dpi / max(rows, 1), MIN_FONT_SIZE, FONT_SIZE))
 
 
-def panels(
+def new_panels(
     panel_titles: Sequence[str], title: str, note_text: str, *, columns: int, height: float, sharey: bool = True
 ) -> "tuple[Figure, list[Axes]]":
     """Return a figure of small multiples and its panels, row by row; it is as wide as a column for up to two across.
@@ -214,7 +214,7 @@ def panels(
     return canvas, panel_grid[:n_panels]
 
 
-def save(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("png",)) -> list[Path]:
+def save_figure(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("png",)) -> list[Path]:
     """Write the figure `canvas` in each of the formats and return the files.
 
     `path` is the name of the file, with any suffix; `file_formats` are suffixes, such as "png". An existing file is
@@ -234,7 +234,7 @@ def save(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("png",)) -
     return figure_files
 
 
-def group_starts(n_rows: int, limit: int = MAX_MAP_ROWS) -> Int64[np.ndarray, "_edges"]:
+def find_group_starts(n_rows: int, limit: int = MAX_MAP_ROWS) -> Int64[np.ndarray, "_edges"]:
     """Return the start of each group of `n_rows` rows, for at most `limit` groups of about equal size, [groups]."""
     n_groups = max(1, min(n_rows, limit))
     return (np.arange(n_groups, dtype=np.int64) * n_rows) // n_groups

@@ -58,7 +58,7 @@ class TimedRound:
     total_s: float
 
     @property
-    def end(self) -> float:
+    def end_s(self) -> float:
         """The seconds from the broadcast to the end of the round, or to its deadline if that is later."""
         return max(self.closed_s, self.announced_s) if np.isfinite(self.announced_s) else self.closed_s
 
@@ -82,8 +82,8 @@ def load_timed_round(history: History, step: int) -> TimedRound:
         rows = client_table[(client_table["step"] == step) & client_table["selected"]].assign(start=0.0, goes_on=False)
     finish, is_partial = rows["start"] + rows[list(STYLE_BY_PHASE)].sum(axis=1), rows["units"] < rows["units_asked"]
     jobs = rows.assign(finish=finish, partial=rows["arrived"] & is_partial).sort_values(["finish", "client"])
-    announced, total_s = metrics.get("round/announced_s", math.nan), measure_round_lengths(history).get(step, math.nan)
-    return TimedRound(step, jobs, metrics["round/closed_s"], announced, float(total_s))
+    deadline_s, total_s = metrics.get("round/announced_s", math.nan), measure_round_lengths(history).get(step, math.nan)
+    return TimedRound(step, jobs, metrics["round/closed_s"], deadline_s, float(total_s))
 
 
 def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
@@ -132,15 +132,15 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
         history: the run's journal and per-client table.
         step: number of the round; None for the last of `list_timed_rounds`.
     """
-    timed_steps = list_timed_rounds(history)
-    if not timed_steps or (step is not None and step not in timed_steps):
+    timed_rounds = list_timed_rounds(history)
+    if not timed_rounds or (step is not None and step not in timed_rounds):
         return None
-    round = load_timed_round(history, timed_steps[-1] if step is None else step)
+    round = load_timed_round(history, timed_rounds[-1] if step is None else step)
     n_jobs = len(round.jobs)
     # at equal distances
     shown_positions = np.unique(np.linspace(0, n_jobs - 1, min(n_jobs, MAX_ROWS)).round().astype(np.int64))
     jobs = round.jobs.iloc[shown_positions]
-    unit_seconds, unit = style.choose_time_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end))])
+    unit_seconds, unit = style.choose_time_unit([float(min(round.jobs["finish"].max(), AXIS_MULTIPLE * round.end_s))])
     height = float(np.clip(0.13 * len(jobs), 1.0, 6.0)) + 1.3
     figure = style.new_run_figure(info, describe_round(round), style.COLUMN, height)
     axes = figure.subplots()
@@ -169,11 +169,11 @@ def describe_round(round: TimedRound) -> str:
     """Return a text for `round`, such as "Round 12: 7 of 10 arrived, 2 with part of their work; closed after 49 s"."""
     counts = round.jobs[["arrived", "partial", "goes_on"]].sum()
     work_text = f", {counts['partial']} with part of their work" if counts["partial"] else ""
-    in_flight = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
+    flight_text = f", {counts['goes_on']} still at work" if counts["goes_on"] else ""
     extra_s = round.total_s - round.closed_s
     wait_text = f" ({units.seconds(extra_s)} more for queries and waits)" if extra_s > 0.005 * round.closed_s else ""
     close_text = f"closed after {units.seconds(round.closed_s)}{wait_text}"
-    return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work_text}{in_flight}; {close_text}"
+    return f"Round {round.step}: {counts['arrived']} of {len(round.jobs)} arrived{work_text}{flight_text}; {close_text}"
 
 
 def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: float) -> float:
@@ -186,7 +186,7 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
         unit_s: seconds of the axis's unit.
     """
     y = np.arange(len(jobs))
-    finish, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end / unit_s
+    finish, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end_s / unit_s
     right_edge = max(1.03 * min(float(finish.max()), AXIS_MULTIPLE * round_end), 1.06 * round_end)
     start, is_late = jobs["start"].to_numpy() / unit_s, ~jobs["arrived"].to_numpy()
     for phase, (colour, _) in STYLE_BY_PHASE.items():
@@ -216,9 +216,9 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     from matplotlib.patches import Patch
 
     jobs = round.jobs
-    min_visible_s = MIN_VISIBLE_SHARE * max(round.end, float(jobs["finish"].median()))
-    visible = [phase_style for phase, phase_style in STYLE_BY_PHASE.items() if jobs[phase].max() >= min_visible_s]
-    handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in visible]
+    min_visible_s = MIN_VISIBLE_SHARE * max(round.end_s, float(jobs["finish"].median()))
+    shown_styles = [phase_style for phase, phase_style in STYLE_BY_PHASE.items() if jobs[phase].max() >= min_visible_s]
+    handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in shown_styles]
     if jobs["goes_on"].any():
         handles.append(Patch(color=style.BLUE, alpha=PALE_ALPHA, label="at work in the next round (→)"))
     if not (jobs["arrived"] | jobs["goes_on"]).all():

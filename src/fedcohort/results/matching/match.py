@@ -91,7 +91,7 @@ class _RunMatcher:
         """Return the usable ones of `runs` by the row and column of the table, and record why others are left out."""
         runs_by_cell: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
-            row, column = run.fact(self.rows), "" if self.columns is None else run.fact(self.columns)
+            row, column = run.find_value(self.rows), "" if self.columns is None else run.find_value(self.columns)
             missing_names = [str(name) for name, value in ((self.rows, row), (self.columns, column)) if value is None]
             if run.status != "finished":
                 self.leave_out(run, f"it is {run.status}")
@@ -118,7 +118,7 @@ class _RunMatcher:
         groups = FEDERATION_OPTIONS - {*self.compared, *self.implied}
         return tuple(o for o in options if o[0].partition(".")[0] in groups and o[0] not in self.compared)
 
-    def choose(
+    def choose_runs(
         self, cell_key: Cell, runs: Sequence[Run], federation_counts: Mapping[OptionValues, int]
     ) -> dict[int, Run]:
         """Return the newest run of each seed, among the runs with the options that most runs of the cell have.
@@ -156,24 +156,24 @@ class _RunMatcher:
         option_names = sorted({name for run in first_runs.values() for name, _ in result_options(run)})
         values = {name: {cell: _value(name, run) for cell, run in first_runs.items()} for name in option_names}
         seeds = sorted({seed for runs in cells.values() for seed in runs})
-        odd_cells: set[Cell] = set()
+        atypical_cells: set[Cell] = set()
         for name in option_names:
             is_compared = name in self.compared or name.startswith(self.prefixes)
             if is_compared or tracked_run.follows_from_choice(name, values):
                 continue
-            tables = {"": values[name]}
+            values_by_label = {"": values[name]}
             if name in LIMIT_OPTIONS and any(len({_value(name, r) for r in x.values()}) > 1 for x in cells.values()):
-                tables = {
+                values_by_label = {
                     f" on seed {seed}": {cell: _value(name, runs[seed]) for cell, runs in cells.items() if seed in runs}
                     for seed in seeds
                 }
-            for seeds_text, options_by_cell in tables.items():
+            for seeds_text, options_by_cell in values_by_label.items():
                 if len(set(options_by_cell.values())) > 1:
                     values_text = tracked_run.format_values(options_by_cell)
                     self.differences.append(f"also differs: {name}{seeds_text} is {values_text}")
                     if not name.startswith(self.implied):
-                        odd_cells |= tracked_run.find_minority_cells(options_by_cell)
-        return frozenset(odd_cells)
+                        atypical_cells |= tracked_run.find_minority_cells(options_by_cell)
+        return frozenset(atypical_cells)
 
 
 def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, baseline: str | None = None) -> Matching:
@@ -193,7 +193,7 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     if not runs:
         raise TrackingError("there is no finished run to compare: finish or resume one, or choose other runs")
     for option, name in (("rows", rows), ("cols", columns)):
-        if name is not None and all(run.fact(name) is None for run in runs):
+        if name is not None and all(run.find_value(name) is None for run in runs):
             key_counts = Counter(key for key, _ in {parameter for run in runs for parameter in run.params.items()})
             parameter_names = sorted(key for key, n_values in key_counts.items() if n_values > 1) or sorted(key_counts)
             raise range_error(option, f"a parameter or tag of the runs ({', '.join(parameter_names)} and more)", name)
@@ -219,13 +219,13 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
     runs_by_cell = {}
     for row, column in sorted(runs_by_position, key=lambda key: (sort_key(key[0]), sort_key(key[1]))):
         cell = (row, column) if has_column_conditions else (column, row)
-        runs_by_cell[cell] = matcher.choose(cell, runs_by_position[row, column], federation_counts)
-    odd_cells = matcher.find_atypical_cells(runs_by_cell)
+        runs_by_cell[cell] = matcher.choose_runs(cell, runs_by_position[row, column], federation_counts)
+    atypical_cells = matcher.find_atypical_cells(runs_by_cell)
     return Matching(
         *((str(columns), rows) if has_column_conditions else (rows, columns)),
         runs_by_cell,
         notes=[*matcher.notes, *tracked_run.describe_runs(runs_by_cell, metrics[0])],
-        atypical_cells=odd_cells,
+        atypical_cells=atypical_cells,
         oracles=frozenset(tracked_run.find_oracles(runs_by_cell)),
         federations={cell: matcher.federation(next(iter(by_seed.values()))) for cell, by_seed in runs_by_cell.items()},
     )

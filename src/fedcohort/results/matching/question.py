@@ -12,7 +12,7 @@ from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, COSTS, RunFrames
 from fedcohort.results.matching import tracked_run
 from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_PREFIXES, Matching
 from fedcohort.results.metric import default_rules, sign_of_metric
-from fedcohort.results.run import Kind
+from fedcohort.results.run import ResultKind
 from fedcohort.results.target import Target
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Question:
         horizon: last round whose evaluations count; None for the end of each run.
         target: value that runs have to reach in a comparison of costs, None for no such comparison.
         axis: the cost that the main verdicts on a target compare, as `virtual_s`.
-        source: describes which runs are compared.
+        source_text: describes which runs are compared.
     """
 
     rows: str = "selector"
@@ -43,11 +43,11 @@ class Question:
     metrics: Sequence[str] = ("test/acc",)
     baseline: str | None = None
     better: str = "auto"
-    result: Kind = "late"
+    result: ResultKind = "late"
     horizon: int | None = None
     target: Target | None = None
     axis: str = "virtual_s"
-    source: str = "all runs"
+    source_text: str = "all runs"
 
 
 @dataclass(frozen=True)
@@ -56,22 +56,22 @@ class Answer:
 
     Attributes:
         question: the options of the comparison.
-        matched: the runs in their cells, and the runs that were left out.
+        matching: the runs in their cells, and the runs that were left out.
         frames: the runs that are compared, and their evaluations.
         tables: a comparison for each metric; verdicts are on the first one.
         costs: cost of the runs by their end, by name of the cost and cell.
-        times: costs to the target, None without one.
+        target_costs: costs to the target, None without one.
         differing_options: options, other than the compared one, in which a cell differs from its baseline's cell.
         newest_sweep: newest sweep of the runs, None if one sweep has all of them.
         notes: runs that were left out, options that also differ, and cells that cannot be compared.
     """
 
     question: Question
-    matched: Matching
+    matching: Matching
     frames: RunFrames
     tables: Sequence[Comparison]
     costs: Mapping[str, Mapping[Cell, TotalCost]]
-    times: CostComparison | None = None
+    target_costs: CostComparison | None = None
     differing_options: Mapping[Cell, Sequence[str]] = field(default_factory=dict)
     newest_sweep: str | None = None
     notes: Sequence[str] = ()
@@ -82,58 +82,58 @@ class Answer:
         return self.tables[0]
 
 
-def answer_question(question: Question, matched: Matching, curves: "pd.DataFrame") -> Answer:
+def answer_question(question: Question, matching: Matching, curves: "pd.DataFrame") -> Answer:
     """Compare matched runs with the baseline, and collect notes on them.
 
     Args:
         question: the options of the comparison.
-        matched: runs in their cells, (setting, condition).
+        matching: runs in their cells, (setting, condition).
         curves: evaluations of these runs, in the form that `results.frame` describes.
 
     Raises:
         OptionError: a target that names an unknown condition or lacks a baseline, or an axis that a run did not log.
     """
-    q, frames = question, RunFrames(_frame_runs(matched), curves)
+    q, frames = question, RunFrames(_frame_runs(matching), curves)
     unpaired = {  # cells whose seeds give other clients or data than the baseline's
         cell
-        for cell, federation in matched.federations.items()
-        if q.baseline is not None and federation != matched.federations.get((cell[0], q.baseline), federation)
+        for cell, federation in matching.federations.items()
+        if q.baseline is not None and federation != matching.federations.get((cell[0], q.baseline), federation)
     }
     tables = []
     for i, metric in enumerate(q.metrics):
         sign = sign_of_metric(metric, q.better if i == 0 else "auto")
         options = Options(metric, q.baseline, sign, q.result, q.horizon, default_rules(metric))
         tables.append(compare_conditions(frames, options, unpaired))
-    differing_options, notes = {}, list(matched.notes)
-    for cell in matched.cells if q.baseline is not None else ():
+    differing_options, notes = {}, list(matching.notes)
+    for cell in matching.cells if q.baseline is not None else ():
         baseline_cell = (cell[0], str(q.baseline))
-        if baseline_cell not in matched.cells:
+        if baseline_cell not in matching.cells:
             notes.append(f"no baseline: there are no runs of {tracked_run.format_cell(baseline_cell)}")
         elif baseline_cell != cell and cell not in unpaired:
-            differing_options[cell] = list_differing_options(cell, baseline_cell, matched)
+            differing_options[cell] = list_differing_options(cell, baseline_cell, matching)
     if unpaired:
-        cell_names = ", ".join(tracked_run.format_cell(cell) for cell in matched.cells if cell in unpaired)
+        cell_names = ", ".join(tracked_run.format_cell(cell) for cell in matching.cells if cell in unpaired)
         notes.append(f"not compared with {q.baseline}: {cell_names}, as clients or data differ (see `also differs`)")
     return Answer(
         q,
-        matched,
+        matching,
         frames,
         tables,
         costs=sum_costs(frames, q.baseline, unpaired),
-        times=compare_cost(frames, tables[0].options, q.target, q.axis, unpaired) if q.target is not None else None,
+        target_costs=compare_cost(frames, tables[0].options, q.target, q.axis, unpaired) if q.target else None,
         differing_options=differing_options,
-        newest_sweep=find_newest_sweep(matched),
+        newest_sweep=find_newest_sweep(matching),
         notes=list(dict.fromkeys(notes)),
     )
 
 
-def _frame_runs(matched: Matching) -> "pd.DataFrame":
-    """Return the frame of the runs of `matched` (`results.frame`), in the order of their cells."""
+def _frame_runs(matching: Matching) -> "pd.DataFrame":
+    """Return the frame of the runs of `matching` (`results.frame`), in the order of their cells."""
     import pandas as pd
 
     rows = []
-    for (setting, condition), run_by_seed in matched.cells.items():
-        is_oracle = (setting, condition) in matched.oracles
+    for (setting, condition), run_by_seed in matching.cells.items():
+        is_oracle = (setting, condition) in matching.oracles
         for seed, run in run_by_seed.items():
             clock_limit = run.params.get("until.virtual_s", "null")
             clock_s = math.nan if clock_limit == "null" else float(clock_limit)
@@ -144,7 +144,7 @@ def _frame_runs(matched: Matching) -> "pd.DataFrame":
     return pd.DataFrame(rows)
 
 
-def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matching) -> tuple[str, ...]:
+def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) -> tuple[str, ...]:
     """Return the options in which runs of two cells differ on a common seed, although they are not compared.
 
     A verdict on runs of 50 rounds against runs of 500 says nothing about the selector. The options of a choice that
@@ -154,10 +154,10 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matching) -
     Args:
         cell: setting and condition of the cell.
         baseline_cell: cell of the baseline in the same setting.
-        matched: runs of all cells.
+        matching: runs of all cells.
     """
-    compared_option = matched.condition
-    runs, baseline_runs = matched.cells.get(cell, {}), matched.cells.get(baseline_cell, {})
+    compared_option = matching.condition
+    runs, baseline_runs = matching.cells.get(cell, {}), matching.cells.get(baseline_cell, {})
     implied_options = IMPLIED_PREFIXES.get(compared_option, ())
     differing: set[str] = set()
     for seed in set(runs) & set(baseline_runs):
@@ -177,10 +177,10 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matched: Matching) -
     return tuple(sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))
 
 
-def find_newest_sweep(matched: Matching) -> str | None:
+def find_newest_sweep(matching: Matching) -> str | None:
     """Return the id of the newest sweep of the runs; None if one sweep has all of them, or none belongs to any.
 
-    `matched` holds the runs by cell and seed.
+    `matching` holds the runs by cell and seed.
     """
-    common_sweeps = set.intersection(*(set(run.sweeps) for run in matched.runs))
-    return None if common_sweeps else tracked_run.name_newest(matched.runs)
+    common_sweeps = set.intersection(*(set(run.sweeps) for run in matching.runs))
+    return None if common_sweeps else tracked_run.name_newest_sweep(matching.runs)

@@ -41,7 +41,7 @@ class Run:
     tags: Mapping[str, str]
     metrics: Mapping[str, float]
 
-    def fact(self, name: str) -> str | None:
+    def find_value(self, name: str) -> str | None:
         """Return the parameter `name`, or else the tag of this name; None without either."""
         return self.params.get(name, self.tags.get(name))
 
@@ -100,7 +100,7 @@ def describe_commit(run: Run) -> str:
     return (run.tags.get("commit", "")[:8] or "unknown") + dirty_text
 
 
-def name_newest(runs: Sequence[Run]) -> str | None:
+def name_newest_sweep(runs: Sequence[Run]) -> str | None:
     """Return the sweep with the newest of `runs`; of several, the one whose name sorts last; None without any."""
     dated_sweeps = [(run.started_ms, sweep) for run in runs for sweep in run.sweeps]
     return max(dated_sweeps)[1] if dated_sweeps else None
@@ -205,14 +205,14 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
     for run in (run for run in runs if run.ended_by):
         budget = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
         runs_by_budget.setdefault(budget, []).append(run)
-    for budget, group in runs_by_budget.items():
-        timed_runs = [run for run in group if CLOCK_METRIC in run.metrics] if "virtual_s" in budget else []
+    for budget, budget_runs in runs_by_budget.items():
+        timed_runs = [run for run in budget_runs if CLOCK_METRIC in run.metrics] if "virtual_s" in budget else []
         end_times = sorted(run.metrics[CLOCK_METRIC] for run in timed_runs)
         time_range = f"{units.seconds(end_times[0])} to {units.seconds(end_times[-1])}" if end_times else ""
         span_text = f", the last round of each after {time_range}" if end_times else ""
-        rounds = sorted({int(run.tags[ROUNDS_DONE]) for run in group})
+        rounds = sorted({int(run.tags[ROUNDS_DONE]) for run in budget_runs})
         rounds_text = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
-        runs_text = f"{len(group)} run{'s' if len(group) > 1 else ''}"
+        runs_text = f"{len(budget_runs)} run{'s' if len(budget_runs) > 1 else ''}"
         lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{span_text}")
     return lines
 
