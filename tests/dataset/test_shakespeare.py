@@ -79,6 +79,7 @@ def test_a_split_in_time_shares_no_character(tmp_path: Path) -> None:
         owner = not_none(data.train_owner)  # role 0 has too few sequences at large steps
         ends = [words.index(spell(x)) + 81 for x in data.train_x[owner == owner.max()]]
         assert min(starts) >= max(ends)
+        assert min(starts) - (max(ends) - 81) == step * (80 // step + 1), "more sequences than necessary are left out"
         assert np.diff(ends).tolist() == [step] * (len(ends) - 1)
 
 

@@ -53,19 +53,12 @@ class Diurnal(Availability):
         """
         phases = tie_to_class(draws.uniform("diurnal"), draws, self.class_share, "availability.class_share")
         phase_s, n_clients = self.day_s * phases, draws.n_clients
-        seconds_past_midnight = np.maximum(
-            phase_s + self.share * self.day_s - self.day_s, 0.0
-        )  # seconds of the next day
+        stop_s = phase_s + self.share * self.day_s
+        seconds_past_midnight = np.maximum(stop_s - self.day_s, 0.0)  # seconds of the next day
         interval_starts_s = np.stack([np.zeros(n_clients), np.maximum(phase_s, seconds_past_midnight)], axis=1)
-        interval_ends_s = np.stack(
-            [seconds_past_midnight, np.minimum(phase_s + self.share * self.day_s, self.day_s)], axis=1
-        )
+        interval_ends_s = np.stack([seconds_past_midnight, np.minimum(stop_s, self.day_s)], axis=1)
         is_not_empty = interval_ends_s > interval_starts_s
-        stop_positions = np.cumsum(is_not_empty.sum(axis=1)).astype(np.int64)
-        return ReadySchedule(
-            interval_starts_s[is_not_empty],
-            interval_ends_s[is_not_empty],
-            stop_positions - is_not_empty.sum(axis=1),
-            stop_positions,
-            np.full(n_clients, float(self.day_s)),
-        )
+        n_intervals = is_not_empty.sum(axis=1)
+        stop_positions, period_s = np.cumsum(n_intervals).astype(np.int64), np.full(n_clients, float(self.day_s))
+        starts_s, ends_s = interval_starts_s[is_not_empty], interval_ends_s[is_not_empty]
+        return ReadySchedule(starts_s, ends_s, stop_positions - n_intervals, stop_positions, period_s)

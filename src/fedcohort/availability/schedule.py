@@ -71,9 +71,10 @@ class ReadySchedule(ReadOnly):
         return np.where(is_ready, 0.0, change_s)
 
     def next_change(self, client_ids: Ids, now_s: float) -> tuple[Bool[np.ndarray, "n"], Values]:
-        """Return whether each client is ready at second `now_s`, [n], and the seconds until this changes, [n].
+        """Return whether each client is ready at second `now_s`, [n], and the seconds until this may change, [n].
 
-        `client_ids` are the ids of the clients, [n]. A client that is never ready has infinitely many seconds.
+        These are the seconds until its interval ends, or until its next one begins; inf for a client that is never
+        ready. An interval that ends with the period may continue in the next one. `client_ids` are the ids, [n].
         """
         is_ready, change_s = np.zeros(len(client_ids), dtype=bool), np.full(len(client_ids), np.inf)
         (rows,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
@@ -101,8 +102,7 @@ class ReadySchedule(ReadOnly):
             latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, time_s % period_s)
             done_s = self._ready_s_in_period(first_pos, latest_pos, time_s % period_s)
             ready_until_s.append(time_s // period_s * ready_s + done_s)
-        ready_shares: Values = np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0)
-        return ready_shares
+        return np.asarray(np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0))
 
     def _ready_s_in_period(self, first_pos: Ids, latest_pos: Ids, phase_s: Values) -> Values:
         """Return the seconds in which each client is ready in its period before second `phase_s` of it, [n].
@@ -124,32 +124,25 @@ class ReadySchedule(ReadOnly):
             now_s: virtual second at which the work begins, one number or one per client, [n].
             work_s: seconds of work of each client, [n]; zero work takes no time, and work that never ends is inf.
         """
-        first_position = self.first_interval[client_ids]
-        stop_position = self.stop_interval[client_ids]
+        first_position, stop_position = self.first_interval[client_ids], self.stop_interval[client_ids]
         period_s = self.period_s[client_ids]
-        phase_s, ready_s = (now_s % period_s, self.ready_s_before[stop_position] - self.ready_s_before[first_position])
+        phase_s, ready_s = now_s % period_s, self.ready_s_before[stop_position] - self.ready_s_before[first_position]
         completion_s = np.where(work_s > 0, np.inf, 0.0)
         (rows_with_work,) = np.nonzero((work_s > 0) & (ready_s > 0))
-        first_position, stop_position, period_s, phase_s, ready_s = (
-            client_values[rows_with_work]
-            for client_values in (first_position, stop_position, period_s, phase_s, ready_s)
-        )
+        client_values = (first_position, stop_position, period_s, phase_s, ready_s)
+        first_position, stop_position, period_s, phase_s, ready_s = (array[rows_with_work] for array in client_values)
+        work_s_left = work_s[rows_with_work]
         latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
         done_s = self._ready_s_in_period(first_position, latest_position, phase_s)
-        work_end_s = done_s + work_s[rows_with_work]
+        work_end_s = done_s + work_s_left
         n_periods = np.maximum(np.ceil((work_end_s - WORK_TOLERANCE_S) / ready_s) - 1, 0.0)
         last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_position]
-        end_position = np.maximum(
-            _last_at_most(self.ready_s_before, first_position, stop_position, last_period_s - WORK_TOLERANCE_S),
-            first_position,
-        )
+        bound_s = last_period_s - WORK_TOLERANCE_S
+        end_position = _last_at_most(self.ready_s_before, first_position, stop_position, bound_s)
+        end_position = np.maximum(end_position, first_position)
         end_s = n_periods * period_s + self.start_s[end_position] + last_period_s - self.ready_s_before[end_position]
-        fits_in_interval = (latest_position >= first_position) & (
-            phase_s + work_s[rows_with_work] <= self.end_s[latest_position]
-        )
-        completion_s[rows_with_work] = np.where(
-            fits_in_interval, work_s[rows_with_work], np.maximum(end_s - phase_s, work_s[rows_with_work])
-        )
+        fits_in_interval = (latest_position >= first_position) & (phase_s + work_s_left <= self.end_s[latest_position])
+        completion_s[rows_with_work] = np.where(fits_in_interval, work_s_left, np.maximum(end_s - phase_s, work_s_left))
         return completion_s
 
 

@@ -102,10 +102,9 @@ class Trace(Availability):
         """Return a start-up notice if `idle` has no effect; `choice` is the component's name in its group."""
         if self.idle or self.assign == "drawn":
             return ()
-        notice = (
-            "availability.idle=false has no effect with availability.assign=by_id: client k is the k-th device, even if"
-        )
-        return (f"{notice} it is never ready. Set availability.assign=drawn to draw among the other devices",)
+        reason = "client k is the k-th device, even if it is never ready"
+        cure = "Set availability.assign=drawn to draw among the other devices"
+        return (f"availability.idle=false has no effect with availability.assign=by_id: {reason}. {cure}",)
 
     def schedule(self, draws: Draws) -> ReadySchedule:
         """Return the intervals of the table in which each client is ready; `draws` assigns devices with assign=drawn.
@@ -133,9 +132,8 @@ class Trace(Availability):
         if self.assign == "by_id" and draws.n_clients > n_clients_without_gap:
             raise DataError(f"{gap_message}, or set availability.assign=drawn, which draws one for each client")
         client_device = self._assign_devices(first_pos, stop_pos, draws)
-        return ReadySchedule(
-            start_s, end_s, first_pos[client_device], stop_pos[client_device], periods_s[client_device]
-        )
+        client_bounds = first_pos[client_device], stop_pos[client_device]
+        return ReadySchedule(start_s, end_s, *client_bounds, periods_s[client_device])
 
     def _read_intervals(self, table: "Frame") -> tuple[Values, Values]:
         """Return the seconds at which the interval of each row of `table` begins and ends, [rows] each.
@@ -214,20 +212,18 @@ class Trace(Availability):
             row_position = int(ends_after_period.argmax())
             problem_text = f"ends at {end_s[row_position]:g}, after its period of {periods_s[row_position]:g} seconds"
             raise self._row_error(option, int(row_order[row_position]), problem_text)
-        device_periods_s: Values = periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))]
-        return device_periods_s
+        return np.asarray(periods_s[np.flatnonzero(np.diff(row_device, prepend=-1))])
 
     def _assign_devices(self, first_pos: Ids, stop_pos: Ids, draws: Draws) -> Ids:
         """Return each client's device, its position in the order of device names, [n_clients].
 
-        `first_pos` and `stop_pos` bound each device's intervals, [devices].
+        `first_pos` and `stop_pos` bound each device's intervals, [devices]. Raises `DataError` if there are fewer
+        devices than clients with assign=by_id.
         """
         device_positions = np.arange(len(first_pos)) if self.idle else np.flatnonzero(stop_pos > first_pos)
         if self.assign == "drawn":
-            drawn_devices: Ids = device_positions[
-                (len(device_positions) * draws.uniform("available_device")).astype(np.int64)
-            ]
-            return drawn_devices
+            drawn_positions = (len(device_positions) * draws.uniform("available_device")).astype(np.int64)
+            return np.asarray(device_positions[drawn_positions])
         if len(first_pos) < draws.n_clients:
             raise DataError(
                 f"availability.path: {self.path} has {len(first_pos)} devices, too few for {draws.n_clients} clients: "
@@ -242,7 +238,7 @@ def _warn_on_rank_0(message: str) -> None:
 
 
 def _merge_intervals(start_s: Values, end_s: Values, interval_device: Ids) -> tuple[Values, Values, Ids]:
-    """Return starts, ends and devices of intervals, merged where two of a device touch or overlap, [intervals]."""
+    """Return starts, ends and devices of ordered intervals, merged where two of a device touch, [intervals]."""
     starts_new_interval = (interval_device[1:] != interval_device[:-1]) | (start_s[1:] > end_s[:-1])
     is_interval_start = np.concatenate([[True], starts_new_interval])
     is_interval_end = np.concatenate([starts_new_interval, [True]])

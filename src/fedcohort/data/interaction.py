@@ -29,6 +29,7 @@ from fedcohort.maths.gce import generalised_ce
 from fedcohort.maths.optimizers import uncompiled_optimizer
 
 LossFunction = Callable[[Tensor, Tensor], Tensor]  # of the logits and the labels of a batch
+NetworkFactory = Callable[[], nn.Module]  # which returns a network with the weights w_t
 FORWARD_BATCH = 512  # samples of a forward pass
 
 
@@ -50,11 +51,7 @@ class EstimateOptions:
 
 
 def estimate_group_counts(
-    make_network: Callable[[], nn.Module],
-    x: Tensor,
-    y: Tensor,
-    training_options: EstimateOptions,
-    rng: np.random.Generator,
+    make_network: NetworkFactory, x: Tensor, y: Tensor, training_options: EstimateOptions, rng: np.random.Generator
 ) -> Int64[np.ndarray, "classes 2"]:
     """Return the number of one client's samples by class and estimated attribute.
 
@@ -84,11 +81,7 @@ def estimate_group_counts(
 
 
 def find_bias_aligned(
-    make_network: Callable[[], nn.Module],
-    x: Tensor,
-    y: Tensor,
-    training_options: EstimateOptions,
-    rng: np.random.Generator,
+    make_network: NetworkFactory, x: Tensor, y: Tensor, training_options: EstimateOptions, rng: np.random.Generator
 ) -> np.ndarray:
     """Train biased models on a client's samples; return whether they classify each sample correctly, bool [n].
 

@@ -24,9 +24,8 @@ class Ragged:
     def from_parts(cls, rows_by_client: Sequence[Ids]) -> "Ragged":
         """Return the positions of all clients, given the positions `rows_by_client` of each client, int64 [n_k]."""
         rows = np.concatenate(rows_by_client) if len(rows_by_client) else np.empty(0)
-        return cls.from_sizes(
-            rows.astype(np.int64, copy=False), np.fromiter(map(len, rows_by_client), np.int64, len(rows_by_client))
-        )
+        sizes = np.fromiter(map(len, rows_by_client), np.int64, len(rows_by_client))
+        return cls.from_sizes(rows.astype(np.int64, copy=False), sizes)
 
     @classmethod
     def from_sizes(cls, rows: Ids, sizes: Ids) -> "Ragged":

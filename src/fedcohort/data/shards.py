@@ -20,9 +20,7 @@ def natural_owners(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
         return None
     owners, client_starts = owner_of_sample[client_samples.rows], client_samples.offsets[:-1]
     first_owners: Ids = owners[client_starts]
-    has_several_owners = (np.minimum.reduceat(owners, client_starts) != first_owners) | (
-        np.maximum.reduceat(owners, client_starts) != first_owners
-    )
+    has_several_owners = np.minimum.reduceat(owners, client_starts) != np.maximum.reduceat(owners, client_starts)
     return None if has_several_owners.any() or len(np.unique(first_owners)) < len(client_samples) else first_owners
 
 

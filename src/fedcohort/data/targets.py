@@ -46,11 +46,11 @@ class Targets(Protocol):
 
     @abstractmethod
     def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
-        """Return whether each target's class has the highest score, a correct prediction, bool with the shape of `y`.
+        """Return whether each of N single targets is predicted correctly, its class having the highest score, bool [N].
 
         Args:
-            class_scores: logits or probabilities, [B, C], or [B, C, positions].
-            y: labels, [B], or [B, positions].
+            class_scores: logits or probabilities, [N, C].
+            y: classes, [N].
         """
 
     @abstractmethod
@@ -58,7 +58,7 @@ class Targets(Protocol):
         """Return the cross-entropy of each sample, in nats, [B]; over a sample's positions it is the mean.
 
         Args:
-            logits: outputs of the network, [B, C], or [B, C, positions].
+            logits: outputs of the network, [B, C], or [B, positions, C].
             y: labels, [B], or [B, positions].
         """
 

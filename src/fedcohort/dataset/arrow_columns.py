@@ -60,7 +60,11 @@ def share_of_numbers(column: pa.ChunkedArray) -> float:
 
 
 def may_be_numbers(column: pa.ChunkedArray) -> bool:
-    """Return whether `column` holds numbers, or is a text column with at least half of its non-empty cells numbers."""
+    """Return whether `column` may be read as numbers.
+
+    It holds numbers, is a text column of which at least half of the non-empty cells are numbers, or has no type, since
+    all cells are null.
+    """
     if is_text(column.type):
         return share_of_numbers(column) >= 0.5
     return is_number(column.type) or bool(pa.types.is_null(column.type))

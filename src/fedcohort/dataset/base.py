@@ -41,14 +41,14 @@ class Raw:
         columns: names of the numbers of a sample, in order; empty if samples are no rows of numbers.
         pooled_test: whether the test split belongs to the server, so that no client has a share of it.
         standard: mean and standard deviation by which each feature was standardised, each float32 with the shape of a
-            sample; None for features that were not standardised.
+            sample; None if features were not standardised.
         scale: normalisation of uint8 inputs; None for other inputs.
         converted: normalisation by which float32 inputs were computed from pixels, None for other inputs. Pixels of the
             server's proxy set are normalised by it, too.
         targets: whether a label is one class, or one class per position of the sample.
         valid: inputs [n, ...] and labels [n] of the dataset's validation part, which becomes the server's validation
             data; None if the server takes a part of the training data.
-        revision: `user/data@commit` of the Hugging Face hub; empty for files.
+        revision: `user/data@commit` or `user/data:configuration@commit` of the Hugging Face hub; empty for files.
         categories: levels of each one-hot encoded column, as JSON; empty without such columns.
         small_client_remedy: options with which clients with too few samples can be left out, for messages; may be
             empty.
@@ -139,7 +139,8 @@ def check_data(raw_data: Raw) -> Raw:
         raw_data: dataset as its loader returned it.
 
     Raises:
-        DataError: an array has a wrong type, shape or value; the message names the dataset and the array.
+        DataError: an array has a wrong type, shape or value, `n_classes` is invalid, or all training samples are equal;
+            the message names the dataset.
     """
     _check_ids(raw_data)
     x, y = _check_part(raw_data, "train", raw_data.train_x, raw_data.train_y)
@@ -155,10 +156,8 @@ def check_data(raw_data: Raw) -> Raw:
     ]:
         log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(type_changes))
     if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_rows_equal(raw_data.train_x):
-        problem_text = (
-            f"all {len(raw_data.train_x)} training samples are the same: there is nothing to learn, check the data"
-        )
-        raise DataError(f"dataset={raw_data.name}: {problem_text}")
+        problem_text = f"all {len(raw_data.train_x)} training samples are the same"
+        raise DataError(f"dataset={raw_data.name}: {problem_text}: there is nothing to learn, check the data")
     valid_part = None if raw_data.valid is None else _check_part(raw_data, "valid", *raw_data.valid)
     return replace(raw_data, **converted_arrays, valid=valid_part)  # type: ignore[arg-type]  # mypy takes one type for all fields
 
@@ -187,13 +186,9 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
     if len(x) != len(y) or len(y) == 0:
         raise DataError(f"{message_start} has {len(x)} inputs and {len(y)} labels: both must be equal")
     if x.shape[1:] != raw_data.train_x.shape[1:] or y.shape[1:] != raw_data.train_y.shape[1:]:
-        shapes, train_shapes = (
-            [list(array.shape[1:]) for array in xy_pair] for xy_pair in ((x, y), (raw_data.train_x, raw_data.train_y))
-        )
-        shapes_text = (
-            f"inputs {shapes[0]} and labels {shapes[1]}, training samples {train_shapes[0]} and {train_shapes[1]}"
-        )
-        raise DataError(f"{message_start} samples have {shapes_text}: all must be equal")
+        shapes_text = f"inputs {list(x.shape[1:])} and labels {list(y.shape[1:])}"
+        train_text = f"training samples {list(raw_data.train_x.shape[1:])} and {list(raw_data.train_y.shape[1:])}"
+        raise DataError(f"{message_start} samples have {shapes_text}, {train_text}: all must be equal")
     if y.min() < (lowest_label := raw_data.targets.lowest) or y.max() >= raw_data.n_classes:
         raise DataError(
             f"{message_start} labels must be in [{lowest_label}, {raw_data.n_classes - 1}], got {y.min()}..{y.max()}"
@@ -214,12 +209,9 @@ def _check_ids(raw_data: Raw) -> None:
         ):
             problem_text = f"{name} must be an integer array [{n}] from 0, got {describe_value(id_array)}"
             raise DataError(f"dataset={raw_data.name}: {problem_text}")
-    if (
-        isinstance(raw_data.n_classes, bool)
-        or not isinstance(raw_data.n_classes, int | np.integer)
-        or raw_data.n_classes < 1
-    ):
-        problem_text = f"n_classes must be an integer of at least 1, got {describe_value(raw_data.n_classes)}"
+    n_classes: object = raw_data.n_classes
+    if isinstance(n_classes, bool) or not isinstance(n_classes, int | np.integer) or n_classes < 1:
+        problem_text = f"n_classes must be an integer of at least 1, got {describe_value(n_classes)}"
         raise DataError(f"dataset={raw_data.name}: {problem_text}")
 
 
@@ -237,11 +229,8 @@ def _are_rows_equal(x: np.ndarray) -> bool:
 def _find_bad_row(x: np.ndarray) -> int | None:
     """Return the first row of the inputs `x` [N, ...] with a value that is NaN or infinite; None if there is none."""
     for first_row in range(0, len(x) if x.dtype.kind == "f" else 0, ROWS_PER_BLOCK):
-        is_finite_row = (
-            np.isfinite(x[first_row : first_row + ROWS_PER_BLOCK])
-            .reshape(min(ROWS_PER_BLOCK, len(x) - first_row), -1)
-            .all(1)
-        )
+        x_block = x[first_row : first_row + ROWS_PER_BLOCK]
+        is_finite_row = np.isfinite(x_block).reshape(len(x_block), -1).all(1)
         if not is_finite_row.all():
             return first_row + int(is_finite_row.argmin())
     return None

@@ -10,14 +10,14 @@ import zlib
 
 import numpy as np
 
-from fedcohort.dataset.base import Raw
+from fedcohort.dataset.base import ID_FIELDS, Raw
 
 MAX_HASHED_BYTES = 2**28  # of inputs, which take about 0.25 s
 ROWS_PER_STEP = 4096  # rows that are hashed in one step
 
 
 def compute_checksum(raw_data: Raw) -> str:
-    """Return the checksum of the inputs, labels, owners and attributes in `raw_data` as 16 hexadecimal digits."""
+    """Return the checksum of the inputs, labels, owners and attributes in `raw_data`: 16 hexadecimal digits."""
     digest = hashlib.blake2b(digest_size=8)
     valid_x, valid_y = ((), ()) if raw_data.valid is None else ((raw_data.valid[0],), (raw_data.valid[1],))
     for x in (raw_data.train_x, raw_data.test_x, *valid_x):
@@ -30,14 +30,7 @@ def compute_checksum(raw_data: Raw) -> str:
                 checksum_of_rows,
             )
         digest.update(checksum_of_rows.to_bytes(4, "little"))
-    label_arrays = (
-        raw_data.train_y,
-        raw_data.test_y,
-        raw_data.train_owner,
-        raw_data.test_owner,
-        raw_data.train_attribute,
-        raw_data.test_attribute,
-    )
-    for id_array in (*label_arrays, *valid_y):
+    id_arrays = [getattr(raw_data, name) for name in ID_FIELDS]
+    for id_array in (raw_data.train_y, raw_data.test_y, *id_arrays, *valid_y):
         digest.update(b"none" if id_array is None else np.ascontiguousarray(id_array, dtype="<i8").data)
     return digest.hexdigest()

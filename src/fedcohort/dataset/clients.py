@@ -17,7 +17,7 @@ class Owners:
 
     Attributes:
         train: client of each training row, int64 [N], numbered in the sorted order of names; None without a column.
-        test: client of each test row, int64 [N]; None without a column.
+        test: client of each test row, int64 [N]; None without a test table, or if it lacks the column.
         names: names of the clients in the tables, by number.
     """
 
@@ -56,7 +56,8 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str
         The clients, int64 [rows of all tables], numbered in the sorted order of names, and the sorted names.
 
     Raises:
-        DataError: a cell is empty, or neither a text nor a whole number; the message names the row.
+        DataError: a cell is empty, or neither a text nor a whole number (the message names the row), or one table has
+            texts and another one numbers.
     """
     import pyarrow as pa
 
@@ -67,9 +68,7 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str
             problem = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}"
             raise frame.column_error(name, problem)
         chunks += frame_chunks
-    encoded_names = (
-        pa.concat_arrays(chunks).dictionary_encode() if chunks else pa.array([], pa.int64()).dictionary_encode()
-    )
+    encoded_names = (pa.concat_arrays(chunks) if chunks else pa.array([], pa.int64())).dictionary_encode()
     names = encoded_names.dictionary.to_pylist()
     number_by_name = {name: client_number for client_number, name in enumerate(sorted(names))}
     client_numbers = np.array([number_by_name[name] for name in names], dtype=np.int64)
@@ -90,23 +89,18 @@ def read_name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
     import pyarrow as pa
 
     frame.check_column(name)
-    allowed_text = f"{cell_noun}s are texts, or whole numbers"
+    rule_text = f"{cell_noun}s are texts, or whole numbers"
     if not (arrow_columns.is_text(data_type := frame.get_type(name)) or arrow_columns.is_number(data_type)):
-        raise frame.column_error(name, f": column {name!r} holds {data_type}; {allowed_text}")
+        raise frame.column_error(name, f": column {name!r} holds {data_type}; {rule_text}")
     for first_row, chunk in frame.chunks(name):
         if pa.types.is_boolean(data_type) or arrow_columns.is_text(data_type):
             yield chunk.cast(pa.large_string()) if arrow_columns.is_text(data_type) else chunk
             continue
         if pa.types.is_integer(data_type):
             values = chunk.to_numpy()
-            is_invalid_number = values > np.iinfo(np.int64).max
+            is_invalid = values > np.iinfo(np.int64).max
         else:
             values = chunk.cast(pa.float64()).to_numpy()
-            is_invalid_number = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
-        frame.check_cells(
-            name,
-            is_invalid_number,
-            lambda row: f"has {cell_noun} {chunk[row].as_py()}; {allowed_text}",  # noqa: B023
-            first_row=first_row,
-        )
+            is_invalid = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+        frame.check_cells(name, is_invalid, lambda row: f"has {cell_noun} {chunk[row].as_py()}; {rule_text}", first_row)  # noqa: B023
         yield pa.array(values.astype(np.int64))

@@ -144,7 +144,8 @@ def recognise_separator(first_lines: str) -> str:
     lines equally, it is the one that splits the header into the most cells, or the comma.
 
     Args:
-        first_lines: the first lines of the file, beginning with the header.
+        first_lines: the first lines of the file, beginning with the header; the last line may be cut off and is not
+            compared.
     """
     first_rows = first_lines.splitlines()[:HEAD_LINES]
     best_separator, best_score = ",", (False, 1)
@@ -189,10 +190,8 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
         has_comma = pc.match_substring_regex(column, DECIMAL_COMMA_PATTERN)
         column_with_points = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
         if pc.any(has_comma).as_py() and (number_share := arrow_columns.share_of_numbers(column_with_points)) >= 0.5:
-            number_column = (
-                pa.array(arrow_columns.to_numbers(column_with_points), from_pandas=True)
-                if number_share == 1
-                else column_with_points
-            )
+            number_column = column_with_points
+            if number_share == 1:
+                number_column = pa.array(arrow_columns.to_numbers(column_with_points), from_pandas=True)
             table, is_changed = table.set_column(column_number, name, number_column), True
     return table, is_changed

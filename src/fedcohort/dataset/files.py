@@ -44,15 +44,15 @@ def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") 
 def _check_header(file: Path, names: list[str]) -> list[str]:
     """Return notes on suspicious column names of a CSV file: one if half or more of them are numbers, else [].
 
-    The names 0, 1, 2, ..., as pandas numbers columns, get no note.
+    Numbers get no note if they are the first names and count from 0, as pandas numbers columns.
 
     Args:
         file: the CSV file, for messages.
         names: column names in the file's first line.
 
     Raises:
-        DataError: all other names are numbers, so that the file has no header; two names are equal; spaces separate
-            columns.
+        DataError: all names are numbers that don't count from 0, so that the file has no header; two names are equal;
+            spaces separate columns.
     """
     check_distinct_names(file, names)
     if len(names) == 1 and " " in names[0]:
@@ -100,7 +100,7 @@ def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path |
 
     Args:
         path: path of the folder.
-        part_name: name of the part: train, test or valid.
+        part_name: name of the part, such as train or test.
         option: option that names the folder, for messages.
 
     Raises:
@@ -110,8 +110,8 @@ def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path |
     files = [file for suffix in TABLE_SUFFIXES if os.path.lexists(file := folder / (part_name + suffix))]
     irregular_files = [file for file in files if not file.is_file() and not (file.is_dir() and list_parquet(file))]
     if irregular_files:
-        message_start = "is no regular file, or a broken link: it is not read, replace it"
-        raise DataError(f"{option}={path}: {irregular_files[0].name} {message_start}")
+        problem_text = "is no regular file, or a broken link: it is not read, replace it"
+        raise DataError(f"{option}={path}: {irregular_files[0].name} {problem_text}")
     if len(files) > 1:
         raise DataError(f"{option}={path} holds both {files[0].name} and {files[1].name}: move one of them away")
     return files[0] if files else None
@@ -135,9 +135,8 @@ def check_folder(path: str, option: str = "dataset.path") -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
     if not is_folder or not path.strip():
-        missing_text = f"there is no such file or folder (from {Path.cwd()})"
-        reason = (
-            "this is no folder (archives must be unpacked)" if path.strip() and os.path.exists(folder) else missing_text
-        )
+        reason = f"there is no such file or folder (from {Path.cwd()})"
+        if path.strip() and os.path.exists(folder):
+            reason = "this is no folder (archives must be unpacked)"
         raise DataError(f"{option}={path[:200]}: {reason}")
     return folder

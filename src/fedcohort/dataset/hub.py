@@ -53,9 +53,8 @@ def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequ
         logging.disable(logging.NOTSET)
     if missing_splits := [split for split in required_splits if split not in splits]:
         raise DataError(f"dataset.hub={name} has no split {missing_splits[0]!r}; it has {', '.join(splits)}")
-    split_names = [*required_splits, *(split for split in optional_splits if split in splits)]
     frames = []
-    for split_name in split_names:
+    for split_name in (*required_splits, *(split for split in optional_splits if split in splits)):
         revision = f"{name.partition('@')[0]}@{find_commit(splits[split_name]) or name.partition('@')[2] or 'unknown'}"
         table = splits[split_name].with_format("arrow")[:]
         frames.append(Frame(f"{name} ({split_name})", table, "dataset.hub", revision=revision))
@@ -76,7 +75,10 @@ def find_commit(split: Any) -> str:  # noqa: ANN401  datasets has no types
 
 
 def check_network() -> str:
-    """Return why the Hugging Face hub can't be reached; "" if its server answers, also if it answers with an error."""
+    """Return why the Hugging Face hub can't be reached; "" if it can.
+
+    "" is also returned if the server answers with an error, and if its certificate is invalid.
+    """
     endpoint = os.environ.get("HF_ENDPOINT", "https://huggingface.co")
     try:
         urllib.request.urlopen(urllib.request.Request(endpoint, method="HEAD"), timeout=CONNECTION_TIMEOUT_S).close()

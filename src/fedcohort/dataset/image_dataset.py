@@ -150,7 +150,7 @@ class SmallImages(ImageTables):
     def load(self, seed: int) -> Raw:
         """Return images [N, channels, height, width] and their classes [N]; `seed` has no effect.
 
-        Raises `DataError`.
+        Raises `DataError` if a table is missing or damaged, or has other columns, images or labels.
         """
         return self.layout.load(self.read_frames(), self.pixels)
 
@@ -196,7 +196,7 @@ def read_images(
 
 
 def _find_white_value(frame: Frame, name: str) -> int:
-    """Return the number for white in the column `name` of lists: 1 if no number is larger, else 255."""
+    """Return the number for white in the column `name` of lists: 1 for fractions of at most 1, else 255."""
     for _, chunk in frame.chunks(name):
         chunk = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         while arrow_columns.is_list(chunk.type):
@@ -215,6 +215,9 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value:
         name: name of the column.
         image_format: shape of an image.
         white_value: number that stands for white, 1 or 255.
+
+    Raises:
+        DataError: lists have another shape, or numbers are no pixels.
     """
     values, (channels, height, width) = frame.read_arrays(name), image_format.shape
     shape, allowed_shapes = values.shape[1:], [(channels * height * width,), image_format.shape]

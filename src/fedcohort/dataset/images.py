@@ -129,7 +129,7 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
         image_format: format into which the image is converted; None for grey or RGB in the image's own size.
 
     Raises:
-        BadImage: the image can't be decoded, or has another shape.
+        BadImage: the image is empty or can't be decoded, has more than 8 bits per channel, or has another shape.
     """
     from PIL import Image  # noqa: PLC0415 - only where a column holds images
 

@@ -77,7 +77,7 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
 
 
 def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Return labels that are whole numbers. Raises `DataError` for a number that is no class.
+    """Return labels that are whole numbers. Raises `DataError` for a number that is no class, or a class without rows.
 
     Args:
         frames: the tables, the training table first.
@@ -98,7 +98,9 @@ def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.nda
 
 
 def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Return the number of each label in the sorted order of these texts. Raises `DataError` for too many classes.
+    """Return the number of each label in the sorted order of these texts.
+
+    Raises `DataError` for too many classes, or for a class without training rows.
 
     The arguments are those of `_check_labels`, with texts in `label_columns`.
     """
@@ -168,7 +170,10 @@ def _parse_whole_numbers(values: np.ndarray) -> np.ndarray:
 
 
 def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether the texts `label_texts` [n] are all numbers 0, 1, 2, ... in one spelling, or below `n_classes`."""
+    """Return whether `label_texts` [n] are the numbers 0, 1, 2, ... without gaps, each in one spelling.
+
+    If `n_classes` is set, gaps are allowed, and all numbers must be below it.
+    """
     spellings = np.unique(label_texts)
     class_numbers = np.unique(_parse_whole_numbers(spellings))
     are_whole = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)
@@ -206,7 +211,7 @@ def _read_label_cells(frame: Frame, name: str) -> pa.ChunkedArray:
 
 
 def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
-    """Return the dataset's number of each class by its number in a file, int64 [classes].
+    """Return the dataset's number of each class by its number in a table's file, int64 [classes].
 
     A file of the Hugging Face hub may store the names of its classes. Names that `classes` does not contain are ignored
     if the numbers of all other names agree. A warning shows both lists if no name is in `classes`.

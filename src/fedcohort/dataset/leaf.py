@@ -114,7 +114,7 @@ class LeafDataset(TableDataset):
             people_ids = np.unique(owner[rows])
             is_train = np.isin(owner[rows], rng.permutation(people_ids)[: int(TRAINING_SHARE * len(people_ids))])
         else:
-            # Of each person max(1, floor(.9 n)) samples are training samples; `gap` samples after them are left out.
+            # max(1, floor(.9 n)) samples of each person are training samples; `n_gap_samples` after them are left out.
             people = owner[rows]
             n_train = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
             rank_of_sample = rank_within_group(people, rng.permutation(len(people)) if n_gap_samples is None else None)

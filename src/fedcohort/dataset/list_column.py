@@ -29,7 +29,7 @@ def read_chunk(
         allow_missing: whether a missing number becomes NaN; otherwise it is an error.
 
     Raises:
-        DataError: a cell holds no list of numbers, or lists have different lengths.
+        DataError: a cell holds no list of numbers, lists have different lengths, or a number is missing.
     """
     if images.holds_images(chunk.type):
         return images.read_chunk(frame, name, chunk, first_row, image_shape)
@@ -47,12 +47,12 @@ def read_chunk(
     values = arrow_columns.to_numbers(array).astype(np.float32).reshape(shape)
     is_missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not allow_missing))
     problem_text = "has a value that is missing, NaN or infinite" + describe_more_rows(is_missing)
-    frame.check_cells(name, is_missing, lambda row: problem_text, frame.remedy + frame.number_remedy, first_row)
+    frame.check_cells(name, is_missing, lambda row: problem_text, first_row, frame.remedy + frame.number_remedy)
     return values
 
 
 def _check_list_length(frame: "Frame", name: str, list_array: pa.Array, lists_per_row: int, first_row: int) -> int:
-    """Return the length of all lists in `list_array`. Raises `DataError` if the lengths differ.
+    """Return the length of all lists in `list_array`. Raises `DataError` if the lengths differ or are 0.
 
     Args:
         frame: the table, for messages.
@@ -66,5 +66,5 @@ def _check_list_length(frame: "Frame", name: str, list_array: pa.Array, lists_pe
         raise frame.cell_error(name, first_row, "holds an empty list, which has no values: fill or remove it")
     has_other_length = (list_lengths != list_lengths[0]).reshape(-1, lists_per_row).any(1)
     problem_text = "has a list of another length than the first: pad or cut the lists"
-    frame.check_cells(name, has_other_length, lambda row: problem_text, first_row=first_row)
+    frame.check_cells(name, has_other_length, lambda row: problem_text, first_row)
     return int(list_lengths[0])

@@ -16,7 +16,7 @@ def list_names(names: Sequence[str], max_entries: int = MAX_NAMES) -> str:
 
     Args:
         names: names of columns, classes or files.
-        max_entries: maximum number of entries; names with consecutive numbers are one entry.
+        max_entries: maximum number of entries; three or more names with consecutive numbers are one entry.
     """
     numbered_runs: list[list[str]] = []
     for name in names:
@@ -31,15 +31,10 @@ def list_names(names: Sequence[str], max_entries: int = MAX_NAMES) -> str:
 
 def _is_next_number(previous_name: str, name: str) -> bool:
     """Return whether `name` is `previous_name` with the number at its end increased by one, as in x7 and x8."""
-    previous_match, next_match = (
-        re.fullmatch(r"(.*?)(\d{1,9})", numbered_name) for numbered_name in (previous_name, name)
-    )
-    return bool(
-        previous_match
-        and next_match
-        and previous_match[1] == next_match[1]
-        and int(next_match[2]) == int(previous_match[2]) + 1
-    )
+    previous_match, next_match = (re.fullmatch(r"(.*?)(\d{1,9})", numbered) for numbered in (previous_name, name))
+    if previous_match is None or next_match is None or previous_match[1] != next_match[1]:
+        return False
+    return int(next_match[2]) == int(previous_match[2]) + 1
 
 
 def compare_counts(noun: str, count: int, original_count: int) -> list[str]:

@@ -70,7 +70,7 @@ class StoredTable:
             path: a Parquet file, or a folder of Parquet files with the same columns.
 
         Raises:
-            DataError: a file can't be read, or the files have different columns.
+            DataError: a file can't be read, two columns have the same name, or the files have different columns.
         """
         self._folder, self._files = path, list_parquet(path) if path.is_dir() else [path]
         file, file_paths = self._files[0], [str(file) for file in self._files]

@@ -113,7 +113,7 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
         max_tokens: largest length of the result.
 
     Raises:
-        DataError: a token's text is empty or occurs twice; the message names the row.
+        DataError: the column holds no texts, or a token's text is empty or occurs twice; the message names the row.
     """
     import pyarrow as pa
 
@@ -131,6 +131,8 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
 
 def read_part(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
     """Return a table's inputs, int16 or int32 [rows, T], and its targets, int64 [rows, T], as numbers of tokens.
+
+    Targets are UNLABELLED where the input is <PAD>.
 
     Args:
         frame: table of sequences, in the columns x and y.
@@ -177,16 +179,11 @@ def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray
         if not first_row:
             token_ids = np.empty((frame.table.num_rows, int(lengths[0])), dtype)
         T = token_ids.shape[1]
-        is_wrong_length = (lengths != T) | (lengths == 0)
-        frame.check_cells(
-            name,
-            is_wrong_length,
-            lambda row: f"holds {lengths[row]} words, but the first row {T}",  # noqa: B023
-            first_row=first_row,
-        )
+        is_wrong = (lengths != T) | (lengths == 0)
+        frame.check_cells(name, is_wrong, lambda row: f"holds {lengths[row]} words, but the first row {T}", first_row)  # noqa: B023
         chunk_words = pc.list_flatten(chunk)
         is_missing = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
-        frame.check_cells(name, is_missing, lambda row: "holds a missing value: fill it", first_row=first_row)
+        frame.check_cells(name, is_missing, lambda row: "holds a missing value: fill it", first_row)
         word_numbers = pc.fill_null(pc.index_in(chunk_words, value_set=tokens), UNKNOWN_TOKEN)
         token_ids[first_row : first_row + len(chunk)] = np.asarray(word_numbers).reshape(-1, T)
     return token_ids

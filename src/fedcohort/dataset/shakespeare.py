@@ -87,9 +87,8 @@ class Shakespeare(leaf.LeafDataset):
             sequences = join_lines(frames, roles, self.test == "given", self.step)
         else:
             sequences = read_sequences(frames, roles)
-        n_gap_sequences = (
-            -(-SEQUENCE_LENGTH // self.step) if has_lines else SEQUENCE_LENGTH
-        )  # sequences that share characters with one
+        # Two sequences with their labels, 81 characters, share characters up to a distance of 80 between their starts.
+        n_gap_sequences = SEQUENCE_LENGTH // self.step if has_lines else SEQUENCE_LENGTH
         owners, n_file_train_sequences = sequences.roles, sequences.n_file_train_sequences
         division = self.divide(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_gap_sequences)
         notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", division.people_note]
@@ -141,7 +140,7 @@ def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
     """Join each role's lines to one text, in the order of the tables, and return the sequences of all texts.
 
     Args:
-        frames: the training table and, if it exists, the test table.
+        frames: the tables of all parts; with `use_file_parts` the training and the test table.
         roles: number of the speaking role of each line, which is its client, int64 [lines].
         use_file_parts: whether a role's lines in train.parquet and in test.parquet are two texts, instead of one. This
             is so with test=given, where the two files are the training and the test part.
@@ -206,23 +205,18 @@ def _read_texts(frame: Frame, name: str, text_length: int | None = None) -> Iter
         text_length: required number of characters of each text; None for any number above 0.
 
     Raises:
-        DataError: a text has a wrong length; the message names its row.
+        DataError: the column holds no texts, or a text is empty or has a wrong length; the message names its row.
     """
     import pyarrow.compute as pc
 
     for chunk_start, chunk in frame.chunks(name, may_be_empty=True):
         if not arrow_columns.is_text(chunk.type):
             raise frame.column_error(name, f": column {name!r} must hold texts, but holds {chunk.type}")
-        text_lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
-        frame.check_cells(name, text_lengths == 0, lambda row: "is empty: remove it", first_row=chunk_start)
+        lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
+        frame.check_cells(name, lengths == 0, lambda row: "is empty: remove it", chunk_start)
         if text_length is not None:
-            is_wrong_length, allowed_text = text_lengths != text_length, f"it must hold {text_length}"
-            frame.check_cells(
-                name,
-                is_wrong_length,
-                lambda row: f"holds {text_lengths[row]} characters; {allowed_text}",  # noqa: B023
-                first_row=chunk_start,
-            )
+            is_wrong, rule_text = lengths != text_length, f"it must hold {text_length}"
+            frame.check_cells(name, is_wrong, lambda row: f"holds {lengths[row]} characters; {rule_text}", chunk_start)  # noqa: B023
         yield chunk_start, chunk.to_pylist()
 
 

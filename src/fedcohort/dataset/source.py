@@ -65,11 +65,9 @@ class TableDataset(Dataset):
                 f"dataset={self.name} needs dataset.path, a folder with {file_names} (fedcohort prepare and "
                 "docs/data.md convert raw files), or dataset.hub, data with the same columns on the Hugging Face hub"
             )
-        renamed_columns = self.columns or {}
-        column_options = {
-            table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renamed_columns.items()
-        }
-        return [replace(frame, column_renames=renamed_columns, column_options=column_options) for frame in frames]
+        renames = self.columns or {}
+        column_options = {table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renames.items()}
+        return [replace(frame, column_renames=renames, column_options=column_options) for frame in frames]
 
 
 def check_columns(columns: ColumnNames | None, *column_synonyms: Sequence[str]) -> None:
@@ -90,9 +88,8 @@ def check_columns(columns: ColumnNames | None, *column_synonyms: Sequence[str]) 
     ranges.check_distinct_columns({f"columns.{name}": table_name for name, table_name in columns.items()})
     for column_names in column_synonyms:
         if len(renamed_columns := [name for name in column_names if name in columns]) > 1:
-            allowed_text = (
-                f"a mapping with only one of {' and '.join(renamed_columns)}, which are two names of the same column"
-            )
+            names_text = " and ".join(renamed_columns)
+            allowed_text = f"a mapping with only one of {names_text}, which are two names of the same column"
             raise ranges.range_error("columns", allowed_text, dict(columns))
 
 

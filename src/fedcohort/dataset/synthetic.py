@@ -14,7 +14,7 @@ There are 60 features and 10 classes. The last tenth of a client's rows is its t
 The paper introduces alpha as the difference between local models. However, u_k is one number for all entries of W_k and
 b_k: it shifts all logits by the same amount and changes no label. Local models differ only by the N(., 1), also at
 alpha = 0. beta is the difference between local inputs. The sizes n_k - min_samples have a heavy tail: mean 403, median
-55, and 1 % above 5,700. `max_samples` truncates it.
+54, and 1 % above 5,700. `max_samples` truncates it.
 
 Departures from the paper: alpha and beta are variances, as N(0, alpha) is commonly read. The released generator uses
 them as standard deviations: its Synthetic(0.5, 0.5) has alpha = beta = 0.25 here. (0, 0) and (1, 1) are the same.

@@ -35,7 +35,7 @@ class Frame:
         remedy: what a user can do about an empty cell; the end of an error message.
         number_remedy: what a user can also do if the column holds numbers.
         revision: revision of the hub, `user/data@commit`; empty for a file.
-        notes: differences of the file from UTF-8 text with commas, such as its compression.
+        notes: differences of the file from UTF-8 text with commas, such as its compression, suspicious names.
         locate_row: function that returns the file of a row, as an addition to `origin`, and the row's number in it;
             None for one file.
         derived_columns: columns of numbers that were computed from other columns, by name.
@@ -75,7 +75,7 @@ class Frame:
         """Return the column `name`. Raises `DataError` if a cell is empty; the message names the row."""
         column = self.column(name)
         is_empty = arrow_columns.find_empty(column)
-        self.check_cells(name, is_empty, lambda row: "is empty" + describe_more_rows(is_empty), self.remedy)
+        self.check_cells(name, is_empty, lambda row: "is empty" + describe_more_rows(is_empty), remedy=self.remedy)
         return column
 
     def chunks(self, name: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, pa.Array]]:
@@ -95,7 +95,7 @@ class Frame:
         for chunk in self.table.chunks(name) if isinstance(self.table, StoredTable) else self.column(name).chunks:
             if not may_be_empty:
                 is_empty = arrow_columns.find_empty(chunk)
-                self.check_cells(name, is_empty, lambda row: "is empty", self.remedy, first_row)
+                self.check_cells(name, is_empty, lambda row: "is empty", first_row, self.remedy)
             if len(chunk):
                 yield first_row, chunk
             first_row += len(chunk)
@@ -130,7 +130,7 @@ class Frame:
         return TableProblem(f"{option}: {self.origin}{file_text}: column {name!r}, row {row} {problem_text}", remedy)
 
     def check_cells(
-        self, name: str, is_wrong: np.ndarray, describe_row: Callable[[int], str], remedy: str = "", first_row: int = 0
+        self, name: str, is_wrong: np.ndarray, describe_row: Callable[[int], str], first_row: int = 0, remedy: str = ""
     ) -> None:
         """Raise `DataError` for the first wrong cell of a column; do nothing if no cell is wrong.
 
@@ -138,8 +138,8 @@ class Frame:
             name: name of the column.
             is_wrong: whether each cell is wrong, bool [rows].
             describe_row: function from a position in `is_wrong` to what is wrong there, to follow "row 3".
-            remedy: end of the message, what the user can do.
             first_row: row of the first cell of `is_wrong` in this frame.
+            remedy: end of the message, what the user can do.
         """
         if is_wrong.any():
             row = int(is_wrong.argmax())
@@ -205,9 +205,9 @@ class Frame:
             raise self.column_error(name, f": column {name!r} must hold numbers, but holds {column.type}")
         values = arrow_columns.to_numbers(column)
         is_missing, remedy = np.isnan(values) & (not allow_missing), self.remedy + self.number_remedy
-        describe_row = arrow_columns.describe_missing
+        more_text = describe_more_rows(is_missing)
         self.check_cells(
-            name, is_missing, lambda row: describe_row(column, row) + describe_more_rows(is_missing), remedy
+            name, is_missing, lambda row: arrow_columns.describe_missing(column, row) + more_text, remedy=remedy
         )
         return values
 
@@ -231,11 +231,10 @@ class Frame:
                 memory.require_memory(column_bytes, f"{self.origin} with {n_rows:,} rows", "use fewer or smaller rows")
                 values = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
             elif chunk_data.shape[1:] != values.shape[1:]:
-                raise self.cell_error(
-                    name,
-                    first_row,
-                    f"has the shape {chunk_data.shape[1:]}, but row 0 has {values.shape[1:]}: make them equal",
+                problem_text = (
+                    f"has the shape {chunk_data.shape[1:]}, but row 0 has {values.shape[1:]}: make them equal"
                 )
+                raise self.cell_error(name, first_row, problem_text)
             if chunk_data.dtype.kind == "f" and values.dtype.kind != "f":
                 values = values.astype(np.float32)  # all chunks before this one held integers
             values[first_row : first_row + len(chunk)] = chunk_data

@@ -63,7 +63,8 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
         without a gap, and the message for runs that need more clients.
 
     Raises:
-        DataError: a cell is neither an integer nor a text; the message shows the first such cell.
+        DataError: a cell is neither an integer nor a text, or begins or ends with spaces; the message shows the first
+            such cell.
     """
     from fedcohort.dataset.clients import read_clients  # noqa: PLC0415 - pyarrow
 
@@ -74,14 +75,9 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     )
     n_clients_before_gap, gap_message = math.inf, ""
     client_numbers = np.array(names)
-    if (
-        client_numbers.dtype.kind == "i"
-        and client_numbers[0] in (0, 1)
-        and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1))
-    ):
-        first_client, last_client, next_client = (
-            int(client_numbers[i]) for i in (0, gap_positions[0], gap_positions[0] + 1)
-        )
+    is_numbered = client_numbers.dtype.kind == "i" and client_numbers[0] in (0, 1)
+    if is_numbered and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1)):
+        first_client, last_client, next_client = client_numbers[[0, gap_positions[0], gap_positions[0] + 1]].tolist()
         n_clients_before_gap, option_text = float(gap_positions[0] + 1), frame.column_options[column]
         clients_text = f"clients {first_client} to {last_client} and then {next_client}"
         gap_message = f"{option_text}: {frame.origin} has {clients_text}: add client {last_client + 1}"
@@ -105,11 +101,8 @@ def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Value
         raise frame.column_error(column, f": column {column!r} must hold numbers, but holds {data_type}")
     lower_bound, upper_bound = ranges.interval_bounds(interval)
     allowed_text = f"which must be in {interval}, {unit}"
-    frame.check_cells(
-        column,
-        (values < lower_bound) | (values > upper_bound),
-        lambda row: f"holds {float(values[row])}, {allowed_text}",
-    )
+    is_outside = (values < lower_bound) | (values > upper_bound)
+    frame.check_cells(column, is_outside, lambda row: f"holds {float(values[row])}, {allowed_text}")
     return values
 
 

@@ -11,8 +11,8 @@ Hugging Face hub. Columns: `image`, encoded images of any size; `label` or `y`; 
 that is a seventh larger than `size`, then cropped to `size`, as in group DRO's code (256 and 224).
 
 A validation part, valid.parquet or `validation` on the hub, is the server's validation data; clients then get the whole
-training part. The original has 1,199 validation images, with as many on land as on water for each class. Without it the
-server takes its validation data from the training part (`split.server_val`), whose groups are unbalanced.
+training part. The original has 1,199 validation images, of each class about half on land and half on water. Without it
+the server takes its validation data from the training part (`split.server_val`), whose groups are unbalanced.
 
 The loader was tested on small synthetic files of this layout, not on the original data. The hub's columns are those of
 its descriptions.

@@ -48,7 +48,7 @@ class Deadline(Component, Protocol[S]):
         partial_work: whether a client that cannot finish in time does as many units as fit, instead of being dropped.
         bounded: False where the server waits for all clients, so that none is late.
         announces: whether clients receive a deadline before they train.
-        needs: names of the signals that `observe` reads.
+        needs: names of the signals that the deadline reads.
         carries: whether late clients go on working and arrive in a later round, instead of being dropped.
         refills: whether another client starts at each arrival, and not only when the server steps.
     """
@@ -80,7 +80,7 @@ class Deadline(Component, Protocol[S]):
         return frozenset({LATE_CLIENTS} if self.bounded else ())
 
     def suggest(self, units: int) -> str:
-        """Return the options that the user should change if no client is in time.
+        """Return the options that the user should change if no client is in time, as text; "" if none would help.
 
         Args:
             units: largest number of units of local work that was requested from a client.
@@ -193,20 +193,26 @@ def compute_outcome(
             complete, where clients leave in between.
     """
     full_job_s = wall_time(timing.finish_s(units_asked))
-    units_done = np.where(
-        full_job_s <= close_s,
-        units_asked,
-        _units_in_time(timing, units_asked, close_s, wall_time) if partial_work else 0,
-    ).astype(np.int64)
+    late_units = _units_in_time(timing, units_asked, close_s, wall_time) if partial_work else 0
+    units_done = np.where(full_job_s <= close_s, units_asked, late_units).astype(np.int64)
     is_in_time = units_done > 0
     finish_s = wall_time(timing.finish_s(units_done))
     last_finish_s = float(finish_s[is_in_time].max(initial=0.0))
-    closed_s, all_units_asked = (
-        last_finish_s if is_in_time.all() else float(close_s),
-        np.broadcast_to(units_asked, units_done.shape),
-    )
+    closed_s = last_finish_s if is_in_time.all() else float(close_s)
+    all_units_asked = np.broadcast_to(units_asked, units_done.shape)
     phase_s = _phase_seconds(timing, np.where(is_in_time, units_done, all_units_asked), wall_time)
     return DeadlineOutcome(units_done, is_in_time, finish_s, closed_s, phase_s, all_units_asked, announced_s)
+
+
+def find_arrival(finish_s: Values, n_awaited: int) -> float:
+    """Return the second of the arrival number `n_awaited`, or of the last one if fewer are expected; 0 without any.
+
+    Args:
+        finish_s: seconds at which each client would answer, [m].
+        n_awaited: number of arrivals that are waited for, at least 1.
+    """
+    n = min(n_awaited, len(finish_s))
+    return float(np.partition(finish_s, n - 1)[n - 1]) if n else 0.0
 
 
 def _phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
@@ -235,15 +241,11 @@ def _units_in_time(
         close_s: second after the broadcast at which the server closes the round.
         wall_time: function from seconds of work to seconds with absences.
     """
-    feasible_units, infeasible_units = (
-        np.zeros(len(timing.unit_s), dtype=np.int64),
-        np.zeros(len(timing.unit_s), dtype=np.int64) + units_asked + 1,
-    )
+    feasible_units = np.zeros(len(timing.unit_s), dtype=np.int64)
+    infeasible_units = feasible_units + units_asked + 1
     while (infeasible_units - feasible_units > 1).any():
         tried_units = (feasible_units + infeasible_units) // 2
         is_in_time = wall_time(timing.finish_s(tried_units)) <= close_s + 1e-9 * timing.unit_s
-        feasible_units, infeasible_units = (
-            np.where(is_in_time, tried_units, feasible_units),
-            np.where(is_in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1)),
-        )
+        infeasible_units = np.where(is_in_time, infeasible_units, np.maximum(tried_units, feasible_units + 1))
+        feasible_units = np.where(is_in_time, tried_units, feasible_units)
     return feasible_units

@@ -3,7 +3,7 @@
 Nguyen, Malik, Zhan, Yousefpour, Rabbat, Malek, Huba, "Federated Learning with Buffered Asynchronous Aggregation",
 AISTATS 2022, arXiv 2106.06639, Algorithm 1.
 
-    selected:  as many clients as work less than `concurrency`
+    selected:  as many clients as are missing for `concurrency` clients at work
     close:  the `buffer`-th arrival of all jobs that are in flight
 
 With agg=fedbuff this is FedBuff, and with agg=fedasync deadline.buffer=1 it is FedAsync. A step of the server is a
@@ -20,10 +20,9 @@ Departures from the paper:
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
 from fedcohort import ranges
 from fedcohort.component import Requirement
+from fedcohort.deadline.base import find_arrival
 from fedcohort.deadline.late_updates import LateUpdates
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, Values
@@ -43,7 +42,7 @@ NO_LOSS_LISTS = Requirement(
     "{option} starts clients during a round, in which {samples} can't measure their samples: choose "
     "deadline.refill=step, or samples=all",
 )
-DEFAULT_CONCURRENCY = 2  # clients at work, over the size of the buffer
+DEFAULT_CONCURRENCY_RATIO = 2  # clients at work, over the size of the buffer
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +87,7 @@ class Buffered(LateUpdates[int]):
 
     def cohort_size(self, cohort: int) -> int:
         """Return the number of clients that work at the same time; `cohort` is the number that the run requests."""
-        return DEFAULT_CONCURRENCY * self.max_arrivals(cohort) if self.concurrency is None else self.concurrency
+        return DEFAULT_CONCURRENCY_RATIO * self.max_arrivals(cohort) if self.concurrency is None else self.concurrency
 
     def max_arrivals(self, cohort: int) -> int:
         """Return the number of arrivals that end a step; `cohort` is the number of clients that the run requests."""
@@ -114,7 +113,4 @@ class Buffered(LateUpdates[int]):
             finish_s: seconds until each job in flight ends, [jobs].
             announced_s: not used, as no deadline is announced.
         """
-        if not len(finish_s):
-            return 0.0
-        n_awaited = min(state, len(finish_s))
-        return float(np.partition(finish_s, n_awaited - 1)[n_awaited - 1])
+        return find_arrival(finish_s, state)

@@ -21,8 +21,8 @@ Departures from the paper:
   without arrivals would follow each other. The code adds ten seconds to all deadlines after such a round.
 - dl and dh are sorted: the clients with the fastest training may have slow links.
 - Deadlines are computed from the selected clients, as in the text. Alg. 4 defines N as the total number of clients.
-- warmup=true follows the authors' code: until more than half of the clients, or 200, have arrived, the deadline is the
-  mean duration of all clients' whole jobs and forward passes.
+- warmup=true follows the authors' code: until more than half of the clients, or more than 200, have arrived, the
+  deadline is the mean duration of all clients' whole jobs and forward passes.
 - The code takes the mean of the last five numbers of trained samples for |OT|, which is not implemented.
 """
 
@@ -50,7 +50,7 @@ SAME_PACE_INTERVAL = Requirement(
     "{option} and {samples} share one controller in the paper, but samples.w differs from deadline.w, so that they "
     "adapt in different rounds: set both to the same value",
 )
-MAX_WARMUP_CLIENTS = 200  # clients whose arrival ends the warm-up, whatever the population
+MAX_WARMUP_CLIENTS = 200  # clients that may have arrived during the warm-up, whatever the population
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,7 @@ class State:
         pace: the state of the pace controller.
         n_train: training samples of each client, [n_clients].
         over: samples above the loss threshold, |OT_i|, as each client last reported them, [n_clients]; `n_train` for a
-            client that was late since, NaN for one that never arrived.
+            client that has failed or was late since, NaN for one that never arrived.
     """
 
     pace: PaceState
@@ -118,14 +118,11 @@ class FedBalancer(Deadline[State]):
         if self.warmup and 2 * n_arrived <= len(state.over) and n_arrived <= MAX_WARMUP_CLIENTS:
             return mean_job_seconds(ctx)
         n_train, samples_above_threshold = state.n_train[ctx.selected_ids], state.over[ctx.selected_ids]
-        epoch_s = (
-            ctx.expected.unit_s
-            * np.maximum(np.where(np.isnan(samples_above_threshold), n_train, samples_above_threshold), 1)
-            / n_train
-        )
+        n_used = np.maximum(np.where(np.isnan(samples_above_threshold), n_train, samples_above_threshold), 1)
+        epoch_s = ctx.expected.unit_s * n_used / n_train
         transfer_s = ctx.expected.query_s() + ctx.expected.up_s
         shortest_s, longest_s = sorted(
-            most_efficient_deadline(transfer_s + n_train * epoch_s, self.grid) for n_train in (1, ctx.units)
+            most_efficient_deadline(transfer_s + n_epochs * epoch_s, self.grid) for n_epochs in (1, ctx.units)
         )
         return shortest_s + (longest_s - shortest_s) * state.pace.ddlr
 
@@ -168,8 +165,8 @@ def mean_job_seconds(ctx: PaceContext) -> float:
 def most_efficient_deadline(finish_s: Values, grid_s: float | None = None) -> float:
     """Return the deadline with the most completed clients per second, in seconds; 0 without clients.
 
-    Of several such deadlines it is the shortest. On a grid only the first deadline after a completion is tried: the
-    next ones are longer for the same clients.
+    Of several such deadlines it is the shortest. On a grid only the deadlines next to a completion are tried, as later
+    ones are longer for the same clients.
 
     Args:
         finish_s: seconds at which each client would be complete, [m].

@@ -18,10 +18,8 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
 from fedcohort import ranges
-from fedcohort.deadline.base import Deadline
+from fedcohort.deadline.base import Deadline, find_arrival
 from fedcohort.types import Population, Values
 
 ROUNDING_TOLERANCE = 1e-9  # 1.1 x 30 is 33.00000000000001 in floating point
@@ -64,12 +62,11 @@ class OverCommit(Deadline[int]):
     def close(self, state: int, finish_s: Values, announced_s: float) -> float:
         """Return the second at which the m-th client answers; the last client if fewer were selected, 0 without any.
 
+        Of a cohort larger than factor x m, a share of 1 / factor is waited for.
+
         Args:
             state: the requested number of clients, m.
             finish_s: seconds at which each selected client would answer, [selected].
             announced_s: not used, as no deadline is announced.
         """
-        if not len(finish_s):
-            return 0.0
-        m = min(len(finish_s), max(state, math.floor(len(finish_s) / self.factor + ROUNDING_TOLERANCE)))
-        return float(np.partition(finish_s, m - 1)[m - 1])
+        return find_arrival(finish_s, max(state, math.floor(len(finish_s) / self.factor + ROUNDING_TOLERANCE)))

@@ -21,10 +21,8 @@ import math
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-import numpy as np
-
 from fedcohort import ranges
-from fedcohort.deadline.base import Deadline
+from fedcohort.deadline.base import Deadline, find_arrival
 from fedcohort.types import Population, Values
 
 
@@ -65,7 +63,4 @@ class SmartpcQuorum(Deadline[None]):
             finish_s: seconds at which each selected client would answer, [m].
             announced_s: not used, as no deadline is announced.
         """
-        if not len(finish_s):
-            return 0.0
-        k = self.max_arrivals(len(finish_s))
-        return float(np.partition(finish_s, k - 1)[k - 1])
+        return find_arrival(finish_s, self.max_arrivals(len(finish_s)))

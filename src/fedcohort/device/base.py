@@ -4,6 +4,8 @@ from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Protocol
 
+import numpy as np
+
 from fedcohort.component import Component
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import Draws
@@ -54,13 +56,11 @@ class Timing(ReadOnly):
 
     def finish_s(self, units: "Values | Ids | int") -> Values:
         """Return the seconds until a client that trains `units` units (epochs or steps) has answered, [n]."""
-        job_s: Values = self.down_s + self.infer_s + units * self.unit_s + self.up_s
-        return job_s
+        return np.asarray(self.down_s + self.infer_s + units * self.unit_s + self.up_s)
 
     def query_s(self) -> Values:
         """Return the seconds of a query, [n]: download and forward passes; the small answer takes no time."""
-        total_s: Values = self.down_s + self.infer_s
-        return total_s
+        return np.asarray(self.down_s + self.infer_s)
 
 
 MIN_JOB_S, MAX_JOB_S = 1e-9, 1e12  # of a whole job: a float64 clock can separate rounds of these lengths

@@ -16,7 +16,7 @@ from fedcohort.device.base import Timing, Workload
 from fedcohort.rng import Draws
 from fedcohort.types import Ids, Values
 
-MIN_RELATIVE_SPEED = 0.1  # lower bound of a link's speed, in its mean
+MIN_RELATIVE_SPEED = 0.1  # lower bound of a link's speed, as a share of its mean
 NORMAL_GRID = np.linspace(-9.0, 9.0, 3601)  # values of a standard normal, for expectations
 NORMAL_GRID_WEIGHTS = np.exp(-(NORMAL_GRID**2) / 2) / np.exp(-(NORMAL_GRID**2) / 2).sum()  # their weights
 DEVIATION_DECIMALS = 4  # of a relative deviation: a million different ones would take minutes to integrate
@@ -45,11 +45,8 @@ class LinkSpeeds:
             mean_speed: mean speed of each link in bytes a second, [clients].
             speed_sd: standard deviation of its speed between rounds in bytes a second, [clients].
         """
-        return cls(
-            mean_speed,
-            speed_sd,
-            bounded_normal_moment(speed_sd / mean_speed, np.full(len(mean_speed), MIN_RELATIVE_SPEED), moment_order=-1),
-        )
+        lower_bound = np.full(len(mean_speed), MIN_RELATIVE_SPEED)
+        return cls(mean_speed, speed_sd, bounded_normal_moment(speed_sd / mean_speed, lower_bound, moment_order=-1))
 
     def select_rows(self, rows: Ids) -> "LinkSpeeds":
         """Return the links in the given `rows`, positions in the arrays."""
@@ -57,8 +54,7 @@ class LinkSpeeds:
 
     def expect(self, n_bytes: Values) -> Values:
         """Return the mean seconds in which each link transfers `n_bytes` bytes, [clients]."""
-        transfer_s: Values = n_bytes / self.mean_speed * self.mean_time_factor
-        return transfer_s
+        return np.asarray(n_bytes / self.mean_speed * self.mean_time_factor)
 
     def sample(self, n_bytes: Values, normal_draws: Values) -> Values:
         """Return the seconds in which each link transfers its bytes in one round, [clients].
@@ -67,10 +63,8 @@ class LinkSpeeds:
             n_bytes: bytes that each link transfers, [clients].
             normal_draws: standard normal draws, [clients].
         """
-        transfer_s: Values = n_bytes / np.maximum(
-            MIN_RELATIVE_SPEED * self.mean_speed, self.mean_speed + normal_draws * self.speed_sd
-        )
-        return transfer_s
+        speed = np.maximum(MIN_RELATIVE_SPEED * self.mean_speed, self.mean_speed + normal_draws * self.speed_sd)
+        return np.asarray(n_bytes / speed)
 
 
 @dataclass(frozen=True)
@@ -106,30 +100,18 @@ class DeviceSpeeds:
             downlink: speeds of the downlinks.
             uplink: speeds of the uplinks.
         """
-        return cls(
-            mean_s,
-            deviation_s,
-            min_s,
-            mean_s * bounded_normal_moment(deviation_s / mean_s, min_s / mean_s, moment_order=1),
-            downlink,
-            uplink,
-        )
+        expected_s = mean_s * bounded_normal_moment(deviation_s / mean_s, min_s / mean_s, moment_order=1)
+        return cls(mean_s, deviation_s, min_s, expected_s, downlink, uplink)
 
     def select_rows(self, rows: Ids) -> "DeviceSpeeds":
         """Return the speeds of the clients in the given `rows`, positions in the arrays."""
-        mean_s = self.mean_s[rows]
-        deviation_s = self.deviation_s[rows]
-        min_s = self.min_s[rows]
-        expected_s = self.expected_s[rows]
-        return DeviceSpeeds(
-            mean_s, deviation_s, min_s, expected_s, self.downlink.select_rows(rows), self.uplink.select_rows(rows)
-        )
+        seconds = (array[rows] for array in (self.mean_s, self.deviation_s, self.min_s, self.expected_s))
+        return DeviceSpeeds(*seconds, self.downlink.select_rows(rows), self.uplink.select_rows(rows))
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of `work`, as means over rounds."""
-        return self._make_timing(
-            work, self.expected_s, self.downlink.expect(work.bytes_down), self.uplink.expect(work.bytes_up)
-        )
+        down_s, up_s = self.downlink.expect(work.bytes_down), self.uplink.expect(work.bytes_up)
+        return self._make_timing(work, self.expected_s, down_s, up_s)
 
     def sample(self, clients: Ids, work: Workload, draws: Draws) -> Timing:
         """Return the seconds of each phase of the work in one round.
@@ -144,12 +126,8 @@ class DeviceSpeeds:
             for purpose in ("latency", "download", "upload")
         )
         sample_s = np.maximum(self.min_s, self.mean_s + train_draws * self.deviation_s)
-        return self._make_timing(
-            work,
-            sample_s,
-            self.downlink.sample(work.bytes_down, down_draws),
-            self.uplink.sample(work.bytes_up, up_draws),
-        )
+        down_s, up_s = self.downlink.sample(work.bytes_down, down_draws), self.uplink.sample(work.bytes_up, up_draws)
+        return self._make_timing(work, sample_s, down_s, up_s)
 
     def _make_timing(self, work: Workload, seconds_per_sample: Values, down_s: Values, up_s: Values) -> Timing:
         sample_s = work.epochs * seconds_per_sample  # of a sample-time
@@ -160,20 +138,16 @@ def bounded_normal_moment(deviation: Values, lower_bound: Values, moment_order: 
     """Return E[max(l, 1 + d Z)^p] of each client, [clients], with Z standard normal, by the trapezoidal rule.
 
     Args:
-        deviation: d, standard deviation divided by the mean, [clients].
+        deviation: d, standard deviation divided by the mean, [clients]; it is rounded to `DEVIATION_DECIMALS`.
         lower_bound: l, lower bound divided by the mean, [clients].
         moment_order: p, order of the moment.
     """
-    bound_pairs = (
-        deviation.round(DEVIATION_DECIMALS) + 1j * lower_bound
-    )  # complex numbers, as rows would take much longer to sort
+    bound_pairs = deviation.round(DEVIATION_DECIMALS) + 1j * lower_bound  # complex: rows would take long to sort
     distinct_pairs, pair_index = np.unique(bound_pairs, return_inverse=True)
     moment_by_pair = np.empty(len(distinct_pairs))
     for first_pair in range(0, len(distinct_pairs), PAIRS_PER_BLOCK):
         pair_block = distinct_pairs[first_pair : first_pair + PAIRS_PER_BLOCK, None]
         bounded_powers = np.maximum(pair_block.imag, 1.0 + pair_block.real * NORMAL_GRID) ** moment_order
-        moment_by_pair[first_pair : first_pair + PAIRS_PER_BLOCK] = (bounded_powers * NORMAL_GRID_WEIGHTS).sum(
-            axis=1
-        )  # a matrix product would round by its size
-    moment_by_client: Values = moment_by_pair[pair_index]
-    return moment_by_client
+        moments = (bounded_powers * NORMAL_GRID_WEIGHTS).sum(axis=1)  # a matrix product would round by its size
+        moment_by_pair[first_pair : first_pair + PAIRS_PER_BLOCK] = moments
+    return np.asarray(moment_by_pair[pair_index])

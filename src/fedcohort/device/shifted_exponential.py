@@ -5,7 +5,7 @@ Shi, Zhou, Niu, "Device Scheduling with Fast Convergence for Wireless Federated 
 
     T_i:  n_i (alpha + lambda X_i) unit_s, X_i ~ Exp(1) for each client and round
 
-n_i are the sample-times of the whole job, which has the mean n_i (alpha + lambda). One of E epochs takes T_i / E.
+n_i are the sample-times of the whole job. The mean of T_i is n_i (alpha + lambda) unit_s. An epoch of E takes T_i / E.
 Forward passes have the speed of the same round; transfers take no time.
 
 Departures from the paper:
@@ -36,7 +36,7 @@ class ShiftedExponential(Device):
     Attributes:
         alpha: constant part of the training time per sample, in units of `unit_s`.
         lam: mean of the random part of the training time per sample, in units of `unit_s`.
-        unit_s: virtual seconds of one unit.
+        unit_s: virtual seconds of one unit of `alpha` and `lam`.
         persistent: whether some clients are permanently slower than others.
         class_share: probability that a client's permanent speed depends on its main class.
     """
@@ -93,15 +93,8 @@ class ShiftedExponential(Device):
         if self.class_share > 0:  # by the quantiles of the draws
             uniform = tie_to_class(-np.expm1(-exponential), draws_of_run, self.class_share, "device.class_share")
             exponential = -np.log1p(-uniform)
-        client_lambdas: Values = self.lam * exponential[clients]
-        return client_lambdas
+        return np.asarray(self.lam * exponential[clients])
 
     def _make_timing(self, work: Workload, seconds_factor: Values) -> Timing:
-        zero_seconds = np.zeros(len(seconds_factor))
-        unit_seconds = seconds_factor * self.unit_s
-        return Timing(
-            down_s=zero_seconds,
-            infer_s=work.infer_load * unit_seconds,
-            unit_s=work.unit_load * unit_seconds,
-            up_s=zero_seconds,
-        )
+        zero_s, sample_s = np.zeros(len(seconds_factor)), seconds_factor * self.unit_s
+        return Timing(down_s=zero_s, infer_s=work.infer_load * sample_s, unit_s=work.unit_load * sample_s, up_s=zero_s)

@@ -15,6 +15,7 @@ Departures from the paper: none (no paper). `benchmarks/fedscale_devices.py` mak
 
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import product
 
 import numpy as np
 
@@ -71,14 +72,9 @@ class Trace(Device):
             ranges.text(option, getattr(self, option))
         for option in DEVIATION_OPTIONS:
             ranges.text(option, getattr(self, option), allow_null=True)
-        for link_direction in ("down", "up"):  # both directions may have the same column
-            ranges.check_distinct_columns(
-                {name: getattr(self, name) for name in (CLIENT_OPTION, "seconds", link_direction)}
-            )
-            for option in DEVIATION_OPTIONS:
-                ranges.check_distinct_columns(
-                    {name: getattr(self, name) for name in (CLIENT_OPTION, "seconds", link_direction, option)}
-                )
+        for link_direction, option in product(("down", "up"), DEVIATION_OPTIONS):  # some may share a column
+            distinct_options = (CLIENT_OPTION, "seconds", link_direction, option)
+            ranges.check_distinct_columns({name: getattr(self, name) for name in distinct_options})
         ranges.integer("batch", self.batch, "[1, 1e9]", allow_null=True)
         ranges.choice("unit", self.unit, *UNIT_BYTES)
         ranges.flag("draw", self.draw)
@@ -117,13 +113,12 @@ class Trace(Device):
             draws: random numbers of the run, from which devices are drawn if `draw` is true.
 
         Raises:
-            DataError: the table has too few devices, or a gap in their numbers.
+            DataError: without `draw`, the table has too few devices, or a gap in their numbers.
         """
         speeds, (n_clients_without_gap, gap_message) = self._read_table
         n_rows = len(speeds.mean_s)
         if self.draw:
-            device_rows: Ids = (n_rows * draws.draws_of_run().uniform("device")[clients]).astype(np.int64)
-            return device_rows
+            return np.asarray((n_rows * draws.draws_of_run().uniform("device")[clients]).astype(np.int64))
         if n_rows < draws.n_clients:
             raise DataError(
                 f"device.path: {self.path} has {n_rows} rows, too few for {draws.n_clients} clients: set "
@@ -144,7 +139,7 @@ class Trace(Device):
         """The speeds of all devices in the order of names, and the gap in their names; the table is read once.
 
         The gap is the largest number of clients without draw=true, inf if the devices' numbers have no gap, and the
-        message for more clients. Raises `DataError`.
+        message for more clients. Raises `DataError` for an invalid table.
         """
         columns_of_options = {
             option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
@@ -161,17 +156,12 @@ class Trace(Device):
             column_name = getattr(self, option)
             values_by_option[option] = np.zeros(len(row_order))
             if column_name is not None:
-                values_by_option[option] = trace_table.read_numbers(
-                    device_table, column_name, *self._find_column_range(option)
-                )[row_order]
-        mean_s, unit_bytes = values_by_option["seconds"] / (self.batch or 1), UNIT_BYTES[self.unit]
-        downlinks, uplinks = (
-            LinkSpeeds.from_moments(
-                values_by_option[link_direction] * unit_bytes,
-                values_by_option[f"{link_direction}_cv"] * (values_by_option[link_direction] * unit_bytes),
-            )
-            for link_direction in ("down", "up")
-        )
-        return DeviceSpeeds.from_moments(
-            mean_s, values_by_option["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s, downlinks, uplinks
-        ), name_gap
+                column = trace_table.read_numbers(device_table, column_name, *self._find_column_range(option))
+                values_by_option[option] = column[row_order]
+        links = []
+        for link_direction in ("down", "up"):
+            mean_speed = values_by_option[link_direction] * UNIT_BYTES[self.unit]
+            links.append(LinkSpeeds.from_moments(mean_speed, values_by_option[f"{link_direction}_cv"] * mean_speed))
+        mean_s = values_by_option["seconds"] / (self.batch or 1)
+        deviation_s, min_s = values_by_option["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s
+        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links), name_gap

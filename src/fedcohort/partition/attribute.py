@@ -115,20 +115,23 @@ class Attribute(Partition):
         return draw_by_table(group_of_sample, self._make_count_tables(group_sizes, sizes[clients], clients), rng)
 
     def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
-        """Return sizes that split `n_samples` among `n_clients` clients, int64 [n_clients]; equal if margins=even.
+        """Return the clients' sizes, int64 [n_clients].
 
-        Clients with class imbalance come first, then those with attribute imbalance, then those with correlation.
+        With margins=even all are 1, as only their proportions count. With margins=data the clients with correlation,
+        which come last, share the samples that those with class or attribute imbalance leave.
+
+        Args:
+            n_samples: number of samples that the partition distributes.
+            n_clients: number of clients.
         """
         if self.margins == "even":
             return np.ones(n_clients, dtype=np.int64)
         n_ci, n_ai, n_correlated = self._count_kinds(n_clients)
         client_size, n_skewed = n_samples // n_clients, n_ci + n_ai
-        correlated_sizes = (
-            equal_sizes(n_samples - client_size * n_skewed, n_correlated)
-            if n_correlated
-            else np.empty(0, dtype=np.int64)
-        )
-        return np.concatenate([np.full(n_skewed, client_size), correlated_sizes])
+        sizes = np.full(n_clients, client_size)
+        if n_correlated:
+            sizes[n_skewed:] = equal_sizes(n_samples - client_size * n_skewed, n_correlated)
+        return sizes
 
     def _read_count_tables(self, group_sizes: GroupSizes, n_clients: int | None) -> Counts:
         """Return the samples of each client by class and attribute that the option `counts` states, [n_clients, C, A].

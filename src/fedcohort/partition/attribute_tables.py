@@ -13,7 +13,7 @@ Counts = Int64[np.ndarray, "clients classes attributes"]
 GroupSizes = Int64[np.ndarray, "classes attributes"]
 Shares = Float64[np.ndarray, "classes attributes"]
 Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that the data contain
-MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/holdout.py`)
+MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/server_rows.py`)
 # The dominant value of each client: the class of those with class imbalance, the attribute of those with attribute
 # imbalance, and the shift d of those with spurious correlation, whose dominant attribute of class y is y + d mod A
 DominantValues = Sequence[Sequence[int]]
@@ -111,7 +111,7 @@ def _skewed_table(group_shares: Shares, skewed_row: int, p_dominant: float) -> S
 
 
 def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Values:
-    """Return n probabilities, [n]: `p_dominant` at `dominant_index`, and equal ones at all other positions."""
+    """Return n probabilities, [n]: `p_dominant` at `dominant_index`, equal ones elsewhere; [1.0] for n = 1."""
     probabilities = np.full(n, (1 - p_dominant) / max(1, n - 1))
     probabilities[dominant_index] = 1 - probabilities.sum() + probabilities[dominant_index]
     return probabilities

@@ -71,35 +71,32 @@ class SplitPlan:
             dominant_classes[k] = class_order[candidate_positions[0]]
             n_unassigned[dominant_classes[k]] -= n_dominant[k]
             class_shift = (class_shift + int(candidate_positions[0]) + 1) % len(self.classes)
-        return (
-            dominant_classes
-            if (self.count_other_samples(dominant_classes, dominant_share) <= n_unassigned.sum() - n_unassigned).all()
-            else None
-        )
+        n_other = self.count_other_samples(dominant_classes, dominant_share)
+        return dominant_classes if (n_other <= n_unassigned.sum() - n_unassigned).all() else None
 
     def count_other_samples(self, dominant_classes: Ids, dominant_share: float) -> Ids:
         """Return, for each class, how many samples of other classes the clients that it dominates need, [n_classes].
 
-        `dominant_classes` [n_clients] and `dominant_share` are as in `draw_count_table`, with p_dominant.
+        `dominant_classes` [n_clients] and `dominant_share` are as in `draw_count_table`.
         """
         is_skewed = dominant_classes != NO_CLASS
         n_other = (self.sizes - self.count_dominant_samples(dominant_share))[is_skewed]
         return np.bincount(dominant_classes[is_skewed], n_other, len(self.class_sizes)).astype(np.int64)
 
-    def draw_count_table(self, dominant_classes: Ids, p_dominant: float, rng: np.random.Generator) -> CountTable:
+    def draw_count_table(self, dominant_classes: Ids, dominant_share: float, rng: np.random.Generator) -> CountTable:
         """Return how many samples of each class every skewed client gets, [n_clients, n_classes]; 0 for other clients.
 
         Args:
             dominant_classes: dominant class of each client, or NO_CLASS, [n_clients].
-            p_dominant: fraction of a skewed client's samples that have its dominant class.
+            dominant_share: fraction of a skewed client's samples that have its dominant class.
             rng: random generator of the order of clients and of ties.
         """
         count_table = np.zeros((len(self.sizes), len(self.class_sizes)), dtype=np.int64)
         skewed_clients = np.flatnonzero(dominant_classes != NO_CLASS)
-        n_dominant = self.count_dominant_samples(p_dominant)
+        n_dominant = self.count_dominant_samples(dominant_share)
         count_table[skewed_clients, dominant_classes[skewed_clients]] = n_dominant[skewed_clients]
         remaining_samples = self.class_sizes - count_table.sum(0)
-        needed_samples = self.count_other_samples(dominant_classes, p_dominant)
+        needed_samples = self.count_other_samples(dominant_classes, dominant_share)
         for k in rng.permutation(skewed_clients):
             n_other, c = self.sizes[k] - n_dominant[k], dominant_classes[k]
             # Clients dominated by another class d can't take d: enough of the other classes must remain for them.
@@ -125,9 +122,8 @@ def share_out_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_p
     """
     assigned_counts = lower_bounds.copy()
     for _ in range(n_samples - int(lower_bounds.sum())):
-        assigned_counts[
-            np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf).argmin()
-        ] += 1
+        raise_order = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
+        assigned_counts[raise_order.argmin()] += 1
     return assigned_counts
 
 
@@ -171,10 +167,8 @@ class DominantClass(Partition):
         if dominant_classes is None:
             raise self._infeasible_option_error(plan)
         count_table = plan.draw_count_table(dominant_classes, self.share, rng)
-        return [
-            np.sort(sample_ids)
-            for sample_ids in _assign_rows(sample_pool.labels, count_table, plan, dominant_classes == NO_CLASS, rng)
-        ]
+        client_rows = _assign_rows(sample_pool.labels, count_table, plan, dominant_classes == NO_CLASS, rng)
+        return [np.sort(sample_ids) for sample_ids in client_rows]
 
     def _infeasible_option_error(self, plan: SplitPlan) -> OptionError:
         """Return the error for classes of `plan` with too few samples; the message names the nearest feasible options.
@@ -217,7 +211,7 @@ def _assign_rows(
         for k in range(K)
     ]
     remaining_rows = np.concatenate([rows_by_class[c][stop_positions[-1, c] :] for c in range(C)])
-    # `remaining` is sorted by class, so that evenly spread positions give each client its share of every class.
+    # `remaining_rows` is sorted by class, so that evenly spread positions give each client its share of every class.
     clients_by_size = split_plan.clients[is_uniform[split_plan.clients]]
     clients_by_size = clients_by_size[np.argsort(-split_plan.sizes[clients_by_size], kind="stable")]
     for k, client_positions in zip(clients_by_size, spread_evenly(split_plan.sizes[clients_by_size]), strict=True):

@@ -74,9 +74,8 @@ class ExtendedDirichlet(Partition):
             client_shares = draw_dirichlet(self.alpha, int(is_class_holder.sum()), rng)
             cut_positions = np.rint(np.cumsum(client_shares)[:-1] * len(class_rows)).astype(np.int64)
             class_parts = np.split(class_rows, np.minimum(cut_positions, len(class_rows)))
-            for k, client_samples in zip(
-                np.flatnonzero(is_class_holder), tables.enlarge_small_parts(class_parts, min_of_class), strict=True
-            ):
+            class_parts = tables.enlarge_small_parts(class_parts, min_of_class)
+            for k, client_samples in zip(np.flatnonzero(is_class_holder), class_parts, strict=True):
                 samples_of_clients[k].append(client_samples)
         return [np.sort(np.concatenate(class_parts)) for class_parts in samples_of_clients]
 
@@ -127,7 +126,7 @@ def choose_holders(
     from scipy.sparse import eye_array, kron, vstack
 
     sums_of_classes = kron(np.ones((1, K)), eye_array(n_classes))
-    milp_solution = linprog(
+    lp_solution = linprog(
         priorities.ravel(),
         A_ub=vstack([sums_of_classes, -sums_of_classes]),
         b_ub=np.concatenate([max_clients, -min_clients]),
@@ -136,4 +135,4 @@ def choose_holders(
         bounds=(0, 1),
         method="highs-ds",
     )
-    return np.asarray(milp_solution.x.reshape(K, n_classes) > 0.5)
+    return np.asarray(lp_solution.x.reshape(K, n_classes) > 0.5)

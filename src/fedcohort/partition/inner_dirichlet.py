@@ -90,9 +90,8 @@ def draw_class_counts(
         open_weights = np.where(n_remaining > 0, log_weights, -np.inf)
         weights = np.exp(open_weights - open_weights.max(1, keepdims=True))
         cumulative_weights = np.cumsum(weights, axis=1)
-        cumulative_weights = (
-            cumulative_weights / cumulative_weights[:, -1:] + np.arange(len(sizes))[:, None]
-        )  # client k has (k, k + 1]
+        # Client k has the numbers in (k, k + 1].
+        cumulative_weights = cumulative_weights / cumulative_weights[:, -1:] + np.arange(len(sizes))[:, None]
         uniform_draws = clients + rng.random(len(clients)) * MAX_UNIFORM
         drawn_classes = np.searchsorted(cumulative_weights.ravel(), uniform_draws, side="right") % len(class_sizes)
         end_positions = [

@@ -45,7 +45,7 @@ class LabelShards(Partition):
         return self._cut_shards(sample_pool, equal_sizes(N, K), equal_sizes(N, K * self.shards), rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` pieces of equal size.
+        """Return sorted positions of each client's samples: sizes[k] of client k, in `shards` equal pieces.
 
         Arguments are those of `Partition.deal`. Raises `OptionError` if a client has fewer samples than pieces.
         """

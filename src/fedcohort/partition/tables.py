@@ -10,7 +10,7 @@ from fedcohort.errors import OptionError
 from fedcohort.types import Ids, Values
 
 MAX_SCALING_STEPS = 200  # of `scale_to_margins`; `round_to_margins` then corrects the margins by whole samples
-MIN_WEIGHT = 1e-30  # of a kind relative to the client's largest weight, so that no column is zero
+MIN_WEIGHT = 1e-30  # of a stratum relative to the client's largest weight, so that no column is zero
 
 
 def require_samples_for_clients(partition: str, n_clients: int | None, n_samples: int) -> int:
@@ -120,7 +120,7 @@ def draw_by_table(
 
 
 def spread_evenly(sizes: Ids) -> list[Ids]:
-    """Divide the positions 0 to sum(sizes) among clients, sizes[k] to client k; return each client's positions.
+    """Divide the positions 0 to sum(sizes) - 1 among clients, sizes[k] to client k; return each client's positions.
 
     Position j of client k is near the fraction (j + 1/2) / sizes[k]. With equal sizes the clients take turns.
     """

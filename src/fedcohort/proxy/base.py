@@ -66,7 +66,7 @@ def draw_inputs(inputs: Tensor, n_inputs: int | None, rows_description: str, see
 
 
 def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation) -> Tensor:
-    """Return `inputs` if they fit the run's samples and are neither test samples nor samples of clients.
+    """Return `inputs` if they fit the run's samples, are no test samples, and mostly no samples of clients.
 
     Args:
         inputs: candidate inputs of a proxy set, [n, ...].
@@ -84,9 +84,8 @@ def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation)
             f"have {list(sample_shape)}: choose inputs of this shape"
         )
     if inputs.dtype != federation.server_test.x.dtype:
-        proxy_type, run_type = (
-            str(typed_inputs.dtype).removeprefix("torch.") for typed_inputs in (inputs, federation.server_test.x)
-        )
+        dtypes = (inputs.dtype, federation.server_test.x.dtype)
+        proxy_type, run_type = (str(dtype).removeprefix("torch.") for dtype in dtypes)
         raise DataError(
             f"{source_name}: the inputs are {proxy_type}, but those of dataset={federation.name} are {run_type}; set "
             "dataset.pixels=float32 if the dataset has this option"
@@ -107,9 +106,5 @@ def _hash_client_rows(federation: Federation) -> UInt64[np.ndarray, "rows"]:
 
     Samples with feature noise are included with and without their noise.
     """
-    row_hash_arrays = [
-        row_hashes(client_samples.x.cpu().numpy()) for client_samples in (federation.train, federation.val)
-    ]
-    return np.concatenate(
-        row_hash_arrays if federation.undisturbed is None else [*row_hash_arrays, federation.undisturbed]
-    )
+    hash_arrays = [row_hashes(samples.x.cpu().numpy()) for samples in (federation.train, federation.val)]
+    return np.concatenate(hash_arrays if federation.undisturbed is None else [*hash_arrays, federation.undisturbed])

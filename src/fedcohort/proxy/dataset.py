@@ -2,7 +2,7 @@
 
     python train.py agg=feddf proxy=dataset dataset@proxy.source=fashion_mnist
 
-The inputs must have the shape of the run's samples and be different samples (`proxy.base.check_foreign`). They are
+The inputs must have the shape of the run's samples and be other samples (`proxy.base.check_proxy_inputs`). They are
 standardised by the mean and standard deviation of the source dataset. proxy=folder reads a user's files.
 """
 
@@ -37,14 +37,10 @@ class OtherDataset(Proxy):
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
         raw_dataset = check_data(self.source.load(seed))
-        inputs = check_proxy_inputs(
-            torch.from_numpy(raw_dataset.train_x),
-            f"proxy=dataset (dataset@proxy.source={raw_dataset.name})",
-            federation,
-        )
+        source_name = f"proxy=dataset (dataset@proxy.source={raw_dataset.name})"
+        inputs = check_proxy_inputs(torch.from_numpy(raw_dataset.train_x), source_name, federation)
         inputs = draw_inputs(inputs, self.n, f"training samples of {raw_dataset.name}", seed)
         if raw_dataset.scale is None or raw_dataset.scale == federation.scale:
             return inputs
-        return torch.from_numpy(
-            raw_dataset.scale.convert(inputs.numpy())
-        )  # the network would standardise bytes by the run's scale
+        # The network would standardise bytes by the run's scale.
+        return torch.from_numpy(raw_dataset.scale.convert(inputs.numpy()))

@@ -3,7 +3,7 @@
     python train.py agg=feddf dataset=folder dataset.path=my_data proxy=folder proxy.path=my_public_data
 
 Samples are reshaped to the run's; if the columns have the same names, they are put into the order of the run's. They
-must be other samples than the clients' (`proxy.base.check_foreign`). They are converted exactly as the run's inputs:
+must be other samples than the clients' (`proxy.base.check_proxy_inputs`). They are converted as the run's inputs:
 
     images, of the run's size     bytes, or bytes divided by 255, are standardised as the run's pixels; scale: 1 or 255
     standardised inputs           (x / scale - mean) / sd, with the mean and standard deviation of the run
@@ -35,7 +35,7 @@ class Folder(Proxy):
     """A proxy set that reads inputs from a user's folder.
 
     Attributes:
-        path: path of the folder, or of a table.
+        path: path of the folder.
         features: name of the column of lists or images; None to use all columns of numbers except `leave_out`.
         leave_out: names of columns of numbers that are not inputs.
         scale: divisor of the inputs; for images 1 or 255, which have the same effect.
@@ -70,16 +70,18 @@ class Folder(Proxy):
         """Return the inputs from `table`, float32 [n, *shape of a sample], if the run's inputs are not pixels."""
         column_names = self._input_columns(table, federation)
         cell_values = table.read_matrix(column_names) if self.features is None else table.read_arrays(self.features)
-        inputs: np.ndarray = _to_sample_shape(cell_values, column_names, table, federation).astype(
-            np.float32
-        ) / np.float32(self.scale)
+        inputs: np.ndarray = _to_sample_shape(cell_values, column_names, table, federation).astype(np.float32)
+        inputs = inputs / np.float32(self.scale)
         if federation.standard is not None:
             feature_mean, feature_deviation = federation.standard
             inputs = (inputs - feature_mean) / feature_deviation
         return inputs
 
     def _read_pixels(self, table: Frame, federation: Federation) -> np.ndarray:
-        """Return the images from `table` as uint8 [n, channels, height, width], in the format of the run's images."""
+        """Return the images from `table` as uint8 [n, channels, height, width], in the format of the run's images.
+
+        Raises `OptionError` if `scale` is neither 1 nor 255, `DataError` for numbers that are no pixels.
+        """
         if self.scale not in (1, 255):
             allowed_text = "1 or 255, which have the same effect if the run's inputs are images"
             raise ranges.range_error("proxy.scale", allowed_text, self.scale)
@@ -93,11 +95,9 @@ class Folder(Proxy):
         pixels, is_no_pixel = to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
         if is_no_pixel.any():
             bad_row, bad_column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
-            raise table.cell_error(
-                column_names[bad_column],
-                bad_row,
-                f"holds {cell_values[bad_row].flat[bad_column]:g}, but the run's inputs are images: {NO_PIXELS}",
-            )
+            value = cell_values[bad_row].flat[bad_column]
+            problem_text = f"holds {value:g}, but the run's inputs are images: {NO_PIXELS}"
+            raise table.cell_error(column_names[bad_column], bad_row, problem_text)
         return pixels
 
     def _input_columns(self, table: Frame, federation: Federation) -> list[str]:

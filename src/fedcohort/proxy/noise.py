@@ -38,12 +38,9 @@ class Noise(Proxy):
                 "choose proxy=client_heldout"
             )
         real_inputs = server_inputs.double()
-        normal_draws = torch.from_numpy(
-            new_generator(seed, "proxy").standard_normal((self.n, *real_inputs.shape[1:]))
-        ).to(real_inputs)
-        noise_inputs = real_inputs.mean(0) + real_inputs.std(0, correction=0) * normal_draws
-        return (
-            noise_inputs.to(server_inputs.dtype)
-            if server_inputs.is_floating_point()
-            else noise_inputs.round().clamp(0, 255).to(server_inputs.dtype)
-        )
+        normal_draws = new_generator(seed, "proxy").standard_normal((self.n, *real_inputs.shape[1:]))
+        noise_scale = real_inputs.std(0, correction=0)
+        noise_inputs = real_inputs.mean(0) + noise_scale * torch.from_numpy(normal_draws).to(real_inputs)
+        if not server_inputs.is_floating_point():
+            noise_inputs = noise_inputs.round().clamp(0, 255)
+        return noise_inputs.to(server_inputs.dtype)

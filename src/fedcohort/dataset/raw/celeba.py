@@ -24,7 +24,8 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
         image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
 
     Raises:
-        DataError: a file is missing, a line of a list is invalid, or a list lacks an image; the message names the line.
+        DataError: a file is missing, a line of a list is invalid, or the lists contradict each other; the message names
+            the line or the image.
     """
     images = find_path(source, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
     file = find_path(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
@@ -63,7 +64,7 @@ def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[st
 
     Args:
         file: path of the list.
-        n_headers: number of lines before the first image.
+        n_headers: number of lines before the first image, without blank lines.
 
     Returns:
         The texts of each header line; and for each image the number of its line and its values.

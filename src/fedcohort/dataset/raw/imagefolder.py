@@ -1,8 +1,8 @@
 """Convert a folder of images with a folder for each class: SRC/train/<class>/*, SRC/test/<class>/*; or SRC/<class>/*.
 
 Without folders train and test all images are the training part: dataset=folder cuts a test part of it
-(dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid` or `val` becomes a part, too, which
-dataset=folder takes for the server's validation data (dataset.valid=none does not read it).
+(dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid`, `val` or `validation` becomes a part,
+too, which dataset=folder takes for the server's validation data (dataset.valid=none does not read it).
 """
 
 from pathlib import Path
@@ -23,7 +23,8 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
         image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
 
     Raises:
-        DataError: a part has no images.
+        DataError: a part or a class has no images, there are several folders of validation data, or a link leads out of
+            the folder.
     """
     images = [image for part_images in list_images(source).values() for image in part_images]
     return plan_pieces(images, ("label",), source, image_size)
@@ -32,12 +33,8 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
 def holds_classes(folder: Path) -> bool:
     """Return whether a subfolder of `folder`, or of `folder`/train if that exists, contains images."""
     class_root = folder / "train" if (folder / "train").is_dir() else folder
-    classes = [
-        class_folder
-        for class_folder in class_root.iterdir()
-        if class_folder.is_dir() and not class_folder.name.startswith(".")
-    ]
-    return any(file.suffix.lower() in IMAGE_SUFFIXES for class_folder in classes for file in class_folder.iterdir())
+    folders = [path for path in class_root.iterdir() if path.is_dir() and not path.name.startswith(".")]
+    return any(file.suffix.lower() in IMAGE_SUFFIXES for class_folder in folders for file in class_folder.iterdir())
 
 
 def list_images(source: Path) -> dict[str, list[EncodedImage]]:
@@ -47,7 +44,8 @@ def list_images(source: Path) -> dict[str, list[EncodedImage]]:
         source: folder with a subfolder for each class, or with parts such as `train` that have one.
 
     Raises:
-        DataError: a part has no images, or there are several folders of validation data.
+        DataError: a part or a class has no images, there are several folders of validation data, or a link leads out of
+            the folder.
     """
     folders = list_folders(source, source)
     part_folders = [("train", source)]

@@ -61,7 +61,10 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
 
 
 def _list_json_files(source: Path, folder: Path) -> list[Path]:
-    """Return the JSON files in `folder`, a folder inside of `source`, sorted by name; log the number of other files."""
+    """Return the JSON files in `folder`, sorted by name.
+
+    `folder` is `source`, or lies in it. The number of a subfolder's other files is logged.
+    """
     file_names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != source:
         log_left_out(folder, [name for name in file_names if not name.endswith(".json")])
@@ -146,7 +149,7 @@ def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_len
         user_text: file and user, the start of messages.
         x: inputs of the samples: lists of numbers, texts, or lists of tokens.
         y: labels of the samples: whole numbers, texts, or lists of tokens.
-        input_length: required number of numbers in an input, from earlier users; None for the first user.
+        input_length: required number of numbers in an input, from earlier users; None if they have none.
 
     Raises:
         DataError: a sample is invalid; the message names it.
@@ -207,7 +210,7 @@ def _split_comments(user_text: str, comments: list[Any], comment_infos: list[Any
 def write_vocabulary(destination: Path) -> None:
     """Write vocabulary.parquet, the counts of the training part's tokens, into the folder of tables `destination`.
 
-    Nothing is written if the file exists, or if inputs are not lists of tokens.
+    Nothing is written if the file exists, if there is no train.parquet, or if inputs are not lists of tokens.
     """
     import pyarrow as pa
     import pyarrow.compute as pc

@@ -55,7 +55,7 @@ def write_tables(
         unique_column: name of a column whose values may occur in one piece of a part only; empty for no such column.
 
     Raises:
-        DataError: the folder holds other data, or pieces contradict each other.
+        DataError: the folder holds other data, pieces contradict each other, or a saved piece is damaged.
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
     folder = destination / f"{UNFINISHED_PREFIX}{digest}"
@@ -65,15 +65,16 @@ def write_tables(
     ]
     if rows_by_piece is not None and not missing_parts:
         return rows_by_piece
-    _check_destination(
-        destination, missing_parts if rows_by_piece is not None else ["train", "valid", "test", "vocabulary"], folder
-    )
+    table_names = ["train", "valid", "test", "vocabulary"] if rows_by_piece is None else missing_parts
+    _check_destination(destination, table_names, folder)
     folder.mkdir(parents=True, exist_ok=True)
     files: dict[str, list[Path]] = {}
     for piece_number, piece in enumerate(pieces):
         file = folder / f"{piece.part}-{piece_number:06}.parquet"
         if not file.exists():
-            _save_table(piece.make_rows(), file)
+            table = piece.make_rows()
+            with disk.replace_atomically(file) as draft_path:
+                parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
         files.setdefault(piece.part, []).append(file)
         on_piece(piece.part, piece_number + 1, len(pieces))
     row_counts = {
@@ -115,7 +116,7 @@ def _read_finished_rows(destination: Path, digest: str) -> dict[str, int] | None
 
 
 def _check_destination(destination: Path, table_names: Sequence[str], folder: Path) -> None:
-    """Raise `DataError` if `destination` is not a folder, or contains files that would be overwritten.
+    """Raise `DataError` if `destination` is no folder, or holds other tables or pieces of another plan.
 
     Args:
         destination: folder to write to.
@@ -136,11 +137,6 @@ def _check_destination(destination: Path, table_names: Sequence[str], folder: Pa
         raise DataError(
             f"{other_folder} is from another source or has other options: remove it, or name another folder"
         )
-
-
-def _save_table(table: Any, file: Path) -> None:  # noqa: ANN401  pyarrow has no types
-    with disk.replace_atomically(file) as draft_path:
-        parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
 
 
 def _join_files(files: Sequence[Path], joined_file: Path, unique_column: str) -> int:

@@ -16,7 +16,7 @@ IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 def check_inside(source: Path, name: str | Path) -> Path:
     """Return the path of the file or folder `name` in the folder `source`.
 
-    Raises `DataError` if the path leads out of the folder, does not exist, or is a pipe or a device.
+    Raises `DataError` if the path leads out of the folder, does not exist, can't be read, or is a pipe or a device.
     """
     try:
         path = source / name

@@ -28,7 +28,7 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
         image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
 
     Raises:
-        DataError: metadata.csv is missing or invalid, or names a missing image; the message names its line.
+        DataError: metadata.csv is missing, or names a missing image; a line is invalid, which the message names.
     """
     file = check_file(source, "metadata.csv")
     check_encoding(file.open("rb"), str(file))
@@ -51,7 +51,7 @@ def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Ite
         reader: reader of its lines.
 
     Raises:
-        DataError: a column is missing, or a line is invalid; the message names the line.
+        DataError: a column or an image is missing; a line is invalid, which the message names.
     """
     names = list(reader.fieldnames or [])
     if wrong_name := next((name for name in ("img_filename", *ALLOWED_VALUES) if names.count(name) != 1), None):

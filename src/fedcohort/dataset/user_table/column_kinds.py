@@ -130,18 +130,14 @@ def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
     rms = np.sqrt(np.einsum("nf,nf->f", x, x, dtype=np.float64, casting="same_kind") / len(x))
     largest_value = np.abs(x).max(0)
     unscaled_features = np.flatnonzero((rms > MAX_RMS) | ((largest_value > 0) & (largest_value < MIN_LARGEST_VALUE)))
-    if len(unscaled_features):
+    if n_unscaled := len(unscaled_features):
         feature_order = unscaled_features[np.argsort(-np.abs(np.log(rms[unscaled_features])), kind="stable")]
         listed_features = [
             (names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in feature_order[:MAX_FEATURES]
         ]
         examples = ", ".join(f"{name} ({rms_text})" for name, rms_text in listed_features)
-        examples += (
-            f" and {len(unscaled_features) - MAX_FEATURES} more" if len(unscaled_features) > MAX_FEATURES else ""
-        )
-        message_start = (
-            f"{len(unscaled_features)} of {len(names)} features are far from unit scale (root mean square: {examples})"
-        )
+        examples += f" and {n_unscaled - MAX_FEATURES} more" if n_unscaled > MAX_FEATURES else ""
+        message_start = f"{n_unscaled} of {len(names)} features are far from unit scale (root mean square: {examples})"
         yield f"{message_start}, which slows or stops training: set dataset.standardise=true"
 
 

@@ -30,7 +30,7 @@ def find_files(path: str) -> dict[str, Path]:
         path: value of the option `dataset.path`.
 
     Raises:
-        DataError: there is no table and no folder of images.
+        DataError: there is no table and no folder of images, or there are several tables without a training table.
     """
     if os.path.isfile(file := expand_home(path)):
         return {"train": file}
@@ -72,7 +72,7 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
         problems: list to which problems are added; the tables that can be read are returned in any case.
 
     Raises:
-        DataError: there is no training table.
+        DataError: there is no training table, or no training image.
     """
     files = find_files(path)
     image_frames = read_image_frames(files["images"]) if "images" in files else {}
@@ -86,17 +86,12 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
         train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
         valid_file = files.get("valid")
         hint = f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
-        remedy = (
-            f"dataset.test_share=0.2 cuts a fifth of {train_text}, or write test.parquet or test.csv next to it{hint}"
-        )
-        problems.add(DataError(f"dataset.path={path} has no test table: {remedy}"))
+        remedy = f"dataset.test_share=0.2 cuts a fifth of {train_text}, or write test.parquet or test.csv next to it"
+        problems.add(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
     frames: list[Frame] = []
     for part_name in PART_NAMES:
-        if (
-            part_name in (image_frames or files)
-            and not (part_name == "test" and cuts_test_part)
-            and (part_name != "valid" or reads_valid)
-        ):
+        is_read = {"train": True, "test": not cuts_test_part, "valid": reads_valid}[part_name]
+        if is_read and part_name in (image_frames or files):
             with problems.collect():
                 frames.append(image_frames[part_name] if image_frames else read_table(files[part_name], decimal))
     if frames and not image_frames:
@@ -112,7 +107,7 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
 def read_image_frames(folder: Path) -> dict[str, Frame]:
     """Return the images in `folder` as tables by part (train, test, valid), with the columns `image` and `label`.
 
-    Raises `OptionError` if the images need more memory than is available.
+    Raises `DataError` if a part has no images, `OptionError` if the images need more memory than is available.
     """
     frames = {}
     for part_name, images in imagefolder.list_images(folder).items():

@@ -66,7 +66,7 @@ def choose_inputs(
         dates: columns to encode as days, or "auto" for all dates.
 
     Raises:
-        DataError: no column is an input, or a column in `dates` does not hold dates.
+        DataError: no column is an input, or a column in `dates` is missing or does not hold dates.
     """
     type_by_column = {name: describe_type(frame, name) for name in frame.names if name not in set(non_inputs)}
     if dates == AUTO_CHOICE:
@@ -126,7 +126,7 @@ def find_levels(train: Frame, inputs: InputColumns) -> dict[str, list[str]]:
         inputs: the columns that are inputs, among them the categories.
 
     Raises:
-        DataError: a category has one level, or more than `MAX_LEVELS`.
+        DataError: a category has fewer than two levels or more than `MAX_LEVELS`, or holds neither texts nor numbers.
     """
     levels = {}
     for name in inputs.categories:
@@ -152,7 +152,7 @@ def encode(
         The tables, the names of all numbers of a sample, and notes.
 
     Raises:
-        DataError: columns have empty cells; problems of several columns are raised together.
+        DataError: columns have empty cells, without `allow_missing`; problems of several columns are raised together.
     """
     problems, encoded_frames, notes = Problems(), [], []
     for frame in frames:

@@ -65,7 +65,9 @@ def read_inputs(
 def _read_arrays(
     frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], window: int, allow_missing: bool
 ) -> list[np.ndarray]:
-    """Return the inputs of each table as they are stored, [N, ...], without scaling.
+    """Return the inputs of each table as they are stored, without scaling.
+
+    Columns of numbers are [N, columns], and windows of consecutive rows of them [N, columns, window].
 
     Args:
         frames: the tables, the training rows first.
@@ -82,23 +84,13 @@ def _read_arrays(
         with problems.collect():
             if lists:
                 arrays.append(_read_lists(frame, lists, allow_missing))
-            else:
-                arrays.append(_read_windows(frame, columns, window, allow_missing))
+                continue
+            x = frame.read_matrix(columns, allow_missing=allow_missing)
+            if window > 1:
+                x = np.ascontiguousarray(x.reshape(-1, window, x.shape[1]).transpose(0, 2, 1))
+            arrays.append(x)
     problems.raise_all()
     return arrays
-
-
-def _read_windows(frame: Frame, columns: Sequence[str], window: int, allow_missing: bool) -> np.ndarray:
-    """Return columns of numbers, [N, columns], or windows of consecutive rows, [N, columns, window].
-
-    Args:
-        frame: table that has the columns.
-        columns: names of the columns.
-        window: number of rows in a sample; 1 for single rows.
-        allow_missing: whether a missing cell becomes NaN; otherwise it is an error.
-    """
-    x = frame.read_matrix(columns, allow_missing=allow_missing)
-    return x if window == 1 else np.ascontiguousarray(x.reshape(-1, window, x.shape[1]).transpose(0, 2, 1))
 
 
 def _read_lists(frame: Frame, list_columns: Sequence[str], allow_missing: bool) -> np.ndarray:
@@ -113,10 +105,8 @@ def _read_lists(frame: Frame, list_columns: Sequence[str], allow_missing: bool) 
     for name in list_columns:
         channel_arrays.append(frame.read_arrays(name, allow_missing=allow_missing))
         if channel_arrays[-1].shape != channel_arrays[0].shape:
-            problem_text = (
-                f": {name!r} holds {channel_arrays[-1].shape[1:]} and {list_columns[0]!r} {channel_arrays[0].shape[1:]}"
-            )
-            raise frame.column_error(name, f"{problem_text}: all columns of lists must have the same length")
+            shapes_text = f"holds {channel_arrays[-1].shape[1:]} and {list_columns[0]!r} {channel_arrays[0].shape[1:]}"
+            raise frame.column_error(name, f": {name!r} {shapes_text}: all columns of lists must have the same length")
     return channel_arrays[0] if len(channel_arrays) == 1 else np.stack(channel_arrays, axis=1)
 
 

@@ -22,7 +22,8 @@ class TableOptions:
         dates: columns to encode as days since 1970, or "auto" for all dates.
         leave_out: columns of numbers that are not inputs.
         decimal: decimal mark of CSV files: "point", "comma", or "auto" for a comma unless commas separate the columns.
-        series: column that says to which time series a row belongs, in a table with one row per time step; else None.
+        series: column that says to which time series a row belongs, in a table with one row per time step; None
+            without such a column.
         window: rows of a sample in such a table; None if each row is a sample.
         n_classes: number of classes; None for the number that the labels show.
         shape: shape of one sample; empty for the shape that the columns give.

@@ -26,14 +26,14 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
     Args:
         labels: label of each row, int64 [N].
         owners: the client of each row, int64 [N]; None if rows have none.
-        test_share: share of the rows that are cut, in (0, 1).
+        test_share: share of the rows that are cut, in (0, 0.5].
         rng: generator that draws the rows.
 
     Returns:
         Sorted positions of the test rows, int64.
 
     Raises:
-        DataError: no row can be cut.
+        DataError: no row can be cut for the test part.
     """
     groups = labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
     random_order, sizes = rng.permutation(len(labels)), np.bincount(groups)
@@ -115,7 +115,7 @@ def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: 
     """Return the positions of the training samples of clients with enough of them, and a note on the others.
 
     Args:
-        owners: the clients, of which the names are read.
+        owners: the clients, whose names give their number.
         client_of_sample: the client of each training sample, int64 [N].
         min_samples: smallest number of samples of a client that is kept.
 
