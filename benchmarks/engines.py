@@ -24,7 +24,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import nn
 
-from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.flat import FlatModel
 from fedcohort.round.collect import Collector
 from fedcohort.round.collect_options import CollectOptions
@@ -62,7 +62,7 @@ def make_federation(sizes: list[int], inputs: int, classes: int) -> Federation:
     rng, clients, n = torch.Generator().manual_seed(0), len(sizes), sum(sizes)
     x, y = torch.rand(n, inputs, generator=rng), torch.randint(0, classes, (n,), generator=rng)
     offsets, no_offsets = np.concatenate([[0], np.cumsum(sizes)]), np.zeros(clients + 1, dtype=np.int64)
-    empty, server = Shard(x[:0], y[:0], y[:0], no_offsets), Rows(x[:1], y[:1])
+    empty, server = Shard(x[:0], y[:0], y[:0], no_offsets), ServerSamples(x[:1], y[:1])
     counts, rates = np.zeros((clients, classes), dtype=np.int64), np.zeros(clients)
     return Federation("random", classes, Shard(x, y, y, offsets), empty, empty, server, server, counts, rates)
 

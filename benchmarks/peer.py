@@ -20,7 +20,7 @@ from hydra.utils import instantiate
 from omegaconf import OmegaConf
 from torch import Tensor, nn
 
-from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.host.processes import make_repeatable
 from fedcohort.lightning.data import CohortDataModule
 from fedcohort.lightning.loop import FederatedLoop
@@ -128,8 +128,8 @@ def make_federation(
     empty = Shard(x[:0], y[:0], y[:0], nothing)
     train = Shard(x, y, y, np.asarray(offsets, dtype=np.int64))
     counts, rates = np.zeros((clients, n_classes), dtype=np.int64), np.zeros(clients)
-    server_val = Rows(x_eval[:100], y_eval[:100])
-    return Federation("bench", n_classes, train, empty, empty, server_val, Rows(x_eval, y_eval), counts, rates)
+    server_val = ServerSamples(x_eval[:100], y_eval[:100])
+    return Federation("bench", n_classes, train, empty, empty, server_val, ServerSamples(x_eval, y_eval), counts, rates)
 
 
 def run(

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from fedcohort.agg.base import Arrived
-from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.flat import Block, FlatModel, Layout
 from fedcohort.hook import ClientContext, count_stored_floats, list_averaged_uploads
 from fedcohort.rng import new_generator
@@ -95,7 +95,7 @@ class Score(nn.Module):
         return torch.stack([score, torch.zeros_like(score)], 1)
 
 
-def server_only(proxy: Tensor, val: Rows) -> Federation:
+def server_only(proxy: Tensor, val: ServerSamples) -> Federation:
     """Return a federation without clients, with the server's proxy and validation data."""
     nothing = Shard(val.x[:0], val.y[:0], val.y[:0], np.zeros(1, dtype=np.int64))
     counts = np.zeros((0, 2), dtype=np.int64)
@@ -110,7 +110,7 @@ def make_round_models(n_params: int, proxy: Tensor | None = None, network: nn.Mo
     """
     x = torch.randn(8, n_params, dtype=torch.float64, generator=torch.Generator().manual_seed(7))
     server = FlatModel(Score(n_params) if network is None else network)
-    data = server_only(x if proxy is None else proxy, Rows(x, (x.sum(1) < 0).long()))
+    data = server_only(x if proxy is None else proxy, ServerSamples(x, (x.sum(1) < 0).long()))
     return RoundModels(server, data, 0, 0, server.buffers.clone())
 
 

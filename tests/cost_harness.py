@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from config_options import make_component
-from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.device.base import Timing, Workload
 from fedcohort.flat import Block, Layout
 from fedcohort.rng import Draws
@@ -45,7 +45,7 @@ def make_shard(sizes: Ids) -> Shard:
 
 
 def make_federation() -> Federation:
-    rows = Rows(torch.ones(4, 5), torch.zeros(4, dtype=torch.int64))
+    rows = ServerSamples(torch.ones(4, 5), torch.zeros(4, dtype=torch.int64))
     parts = (make_shard(N_TRAIN), make_shard(N_VAL), make_shard(N_VAL), rows, rows)
     return Federation("toy", CLASSES, *parts, np.zeros((3, CLASSES), np.int64), np.zeros(3))
 

@@ -18,7 +18,7 @@ import torch
 
 import run_harness
 from fedcohort.component import Facts
-from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.startup import build, load
 from run_harness import run_training
 
@@ -54,9 +54,9 @@ class Seen(pl.Callback):
             file.write(json.dumps(results) + "\n")
 
 
-def by_label(rows: Rows) -> Rows:
+def by_label(rows: ServerSamples) -> ServerSamples:
     order = torch.argsort(rows.y, stable=True)
-    return Rows(rows.x[order].double(), rows.y[order])
+    return ServerSamples(rows.x[order].double(), rows.y[order])
 
 
 def doubled(shard: Shard) -> Shard:
@@ -132,7 +132,9 @@ def test_ranks_log_what_one_process_logs(
     case: str, ranks: tuple[int, ...], tmp_path: Path, federation: dict[str, Any]
 ) -> None:
     if case == "scaffold":  # fewer samples than ranks
-        federation["server_val"] = lambda held_data: Rows(held_data.server_val.x[-2:], held_data.server_val.y[-2:])
+        federation["server_val"] = lambda held_data: ServerSamples(
+            held_data.server_val.x[-2:], held_data.server_val.y[-2:]
+        )
     first_run = ran(tmp_path, 1, *CASES[case])
     for count in ranks:
         other_run = ran(tmp_path, count, *CASES[case])
@@ -149,10 +151,10 @@ def test_ranks_log_what_one_process_logs(
 def test_a_nan_loss_in_one_rank_is_nan_in_all_ranks(tmp_path: Path, federation: dict[str, Any]) -> None:
     """The update of the last rank overflows; the metrics of the first rank show it, and all ranks stop together."""
 
-    def overflowing(held_data: Federation) -> Rows:
+    def overflowing(held_data: Federation) -> ServerSamples:
         x = held_data.server_val.x.clone()
         x[-1] = math.inf
-        return Rows(x, held_data.server_val.y)
+        return ServerSamples(x, held_data.server_val.y)
 
     federation["server_val"] = overflowing
     folder = ran(tmp_path, 2, *HALT)

@@ -13,7 +13,7 @@ from agg_harness import Score, collect_updates, make_arrived, make_round_models,
 from config_options import make_component
 from fedcohort.agg.base import Arrived
 from fedcohort.agg.feddf import FedDf
-from fedcohort.data.federation import Rows
+from fedcohort.data.federation import ServerSamples
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.maths.distil import distillation_loss, predict_logits
@@ -146,7 +146,7 @@ def test_the_best_student_is_kept(
 ) -> None:
     agg = make_component("agg", "feddf", steps=6, eval_every=eval_every, patience=patience)
     server = FlatModel(Score(1))
-    data = server_only(ONE_INPUT, Rows(ONE_INPUT, torch.zeros(1, dtype=torch.int64)))
+    data = server_only(ONE_INPUT, ServerSamples(ONE_INPUT, torch.zeros(1, dtype=torch.int64)))
     bench = Scripted(server, data, 0, 0, server.buffers).says(*script)
     direction, _ = agg.direction(None, came(agg, [[0.0], [2.0]], bench, n=[1, 3]))
     assert len(bench.seen) == looks

@@ -24,7 +24,7 @@ def test_an_update_is_the_exact_gradient() -> None:
     federation, network = make_federation(dtype=torch.float64), make_network(torch.float64)
     trainer = make_trainer(federation, network, steps=1, batch=None)
     update = trainer.train(make_task(1, units=1), {})
-    x, y = federation.train.samples_of(1)
+    x, y = federation.train.client_samples(1)
     loss = torch.nn.functional.cross_entropy(network(x), y)
     g = torch.cat([part.flatten() for part in torch.autograd.grad(loss, list(network.parameters()))])
     torch.testing.assert_close(update.delta, -0.1 * g, atol=1e-12, rtol=0)

@@ -51,7 +51,7 @@ def test_only_the_attackers_training_labels_change() -> None:
     federation = load_facts(compose_overrides("dataset=digits", "clients=12")).federation
     poisoned = relabel_attackers(make_component("attack", "label_flip"), np.array([2, 7]), federation, 0)
     for client in range(12):
-        true, poisoned_labels = federation.train.samples_of(client)[1], poisoned.train.samples_of(client)[1]
+        true, poisoned_labels = federation.train.client_samples(client)[1], poisoned.train.client_samples(client)[1]
         assert poisoned_labels.tolist() == ((9 - true) if client in (2, 7) else true).tolist()
     assert poisoned.val is federation.val
     assert (poisoned.label_counts[2] == federation.label_counts[2][::-1]).all()

@@ -85,7 +85,7 @@ def trainer_of(pixels: str = "float32", augmentation: Any = None, **client: Any)
     with seeded_torch(SEED, "weights"):
         networks = [nn.Sequential(nn.Conv2d(1, 2, 3), nn.Flatten(), nn.Linear(32, 3)) for _ in range(2)]
     for network in networks:
-        SCALE.attach(network)
+        SCALE.attach_to_network(network)
     server, worker = (FlatModel(network) for network in networks)
     worker.copy_from(server)
     parts = (
@@ -112,7 +112,7 @@ def test_local_training_sees_each_pass_changed() -> None:
 
     trainer.wrap_step = watch
     trainer.train(make_task(1, units=2, round=4), {})
-    x, _ = trainer.federation.train.samples_of(1)
+    x, _ = trainer.federation.train.client_samples(1)
     draws, expected = new_generator(SEED, "augmentation", 4, 1), []
     for order, _ in trainer.plan_passes(make_task(1, units=2, round=4)):
         down, right = draws.integers(-2, 3, (2, len(x)))

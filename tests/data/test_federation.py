@@ -60,7 +60,7 @@ def test_types_and_offsets() -> None:
         assert shard.offsets.shape == (21,)
         assert (shard.offsets[0], shard.offsets[-1]) == (0, len(shard.y))
     np.testing.assert_array_equal(fed.n_train, client_sizes(fed.train))
-    x, y = fed.train.samples_of(7)
+    x, y = fed.train.client_samples(7)
     assert row_ids(x) == row_ids(fed.train.x)[fed.train.offsets[7] : fed.train.offsets[8]]
     assert len(y) == fed.n_train[7]
     assert x.untyped_storage().data_ptr() == fed.train.x.untyped_storage().data_ptr(), "a view, not a copy"
@@ -137,7 +137,7 @@ def test_test_shards_have_the_classes_and_the_sizes_of_their_clients() -> None:
     assert len(fed.test.y) == len(data.test_y)
     share = fed.class_counts.max(1) / fed.class_counts.sum(1)
     for k in np.flatnonzero(share > 0.5):
-        y = fed.test.samples_of(int(k))[1].numpy()
+        y = fed.test.client_samples(int(k))[1].numpy()
         top = fed.class_counts[k].argmax()
         assert abs((y == top).sum() - share[k] * len(y)) < 2
     assert client_sizes(fed.test).max() - client_sizes(fed.test).min() <= 3
@@ -149,16 +149,16 @@ def test_natural_clients_have_their_own_rows() -> None:
     fed = make_federation(data, Natural(), clients=None)
     for k in range(20):
         for shard in (fed.train, fed.val):
-            assert {i // N_CLASSES % 20 for i in row_ids(shard.samples_of(k)[0])} == {k}
-        assert row_ids(fed.test.samples_of(k)[0]) == [i for i in range(N_TEST) if i // N_CLASSES % 20 == k]
+            assert {i // N_CLASSES % 20 for i in row_ids(shard.client_samples(k)[0])} == {k}
+        assert row_ids(fed.test.client_samples(k)[0]) == [i for i in range(N_TEST) if i // N_CLASSES % 20 == k]
 
 
 def test_a_subset_of_the_natural_clients() -> None:
     fed, all_clients = (make_federation(make_natural_raw(), Natural(), clients=clients) for clients in (5, None))
     assert fed.n_clients == 5
     for k in range(5):
-        assert torch.equal(fed.train.samples_of(k)[0], all_clients.train.samples_of(k)[0])
-        assert torch.equal(fed.test.samples_of(k)[0], all_clients.test.samples_of(k)[0])
+        assert torch.equal(fed.train.client_samples(k)[0], all_clients.train.client_samples(k)[0])
+        assert torch.equal(fed.test.client_samples(k)[0], all_clients.test.client_samples(k)[0])
     assert len(fed.server_test.y) == N_TEST
 
 
@@ -166,7 +166,7 @@ def test_a_subset_of_the_natural_clients() -> None:
 def test_without_natural_clients_rows_are_partitioned(partition: Any, owners: Any) -> None:
     fed = make_federation(make_natural_raw(test_owner=owners), partition)
     assert sorted(row_ids(fed.test.x)) == list(range(N_TEST))
-    assert {i // N_CLASSES % 20 for i in row_ids(fed.test.samples_of(0)[0])} != {0}
+    assert {i // N_CLASSES % 20 for i in row_ids(fed.test.client_samples(0)[0])} != {0}
 
 
 def test_a_pooled_test_part_belongs_to_the_server() -> None:
@@ -249,7 +249,7 @@ def test_groups_are_counted_with_the_clients_noisy_labels() -> None:
     assert federation.group_counts.shape == (20, 2 * N_CLASSES)
     np.testing.assert_array_equal(federation.group_counts.reshape(20, N_CLASSES, 2).sum(2), federation.label_counts)
     for k in range(20):
-        x, y = federation.train.samples_of(k)
+        x, y = federation.train.client_samples(k)
         for c in range(N_CLASSES):
             attributes = [i // N_CLASSES % 2 for i, label in zip(row_ids(x), y.tolist(), strict=True) if label == c]
             assert federation.group_counts[k, 2 * c : 2 * c + 2].tolist() == [attributes.count(0), attributes.count(1)]

@@ -14,7 +14,7 @@ from fedcohort.data.interaction import (
     estimate_group_counts,
     find_bias_aligned,
     find_pivot_class,
-    with_binary_head,
+    replace_head,
 )
 from fedcohort.errors import FedcohortError
 
@@ -61,16 +61,16 @@ def test_no_batch_of_one_is_left_over(n: int, size: int, sizes: list[int]) -> No
 def test_a_head_of_two_replaces_the_last_layer_and_starts_from_zero() -> None:
     network = nn.Sequential(nn.Flatten(), nn.Linear(4, 3), nn.ReLU(), nn.Linear(3, 3), nn.Dropout(0.0))
     first = network[1]
-    changed = with_binary_head(network, torch.ones(1, 4))
+    changed = replace_head(network, torch.ones(1, 4))
     assert isinstance(changed, nn.Sequential)
     assert changed[1] is first
     torch.testing.assert_close(changed(torch.ones(5, 4)), torch.zeros(5, 2))
-    assert with_binary_head(nn.Linear(4, 3), torch.ones(1, 4)).out_features == 2
+    assert replace_head(nn.Linear(4, 3), torch.ones(1, 4)).out_features == 2
 
 
 def test_a_network_without_a_linear_head_is_named() -> None:
     with pytest.raises(FedcohortError, match=r"signal dht replaces .* of 4 outputs"):
-        with_binary_head(nn.Flatten(), torch.ones(1, 4))
+        replace_head(nn.Flatten(), torch.ones(1, 4))
 
 
 def coloured(counts: list[list[int]], strength: float = 3.0) -> tuple[torch.Tensor, torch.Tensor, np.ndarray]:

@@ -17,7 +17,7 @@ PIXELS = random_images(6, (3, 4, 5))
 
 def network() -> nn.Module:
     module = nn.Sequential(nn.Flatten())
-    SCALE.attach(module)
+    SCALE.attach_to_network(module)
     return module
 
 
@@ -51,7 +51,7 @@ def test_float_inputs_are_unchanged() -> None:
 def test_the_scale_is_not_part_of_the_networks_state() -> None:
     module = nn.Linear(2, 2)
     before = list(module.state_dict())
-    SCALE.attach(module)
+    SCALE.attach_to_network(module)
     assert list(module.state_dict()) == before
 
 

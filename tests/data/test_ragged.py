@@ -19,7 +19,7 @@ def lists_of(ragged: Ragged) -> list[np.ndarray]:
 
 
 def test_a_ragged_array_equals_a_list_of_arrays(lists: list[np.ndarray]) -> None:
-    ragged = Ragged.from_parts(lists)
+    ragged = Ragged.from_client_rows(lists)
     assert len(ragged) == len(lists)
     assert [rows.tolist() for rows in lists_of(ragged)] == [rows.tolist() for rows in lists]
     assert ragged.sizes.tolist() == [len(rows) for rows in lists]
@@ -28,7 +28,7 @@ def test_a_ragged_array_equals_a_list_of_arrays(lists: list[np.ndarray]) -> None
 
 def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np.ndarray]) -> None:
     sizes = np.array([1, 0, 7, 2, 0])
-    first, head, tail = Ragged.from_parts(lists).cut(sizes)
+    first, head, tail = Ragged.from_client_rows(lists).cut_in_two(sizes)
     assert [rows.tolist() for rows in lists_of(head)] == [
         rows[:n].tolist() for rows, n in zip(lists, sizes, strict=True)
     ]
@@ -41,11 +41,11 @@ def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np
 def test_kinds_are_counted_client_by_client(lists: list[np.ndarray]) -> None:
     kinds = [rows % 3 for rows in lists]
     expected = [np.bincount(rows, minlength=3) for rows in kinds]
-    np.testing.assert_array_equal(Ragged.from_parts(lists).counts(np.concatenate(kinds), 3), expected)
+    np.testing.assert_array_equal(Ragged.from_client_rows(lists).count_by_stratum(np.concatenate(kinds), 3), expected)
 
 
 def test_the_order_of_samples_depends_only_on_seed_and_client(lists: list[np.ndarray]) -> None:
-    ragged = Ragged.from_parts(lists)
+    ragged = Ragged.from_client_rows(lists)
     _shuffle_rows(ragged, 5)
     for k, rows in enumerate(lists):
         np.testing.assert_array_equal(ragged[k], new_generator(5, "client_split", client=k).permutation(rows))

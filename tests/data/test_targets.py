@@ -17,7 +17,7 @@ def test_single_targets_equal_torchs_cross_entropy_bit_for_bit() -> None:
     logits, y = torch.randn(7, 4, generator=torch.Generator().manual_seed(0)), torch.arange(7) % 4
     assert torch.equal(ONE_CLASS.losses(logits, y), F.cross_entropy(logits, y, reduction="none"))
     assert torch.equal(ONE_CLASS.loss(logits, y), F.cross_entropy(logits, y))
-    assert torch.equal(ONE_CLASS.total(logits, y), F.cross_entropy(logits, y, reduction="sum"))
+    assert torch.equal(ONE_CLASS.summed_loss(logits, y), F.cross_entropy(logits, y, reduction="sum"))
     assert ONE_CLASS.per_sample(ONE_CLASS.hits)(logits, y).tolist() == (logits.argmax(1) == y).tolist()
     labels, n = ONE_CLASS.strata(y.numpy(), 4)
     assert labels is not None
@@ -32,7 +32,7 @@ def test_a_samples_loss_is_the_mean_over_its_labelled_positions() -> None:
     expected = [1.5 * math.log(2), 2 * math.log(2)]
     assert PLACES.losses(logits, y).tolist() == pytest.approx(expected)
     assert float(PLACES.loss(logits, y)) == pytest.approx(1.75 * math.log(2))
-    assert float(PLACES.total(logits, y)) == pytest.approx(3.5 * math.log(2))
+    assert float(PLACES.summed_loss(logits, y)) == pytest.approx(3.5 * math.log(2))
 
 
 def test_padding_and_unknown_tokens_are_never_correct() -> None:

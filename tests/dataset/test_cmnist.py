@@ -66,7 +66,7 @@ def test_it_says_how_its_pixels_became_numbers(folder: Path) -> None:
     colour = int(not_none(raw.test_attribute)[0])
     value = np.rint((raw.test_x[0].max() * PIXEL_SD + PIXEL_MEAN) * 255).astype(np.uint8)
     bright[0, colour] = value
-    np.testing.assert_array_equal(not_none(raw.converted).convert(bright)[0], raw.test_x[0])
+    np.testing.assert_array_equal(not_none(raw.converted_scale).convert(bright)[0], raw.test_x[0])
 
 
 def test_the_hubs_commit_is_kept(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

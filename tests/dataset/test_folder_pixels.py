@@ -30,7 +30,7 @@ def test_bytes_become_the_same_numbers(tmp_path: Path) -> None:
         assert floats.scale is None
         assert [str(item.train_x.dtype) for item in (raw, floats)] == ["uint8", "float32"]
         np.testing.assert_array_equal(not_none(raw.scale).convert(raw.test_x), floats.test_x)
-        assert (floats.converted, raw.converted) == (raw.scale, None)
+        assert (floats.converted_scale, raw.converted_scale) == (raw.scale, None)
         assert raw.inputs.endswith("; kept as bytes")
 
 
@@ -41,7 +41,7 @@ def test_auto_keeps_bytes_only_for_large_data(tmp_path: Path, monkeypatch: pytes
         monkeypatch.setattr(module, "AUTO_UINT8_BYTES", limit)
         assert make_folder_dataset(tmp_path, features="image", scale=255).load(0).train_x.dtype == kind
     raw = make_folder_dataset(tmp_path, features="image").load(0)
-    assert (raw.train_x.max(), raw.converted) == (255, None), "only 255 is a divisor"
+    assert (raw.train_x.max(), raw.converted_scale) == (255, None), "only 255 is a divisor"
 
 
 @pytest.mark.parametrize("options", [{"scale": 1.0}, {"features": None}, {"scale": 1.0, "standardise": "train"}])

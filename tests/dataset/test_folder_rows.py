@@ -68,7 +68,7 @@ def test_standardising_uses_training_rows_only(tmp_path: Path) -> None:
     np.testing.assert_allclose(raw.test_x[:, 0], (x[0] + 100 - x[0].mean()) / x[0].std(), rtol=1e-4)
     assert raw.test_x[:, 2].tolist() == [0] * 40
     assert raw.inputs.endswith("; standardised by mean and deviation of the 40 training rows")
-    np.testing.assert_allclose(not_none(raw.standard), [[*x.mean(1), 7], [*x.std(1), 1]], rtol=1e-5)
+    np.testing.assert_allclose(not_none(raw.feature_moments), [[*x.mean(1), 7], [*x.std(1), 1]], rtol=1e-5)
     with pytest.raises(OptionError, match=r"^scale must be 1 with standardise=train, which cancels a scale, got 255"):
         make_folder_dataset(tmp_path, standardise="train", scale=255)
 

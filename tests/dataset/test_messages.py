@@ -1,6 +1,6 @@
 import pytest
 
-from fedcohort.dataset.messages import Problems, SeveralProblems, TableProblem, compare_counts, list_names
+from fedcohort.dataset.messages import ProblemList, SeveralProblems, TableProblem, compare_counts, list_names
 from fedcohort.errors import DataError
 
 
@@ -25,22 +25,22 @@ def test_a_difference_in_a_line() -> None:
 
 
 def test_one_problem_is_raised_as_it_is() -> None:
-    problems = Problems("type something else")
+    problems = ProblemList("type something else")
     problems.raise_all()
-    with problems.collect():
+    with problems.collect_errors():
         raise TableProblem("row 3 is empty", "; mend it")
     with pytest.raises(DataError, match=r"^row 3 is empty; mend it$"):
         problems.raise_all()
 
 
 def test_several_are_one_message_with_each_remedy_once_and_equal_ones_count_once() -> None:
-    problems, nested = Problems("type something else"), Problems()
+    problems, nested = ProblemList("type something else"), ProblemList()
     for row in (3, 5, 3):
         with nested.collect():
             raise TableProblem(f"row {row} is empty", "; mend it")
-    with problems.collect():
+    with problems.collect_errors():
         nested.raise_all()
-    problems.add(DataError("there is no test table"))
+    problems.add_error(DataError("there is no test table"))
     with pytest.raises(SeveralProblems) as raised:
         problems.raise_all()
     assert str(raised.value) == (

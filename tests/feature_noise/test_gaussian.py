@@ -29,7 +29,7 @@ def make_federation(
 
 
 def split_by_client(shard: Shard) -> list[torch.Tensor]:
-    return [shard.samples_of(k)[0] for k in range(20)]
+    return [shard.client_samples(k)[0] for k in range(20)]
 
 
 def test_each_clients_noise_has_its_own_standard_deviation() -> None:

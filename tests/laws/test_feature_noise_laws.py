@@ -8,7 +8,7 @@ import pytest
 from config_options import list_options, make_component
 from failure_hints import failure_hint
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.row_hashes import row_hashes
+from fedcohort.data.row_hashes import hash_rows
 from fedcohort.feature_noise.base import disturb_clients
 from fedcohort.rng import Draws
 from global_rng_guard import forbid_global_rng
@@ -63,7 +63,7 @@ def test_a_clients_inputs_do_not_depend_on_the_other_clients_data(noise: Any) ->
         if disturbed is not None:
             np.testing.assert_array_equal(disturbed.noise_levels, levels)
             rows = np.repeat(levels > 0, sizes)
-            original_hashes = np.concatenate([row_hashes(x[rows]) for x in before])
+            original_hashes = np.concatenate([hash_rows(x[rows]) for x in before])
             np.testing.assert_array_equal(np.sort(disturbed.clean_row_hashes), np.sort(original_hashes))
         hashes_by_others.append(np.concatenate([x[start : start + 6] for x in (train, val)]))
     np.testing.assert_array_equal(hashes_by_others[0], hashes_by_others[1])

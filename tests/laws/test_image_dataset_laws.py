@@ -44,7 +44,7 @@ def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) 
     assert floats.train_x.dtype == np.float32
     assert raw.scale is not None
     assert floats.scale is None
-    assert (floats.converted, raw.converted) == (raw.scale, None)
+    assert (floats.converted_scale, raw.converted_scale) == (raw.scale, None)
     np.testing.assert_array_equal(raw.scale.convert(raw.train_x), floats.train_x)
     np.testing.assert_array_equal(raw.scale.convert(raw.test_x), floats.test_x)
     assert "kept as bytes" in raw.inputs

@@ -101,7 +101,7 @@ def test_client_metrics_are_those_of_single_clients(reference: FinishedRun) -> N
     network = _network(federation, reference)
     client_accuracies = []
     for k in range(federation.n_clients):
-        x, y = federation.test.samples_of(k)
+        x, y = federation.test.client_samples(k)
         client_accuracies.append(float((network(x).argmax(1) == y).float().mean()))
     assert reference.last.clients["test_acc"].tolist() == pytest.approx(client_accuracies, abs=1e-6)
     assert reference.last.metrics["clients/acc_mean"] == pytest.approx(np.mean(client_accuracies), abs=1e-6)

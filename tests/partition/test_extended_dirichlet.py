@@ -7,7 +7,7 @@ from case_loop import for_all
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import SamplePool
 from fedcohort.partition.dirichlet import Dirichlet
-from fedcohort.partition.extended_dirichlet import ExtendedDirichlet, choose_holders
+from fedcohort.partition.extended_dirichlet import ExtendedDirichlet, choose_class_holders
 
 LABELS = np.random.default_rng(1).permutation(np.arange(6000) % 10)
 
@@ -44,7 +44,7 @@ def test_all_classes_are_the_dirichlet_partition() -> None:
 def test_the_allocation_is_uniform_over_sets_of_classes() -> None:
     """Without binding limits: P(c) = C / 10 and P(c and d) = C (C - 1) / 90, within 4.5 standard deviations."""
     K, limits = 20_000, (np.zeros(10, np.int64), np.full(10, 20_000))
-    is_holder = choose_holders(3, *limits, np.random.default_rng(0).random((K, 10)))
+    is_holder = choose_class_holders(3, *limits, np.random.default_rng(0).random((K, 10)))
     pairs = is_holder.T.astype(float) @ is_holder / K
     assert np.abs(np.diag(pairs) - 0.3).max() < 4.5 * np.sqrt(0.21 / K)
     assert np.abs(pairs[~np.eye(10, dtype=bool)] - 6 / 90).max() < 4.5 * np.sqrt(0.07 / K)
@@ -68,7 +68,7 @@ def test_a_rare_class_has_few_clients_and_every_class_has_one() -> None:
 def test_the_smallest_change_meets_the_limits() -> None:
     """Three clients prefer class 0, which two may hold and class 1 needs one: the least eager client gives way."""
     priorities = np.array([[0.1, 0.9, 0.8], [0.1, 0.5, 0.9], [0.1, 0.9, 0.95]])
-    is_holder = choose_holders(1, np.array([0, 1, 0]), np.array([2, 3, 3]), priorities)
+    is_holder = choose_class_holders(1, np.array([0, 1, 0]), np.array([2, 3, 3]), priorities)
     np.testing.assert_array_equal(is_holder, [[1, 0, 0], [0, 1, 0], [1, 0, 0]])
 
 

@@ -12,15 +12,19 @@ from fedcohort.partition.tables import (
     equal_sizes,
     round_to_margins,
     scale_to_margins,
-    spread_evenly,
+    spread_positions_evenly,
 )
 
 
 def test_equal_sizes_are_filled_in_turns() -> None:
-    assert [positions.tolist() for positions in spread_evenly(np.array([3, 3, 2]))] == [[0, 3, 6], [1, 4, 7], [2, 5]]
-    assert [positions.tolist() for positions in spread_evenly(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
+    assert [positions.tolist() for positions in spread_positions_evenly(np.array([3, 3, 2]))] == [
+        [0, 3, 6],
+        [1, 4, 7],
+        [2, 5],
+    ]
+    assert [positions.tolist() for positions in spread_positions_evenly(np.array([4, 1]))] == [[0, 1, 3, 4], [2]]
     for total, players in ((100, 7), (5, 5), (1000, 999)):
-        hands = spread_evenly(equal_sizes(total, players))
+        hands = spread_positions_evenly(equal_sizes(total, players))
         assert all((hand == np.arange(seat, total, players)).all() for seat, hand in enumerate(hands))
 
 

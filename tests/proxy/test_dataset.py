@@ -113,7 +113,7 @@ def test_pixels_are_normalised_as_their_own_dataset_does(tmp_path: Path) -> None
         )
         network = torch.nn.Identity()
         if federation.scale is not None:
-            federation.scale.attach(network)
+            federation.scale.attach_to_network(network)
         outputs.append(network(OtherDataset(public, 30).inputs(federation, 0)))
         bytes_of = not_none(make_component("dataset", "mnist", path=str(tmp_path / "mnist"), pixels="uint8").load(0))
     assert torch.equal(outputs[0], outputs[1])

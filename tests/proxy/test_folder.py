@@ -48,7 +48,7 @@ def test_named_columns_follow_the_runs_order(tmp_path: Path) -> None:
 
 def test_inputs_are_standardised_like_the_runs(tmp_path: Path) -> None:
     mean, sd = np.arange(5, dtype=np.float32), np.array([1, 2, 3, 4, 5], np.float32)
-    x = replace(public(tmp_path), scale=2.0).inputs(replace(make_federation(), standard=(mean, sd)), 0)
+    x = replace(public(tmp_path), scale=2.0).inputs(replace(make_federation(), feature_moments=(mean, sd)), 0)
     assert torch.allclose(x, torch.from_numpy((X / 2 - mean) / sd))
 
 

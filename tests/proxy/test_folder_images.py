@@ -55,7 +55,7 @@ def public(path: Path, features: str | None = "image", **columns: Any) -> Folder
 
 def network_inputs(x: torch.Tensor, run: Federation) -> torch.Tensor:
     """What the network sees of inputs."""
-    return x if x.is_floating_point() else not_none(run.scale).numbers(x)
+    return x if x.is_floating_point() else not_none(run.scale).convert_tensor(x)
 
 
 @pytest.mark.parametrize("pixels", PIXELS)

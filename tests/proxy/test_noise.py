@@ -6,13 +6,13 @@ import torch
 
 from config_options import make_component
 from engine_harness import make_federation
-from fedcohort.data.federation import Rows
+from fedcohort.data.federation import ServerSamples
 
 
 def test_the_moments_are_those_of_the_validation_inputs() -> None:
     # Features of means 0 and 100, deviations 0 and 2 (population form); with n = 40,000 a mean is within 4 * 2 / 200.
     x = torch.tensor([[0.0, 98.0], [0.0, 102.0]])
-    federation = replace(make_federation(), server_val=Rows(x, torch.tensor([0, 1])))
+    federation = replace(make_federation(), server_val=ServerSamples(x, torch.tensor([0, 1])))
     z = make_component("proxy", "noise", n=40_000).inputs(federation, 0)
     assert z.shape == (40_000, 2)
     assert z.dtype == torch.float32

@@ -7,7 +7,7 @@ from torch import nn
 
 from agg_harness import server_only
 from engine_harness import SEED
-from fedcohort.data.federation import Rows
+from fedcohort.data.federation import ServerSamples
 from fedcohort.flat import FlatModel
 from fedcohort.rng import new_generator, seeded_torch
 from fedcohort.round.server_models import RoundModels
@@ -30,7 +30,9 @@ def norm_of(network: nn.Module) -> nn.BatchNorm2d:
 
 def workshop(server: FlatModel) -> RoundModels:
     x = torch.randn(6, 2, 3, 3, generator=torch.Generator().manual_seed(1))
-    return RoundModels(server, server_only(x[:4], Rows(x, torch.tensor([0, 1, 0, 1, 0, 1]))), 5, 3, server.buffers + 1)
+    return RoundModels(
+        server, server_only(x[:4], ServerSamples(x, torch.tensor([0, 1, 0, 1, 0, 1]))), 5, 3, server.buffers + 1
+    )
 
 
 def update(server: FlatModel) -> torch.Tensor:

@@ -30,7 +30,7 @@ def test_the_rows_of_clients_are_sums_over_their_samples() -> None:
     rows = class_losses(lab, 0, np.array([2, 0]), {"n_classes": n_classes})
     assert rows.shape == (2, 3 * n_classes + 1)
     for row, client in zip(rows, (2, 0), strict=True):
-        x, y = federation.train.samples_of(client)
+        x, y = federation.train.client_samples(client)
         np.testing.assert_array_equal(row[:n_classes], np.bincount(y.numpy(), minlength=n_classes))
         loss = F.cross_entropy(lab.copy()(x), y, reduction="sum").item()
         np.testing.assert_allclose(row[n_classes : 2 * n_classes].sum(), loss)

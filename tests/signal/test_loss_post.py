@@ -36,7 +36,7 @@ def test_the_loss_after_one_step_by_hand(kind: str) -> None:
     federation = make_federation(dtype=torch.float64)
     engine, _ = choose_engine(kind, make_trainer(federation, network, batch=None), 4)
     (update,) = engine.train_clients([make_task(1, units=1, rows=np.array([2]), lr=lr, loss_after=True)], {})
-    x, y = (part.numpy() for part in federation.train.samples_of(1))
+    x, y = (part.numpy() for part in federation.train.client_samples(1))
     s = lr * (x @ x[2] + 1)
     expected = np.log(np.exp(s) + 2) - s * (y == y[2])
     assert len(y) > 10, "all of T_k, not the sample that it was trained on"
@@ -51,7 +51,7 @@ def test_it_uses_eval_mode_and_the_clients_batch_norm_statistics(extra: nn.Modul
     moved = FlatModel(copy.deepcopy(network))
     moved.w += update.delta
     moved.buffers.copy_(update.buffers)
-    x, y = federation.train.samples_of(0)
+    x, y = federation.train.client_samples(0)
     with torch.no_grad():
         assert update.loss_after == pytest.approx(float(F.cross_entropy(moved.network.eval()(x), y)), abs=1e-6)
     single_update = make_trainer(federation, network, batch=7).train(make_task(1), {})
@@ -146,7 +146,7 @@ def test_later_losses_are_lower_and_more_similar() -> None:
     losses_by_signal: dict[str, list[float]] = {"loss": [], "train_loss": [], "loss_post": []}
     trainer = make_trainer(federation, network, batch=10)
     for k in range(6):
-        x, y = federation.train.samples_of(k)
+        x, y = federation.train.client_samples(k)
         y.copy_(((x[:, 0] > 0).long() + (k % 3 == 0) * (x[:, 1] > 0).long() + k) % 3)
         losses_by_signal["loss"].append(F.cross_entropy(network(x), y).item())
         update = trainer.train(make_task(k, units=10, lr=0.5, loss_after=True), {})

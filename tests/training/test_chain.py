@@ -54,7 +54,7 @@ def test_bytes_are_converted_by_the_front_with_the_same_bits() -> None:
     with seeded_torch(3, "weights"):
         network = convolutions()
     pixels = torch.arange(13 * 16, dtype=torch.uint8).reshape(13, 1, 4, 4)
-    (a, losses), (b, other_losses) = (trained(network, x, True) for x in (pixels, SCALE.numbers(pixels)))
+    (a, losses), (b, other_losses) = (trained(network, x, True) for x in (pixels, SCALE.convert_tensor(pixels)))
     assert torch.equal(a, b)
     assert losses.tolist() == other_losses.tolist()
 

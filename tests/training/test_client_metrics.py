@@ -5,7 +5,7 @@ import pytest
 import torch
 from torch import nn
 
-from fedcohort.data.federation import Rows
+from fedcohort.data.federation import ServerSamples
 from fedcohort.training.client_metrics import average_extremes, compute_jain_index, worst_group_accuracy
 
 
@@ -36,8 +36,8 @@ def test_the_worst_group_is_of_a_class_and_an_attribute_that_occur() -> None:
     with torch.no_grad():
         network.bias.copy_(torch.tensor([0.0, 1.0]))
     y, attribute = torch.tensor([0, 1, 1, 1]), np.array([2, 0, 0, 2])
-    assert worst_group_accuracy(network, Rows(torch.ones(4, 1), y), attribute) == 0
-    assert worst_group_accuracy(network, Rows(torch.ones(3, 1), y[1:]), attribute[1:]) == 1
+    assert worst_group_accuracy(network, ServerSamples(torch.ones(4, 1), y), attribute) == 0
+    assert worst_group_accuracy(network, ServerSamples(torch.ones(3, 1), y[1:]), attribute[1:]) == 1
 
 
 def test_the_worst_group_can_be_in_between() -> None:
@@ -47,4 +47,4 @@ def test_the_worst_group_can_be_in_between() -> None:
         network.weight.copy_(torch.tensor([[-1.0], [1.0]]))
     x = torch.tensor([[1.0], [-1.0], [1.0], [1.0], [-1.0], [-1.0]])
     y, attribute = torch.tensor([1, 1, 1, 1, 1, 0]), np.array([0, 0, 1, 1, 1, 0])
-    assert worst_group_accuracy(network, Rows(x, y), attribute) == 0.5
+    assert worst_group_accuracy(network, ServerSamples(x, y), attribute) == 0.5

@@ -165,7 +165,7 @@ def test_one_step_in_closed_form() -> None:
     """One sample, one step: delta W = -lr (p - e_y) x', delta b = -lr (p - e_y)."""
     local_trainer = trainer(torch.float64, batch=None)
     (update,) = DualEngine(local_trainer, 4).train_clients([make_task(0, units=1, rows=np.array([2]), lr=0.5)], {})
-    x, y = (part[2] for part in local_trainer.federation.train.samples_of(0))
+    x, y = (part[2] for part in local_trainer.federation.train.client_samples(0))
     weight, bias = (p.detach() for p in local_trainer.server.network.parameters())
     p = torch.softmax(weight @ x + bias, 0)
     p[y] -= 1

@@ -20,7 +20,7 @@ def measurer() -> tuple[SignalMeasurer, LocalTrainer, Any]:
 
 
 def loss_of(network: torch.nn.Module, federation: Any, client: int) -> torch.Tensor:
-    x, y = federation.train.samples_of(client)
+    x, y = federation.train.client_samples(client)
     return F.cross_entropy(network(x), y)
 
 

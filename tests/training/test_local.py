@@ -24,7 +24,7 @@ from optional_values import not_none
 
 def by_hand(federation: Any, network: nn.Module, task: ClientTask, batch: int, optimizer: Any) -> torch.Tensor:
     """Train a client's epochs by a straightforward loop; return the trained parameters."""
-    x, y = federation.train.samples_of(task.client)
+    x, y = federation.train.client_samples(task.client)
     rng = new_generator(SEED, "batches", task.round, task.client)
     for _ in range(task.units):
         order = rng.permutation(len(y))
@@ -163,7 +163,7 @@ def test_scaffold_keeps_the_mean_raw_gradient_under_adam_and_prox() -> None:
     p = trainer.server.layout.n_params
     c, c_i = torch.randn(2, p, dtype=torch.float64, generator=torch.Generator().manual_seed(1))
     update = trainer.train(make_task(0, units=1, stored={"c": c_i}), {"c": c})
-    x, y = federation.train.samples_of(0)
+    x, y = federation.train.client_samples(0)
     F.cross_entropy(network(x), y).backward()
     raw = torch.cat([not_none(q.grad).flatten() for q in network.parameters()])
     torch.testing.assert_close(update.stored["c"], raw, atol=1e-10, rtol=0)
@@ -173,7 +173,7 @@ def test_scaffold_keeps_the_mean_raw_gradient_under_adam_and_prox() -> None:
 def test_the_losses_reported_are_those_before_each_step() -> None:
     federation, network = make_federation(), make_network()
     update = make_trainer(federation, network, batch=None).train(make_task(0, units=1), {})
-    x, y = federation.train.samples_of(0)
+    x, y = federation.train.client_samples(0)
     assert update.batch_loss.tolist() == pytest.approx([F.cross_entropy(network(x), y).item()], abs=1e-6)
     assert (update.steps, update.batch_size.tolist(), update.n_used) == (1, [len(y)], len(y))
 
@@ -181,7 +181,7 @@ def test_the_losses_reported_are_those_before_each_step() -> None:
 def test_each_sample_reports_its_first_loss() -> None:
     """A rate of zero leaves the model where it is: every visit sees w_t. Two steps of 5 see 10 samples."""
     federation, network = make_federation(), make_network()
-    x, y = federation.train.samples_of(0)
+    x, y = federation.train.client_samples(0)
     expected = F.cross_entropy(network(x), y, reduction="none").tolist()
     for model in (network, nn.Linear(5, 3)):
         for units, n_seen in ((1, 5), (2, 10), (40, len(y))):
@@ -219,7 +219,7 @@ def test_only_the_chosen_samples_train() -> None:
 def test_a_batch_of_one_is_merged_for_batch_norm() -> None:
     network = make_network(torch.float32, nn.BatchNorm1d(8))
     federation = make_federation()
-    n = len(federation.train.samples_of(0)[1])
+    n = len(federation.train.client_samples(0)[1])
     update = make_trainer(federation, network, batch=n - 1).train(make_task(0, units=1), {})
     assert update.steps == 1
     assert torch.isfinite(update.delta).all()

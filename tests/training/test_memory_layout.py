@@ -8,7 +8,7 @@ from torch import nn
 
 from agg_harness import server_only
 from engine_harness import SEED
-from fedcohort.data.federation import Rows
+from fedcohort.data.federation import ServerSamples
 from fedcohort.errors import OptionError
 from fedcohort.flat import FlatModel
 from fedcohort.training.memory_layout import check_channels_last, gather_rows, to_channels_last, uses_channels_last
@@ -48,14 +48,14 @@ def test_a_flat_model_is_the_same_network_in_either_layout() -> None:
 def test_images_are_laid_out_in_place_and_rows_are_not() -> None:
     """Pixel (c, h, w) of a sample is at h W C + w C + c afterwards; the numbers are the same."""
     images = torch.arange(2 * 3 * 2 * 2.0).reshape(2, 3, 2, 2)
-    data = server_only(images.clone(), Rows(images.clone(), torch.zeros(2, dtype=torch.int64)))
+    data = server_only(images.clone(), ServerSamples(images.clone(), torch.zeros(2, dtype=torch.int64)))
     to_channels_last(data)
     assert data.proxy is not None
     for x in (data.proxy, data.server_val.x, data.server_test.x):
         assert x.stride() == (12, 1, 6, 3)
         assert torch.equal(x, images)
     rows = torch.ones(2, 5)
-    flat = server_only(rows, Rows(rows.clone(), torch.zeros(2, dtype=torch.int64)))
+    flat = server_only(rows, ServerSamples(rows.clone(), torch.zeros(2, dtype=torch.int64)))
     to_channels_last(flat)
     assert flat.server_val.x.stride() == (5, 1)
 

@@ -164,7 +164,7 @@ def test_positions_are_those_in_the_clients_data() -> None:
     assert [len(batch) for batch in correction.positions] == [2, 2, 1] * 2
     for epoch in (correction.positions[:3], correction.positions[3:]):
         assert sorted(position for batch in epoch for position in batch) == rows.tolist()
-    x, y = trainer.federation.train.samples_of(1)
+    x, y = trainer.federation.train.client_samples(1)
     recorded: list[tuple[Any, Any]] = []
     trainer, correction = watched(lambda step: recorded.append((step.x, step.y)), batch=2)
     trainer.train(make_task(1, units=1, rows=rows), {})
@@ -177,7 +177,7 @@ def test_validation_mini_batches_take_turns_keyed_by_round_and_client() -> None:
     def gradients(round: int, client: int) -> list[torch.Tensor]:
         trainer, correction = watched(lambda step: step.validation()[1], batch=3)
         trainer.train(make_task(client, units=2, round=round), {})
-        labels = trainer.federation.val.samples_of(client)[1]
+        labels = trainer.federation.val.client_samples(client)[1]
         n, first = len(labels), torch.cat(correction.answers)[: len(labels)]
         assert n == 4
         assert [len(batch) for batch in correction.answers[:4]] == [3, 1, 3, 1]

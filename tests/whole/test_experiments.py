@@ -164,7 +164,7 @@ def test_a_step_on_reddit_uses_the_released_codes_loss(scale: float, clipped: bo
             parameter.mul_(scale)
     trainer = make_trainer(federation, network, **{name: client[name] for name in ("lr", "batch", "clip")})
     task = make_task(0, units=1, lr=client["lr"], rows=np.arange(client["batch"]))
-    inputs, labels = (part[:10] for part in federation.train.samples_of(0))
+    inputs, labels = (part[:10] for part in federation.train.client_samples(0))
     start = flatten_parameters(network)
     loss = F.cross_entropy(network(inputs).flatten(0, 1), labels.flatten(), reduction="sum") / 10
     torch.autograd.backward(loss)

@@ -102,9 +102,9 @@ class Trace(Availability):
         """Return a start-up notice if `idle` has no effect; `choice` is the component's name in its group."""
         if self.idle or self.assign == "drawn":
             return ()
-        reason = "client k is the k-th device, even if it is never ready"
-        cure = "Set availability.assign=drawn to draw among the other devices"
-        return (f"availability.idle=false has no effect with availability.assign=by_id: {reason}. {cure}",)
+        reason_text = "client k is the k-th device, even if it is never ready"
+        remedy_text = "Set availability.assign=drawn to draw among the other devices"
+        return (f"availability.idle=false has no effect with availability.assign=by_id: {reason_text}. {remedy_text}",)
 
     def schedule(self, draws: Draws) -> ReadySchedule:
         """Return the intervals of the table in which each client is ready; `draws` assigns devices with assign=drawn.

@@ -75,7 +75,7 @@ def main(arguments: Sequence[str]) -> int:
         return 0
     command_line.check_arguments(typed_choices, configs)
     proposal, typed_options = propose_options(arguments[0], typed_choices)
-    name_width = min(30, max(len(name) for name, _, _ in proposal.columns)) + 2
+    name_width = min(30, max(len(name) for name, _, _ in proposal.column_descriptions)) + 2
     proposal_text = render("proposal.txt.j2", proposal=proposal, width=name_width, spell=spell_override_value)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in proposal_text.splitlines()) + "\n")
     sys.stdout.flush()

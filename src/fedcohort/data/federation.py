@@ -11,7 +11,7 @@ from torch import Tensor
 
 from fedcohort.data import skew
 from fedcohort.data.pixels import PixelScale
-from fedcohort.data.shards import Counts
+from fedcohort.data.shards import ClassCounts
 from fedcohort.data.targets import ONE_CLASS, Targets
 from fedcohort.rng import NO_ROUND, Draws
 from fedcohort.types import Ids, ReadOnly, read_only
@@ -20,7 +20,7 @@ MAX_NAMES = 12  # class names in a message
 
 
 @dataclass(frozen=True)
-class Rows:
+class ServerSamples:
     """Samples that the server holds.
 
     Attributes:
@@ -33,8 +33,8 @@ class Rows:
     y: Int64[Tensor, "n *places"]
     targets: Targets = ONE_CLASS
 
-    def to(self, device: torch.device | str) -> "Rows":
-        return Rows(self.x.to(device), self.y.to(device), self.targets)
+    def to(self, device: torch.device | str) -> "ServerSamples":
+        return ServerSamples(self.x.to(device), self.y.to(device), self.targets)
 
 
 @dataclass(frozen=True)
@@ -55,10 +55,10 @@ class Shard:
     offsets: Ids
     targets: Targets = ONE_CLASS
 
-    def samples_of(self, client: int) -> tuple[Tensor, Tensor]:
+    def client_samples(self, client: int) -> tuple[Tensor, Tensor]:
         """Return views of the inputs [n_k, ...] and the labels [n_k, ...] of the client with the id `client`."""
-        rows = slice(int(self.offsets[client]), int(self.offsets[client + 1]))
-        return self.x[rows], self.y[rows]
+        client_slice = slice(int(self.offsets[client]), int(self.offsets[client + 1]))
+        return self.x[client_slice], self.y[client_slice]
 
     def to(self, device: torch.device | str) -> "Shard":
         return Shard(self.x.to(device), self.y.to(device), self.true_y.to(device), self.offsets, self.targets)
@@ -84,10 +84,10 @@ class Federation(ReadOnly):
             class by class; None without attributes.
         server_test_attribute: attribute of each sample of server_test, int64; None without attributes.
         proxy: unlabelled inputs that the server holds (`proxy/`), [n, ...], or None.
-        class_names, columns, categories, standard, scale, converted, revision: see `dataset.base.Raw`.
+        class_names, columns, categories, feature_moments, scale, converted_scale, revision: see `dataset.base.Raw`.
         checksum: hash of the data as loaded (`dataset.checksum`).
         feature_noise: level of feature noise of each client, [K]; None if no client has any.
-        undisturbed: hashes (`data.row_hashes`) before feature noise of the clients' inputs that have noise, or None.
+        clean_row_hashes: hashes (`data.row_hashes`) before feature noise of the inputs that have it, or None.
         client_names: the dataset's names of the clients, text [K]; None without natural clients.
         client_map: hash of the client of each training sample, 16 hexadecimal digits; may be empty.
     """
@@ -97,26 +97,26 @@ class Federation(ReadOnly):
     train: Shard
     val: Shard
     test: Shard
-    server_val: Rows
-    server_test: Rows
-    class_counts: Counts
+    server_val: ServerSamples
+    server_test: ServerSamples
+    class_counts: ClassCounts
     noise_rate: Float64[np.ndarray, "clients"]
     inputs: str = ""
-    group_counts: Counts | None = None
+    group_counts: ClassCounts | None = None
     server_test_attribute: Ids | None = None
     proxy: Tensor | None = None
     class_names: Sequence[str] = ()
     columns: Sequence[str] = ()
     categories: str = ""
-    standard: tuple[np.ndarray, np.ndarray] | None = None
+    feature_moments: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
     revision: str = ""
     checksum: str = ""
     feature_noise: Float64[np.ndarray, "clients"] | None = None
     client_map: str = ""
     client_names: np.ndarray | None = None
-    converted: PixelScale | None = None
-    undisturbed: UInt64[np.ndarray, "rows"] | None = None
+    converted_scale: PixelScale | None = None
+    clean_row_hashes: UInt64[np.ndarray, "rows"] | None = None
 
     @property
     def n_clients(self) -> int:
@@ -143,11 +143,11 @@ class Federation(ReadOnly):
         return read_only(np.diff(self.train.offsets))
 
     @cached_property
-    def label_counts(self) -> Counts:
+    def label_counts(self) -> ClassCounts:
         """Training samples of each client by observed (possibly noisy) label, int64 [K, C]; [K, 1] for sequences."""
         client_of_sample = np.repeat(np.arange(self.n_clients), self.n_train)
         labels, n = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
-        counts: Counts = read_only(np.bincount(client_of_sample * n + labels, minlength=self.n_clients * n))
+        counts: ClassCounts = read_only(np.bincount(client_of_sample * n + labels, minlength=self.n_clients * n))
         return counts.reshape(self.n_clients, n)
 
     @cached_property

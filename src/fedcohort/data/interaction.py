@@ -67,17 +67,17 @@ def estimate_group_counts(
     labels = y.cpu().numpy()
     n_correct = np.bincount(labels[is_correct], minlength=n_classes)
     class_sizes = np.bincount(labels, minlength=n_classes)
-    attribute = np.ones(len(labels), dtype=np.int64)
+    attribute_of_sample = np.ones(len(labels), dtype=np.int64)
     if (y_hat := find_pivot_class(n_correct, class_sizes - n_correct)) is not None:
         # The binary classifier learns G against g on the pivot's samples, and is applied to all samples.
         is_pivot_class = labels == y_hat
         pivot_rows = torch.from_numpy(np.flatnonzero(is_pivot_class)).to(x.device)
         is_bias_aligned = torch.from_numpy(is_correct[is_pivot_class].astype(np.int64)).to(x.device)
         network = train_network(
-            with_binary_head(make_network(), x), x[pivot_rows], is_bias_aligned, F.cross_entropy, training_options, rng
+            replace_head(make_network(), x), x[pivot_rows], is_bias_aligned, F.cross_entropy, training_options, rng
         )
-        attribute = predict_classes(network, x).cpu().numpy()
-    return np.bincount(2 * labels + attribute, minlength=2 * n_classes).reshape(n_classes, 2)
+        attribute_of_sample = predict_classes(network, x).cpu().numpy()
+    return np.bincount(2 * labels + attribute_of_sample, minlength=2 * n_classes).reshape(n_classes, 2)
 
 
 def find_bias_aligned(
@@ -102,7 +102,7 @@ def find_bias_aligned(
     is_correct = np.zeros(len(y), dtype=bool)
     for c in np.unique(y.cpu().numpy()).tolist():
         is_class = y == c
-        network = train_network(with_binary_head(make_network(), x), x, is_class.long(), loss, training_options, rng)
+        network = train_network(replace_head(make_network(), x), x, is_class.long(), loss, training_options, rng)
         is_correct[is_class.cpu().numpy()] = (predict_classes(network, x[is_class]) == 1).cpu().numpy()
     return is_correct
 
@@ -121,7 +121,7 @@ def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "clas
     return int(count_difference.argmin()) if np.isfinite(count_difference).any() else None
 
 
-def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
+def replace_head(network: nn.Module, x: Tensor) -> nn.Module:
     """Replace the layer of class outputs of a network by a linear layer with two outputs and zero weights.
 
     Args:
@@ -135,19 +135,19 @@ def with_binary_head(network: nn.Module, x: Tensor) -> nn.Module:
         FedcohortError: the network has no linear layer with as many outputs as classes.
     """
     n_classes = _count_classes(network, x)
-    linear_layers = [(name, layer) for name, layer in network.named_modules() if isinstance(layer, nn.Linear)]
-    candidate_layers = [(name, layer) for name, layer in linear_layers if layer.out_features == n_classes]
+    linear_layers = [(path, layer) for path, layer in network.named_modules() if isinstance(layer, nn.Linear)]
+    candidate_layers = [(path, layer) for path, layer in linear_layers if layer.out_features == n_classes]
     if not candidate_layers:
         raise FedcohortError(
             f"signal dht replaces the network's last linear layer, of {n_classes} outputs (one per class), by a layer "
             "of two outputs, but this network has no such layer: choose another model"
         )
-    name, replaced_layer = candidate_layers[-1]
+    layer_path, replaced_layer = candidate_layers[-1]
     weight = replaced_layer.weight
     binary_head = nn.Linear(replaced_layer.in_features, 2, device=weight.device, dtype=weight.dtype)
     nn.init.zeros_(binary_head.weight)
     nn.init.zeros_(binary_head.bias)
-    parent_path, _, layer_name = name.rpartition(".")
+    parent_path, _, layer_name = layer_path.rpartition(".")
     if not layer_name:
         return binary_head
     setattr(network.get_submodule(parent_path), layer_name, binary_head)

@@ -40,12 +40,12 @@ class PixelScale:
         x /= np.array(self.sd, np.float32)[:, None, None]
         return x
 
-    def numbers(self, pixels: "UInt8[Tensor, 'n c h w']") -> "Float32[Tensor, 'n c h w']":
+    def convert_tensor(self, pixels: "UInt8[Tensor, 'n c h w']") -> "Float32[Tensor, 'n c h w']":
         """Return uint8 pixels standardised, as a new tensor on their device."""
-        max_pixel, mean, sd = channels_of(self, pixels.device)
+        max_pixel, mean, sd = channel_constants(self, pixels.device)
         return pixels.float().div(max_pixel).sub(mean).div(sd)
 
-    def attach(self, network: "nn.Module") -> None:
+    def attach_to_network(self, network: "nn.Module") -> None:
         """Register a hook on `network` that standardises its uint8 inputs; float inputs are left unchanged."""
         network.register_forward_pre_hook(self)  # which has no tensors, so that copies of the network can share it
 
@@ -57,11 +57,11 @@ class PixelScale:
             inputs: arguments of the forward pass, the pixels [B, channels, height, width] first.
         """
         x, *more_inputs = inputs
-        return None if x.dtype.is_floating_point else (self.numbers(x), *more_inputs)
+        return None if x.dtype.is_floating_point else (self.convert_tensor(x), *more_inputs)
 
 
 @lru_cache(maxsize=8)
-def channels_of(scale: PixelScale, device: "torch.device") -> "Tensor":
+def channel_constants(scale: PixelScale, device: "torch.device") -> "Tensor":
     """Return 255, the channels' means and their standard deviations as one tensor, [3, channels, 1, 1].
 
     Args:
@@ -70,5 +70,5 @@ def channels_of(scale: PixelScale, device: "torch.device") -> "Tensor":
     """
     import torch  # noqa: PLC0415 - datasets are made before torch is imported
 
-    rows = [[255.0] * len(scale.sd), [*scale.mean], [*scale.sd]]
-    return torch.tensor(rows, device=device)[:, :, None, None]
+    constant_rows = [[255.0] * len(scale.sd), [*scale.mean], [*scale.sd]]
+    return torch.tensor(constant_rows, device=device)[:, :, None, None]

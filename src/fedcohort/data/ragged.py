@@ -21,7 +21,7 @@ class Ragged:
     offsets: Ids
 
     @classmethod
-    def from_parts(cls, rows_by_client: Sequence[Ids]) -> "Ragged":
+    def from_client_rows(cls, rows_by_client: Sequence[Ids]) -> "Ragged":
         """Return the positions of all clients, given the positions `rows_by_client` of each client, int64 [n_k]."""
         rows = np.concatenate(rows_by_client) if len(rows_by_client) else np.empty(0)
         sizes = np.fromiter(map(len, rows_by_client), np.int64, len(rows_by_client))
@@ -55,7 +55,7 @@ class Ragged:
         """Number of the client that holds each of the N positions, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
-    def cut(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
+    def cut_in_two(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
         """Cut each client's positions into two parts.
 
         Args:
@@ -69,7 +69,7 @@ class Ragged:
         second_half = Ragged.from_sizes(self.rows[~is_first_half], self.sizes - sizes)
         return is_first_half, Ragged.from_sizes(self.rows[is_first_half], sizes), second_half
 
-    def counts(self, stratum_of_position: Ids, n_strata: int) -> np.ndarray:
+    def count_by_stratum(self, stratum_of_position: Ids, n_strata: int) -> np.ndarray:
         """Return the number of each client's positions in each stratum, int64 [K, n_strata].
 
         Args:

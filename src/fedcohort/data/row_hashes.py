@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Shaped, UInt64
 
 
-def row_hashes(x: Shaped[np.ndarray, "n *shape"]) -> UInt64[np.ndarray, "n"]:
+def hash_rows(x: Shaped[np.ndarray, "n *shape"]) -> UInt64[np.ndarray, "n"]:
     """Return a hash of the bytes of each row of the array `x`.
 
     Among a million different rows, two have the same hash with a probability below 10^-7.

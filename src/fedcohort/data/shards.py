@@ -6,7 +6,7 @@ from jaxtyping import Int64
 from fedcohort.data.ragged import Ragged
 from fedcohort.types import Ids
 
-Counts = Int64[np.ndarray, "clients classes"]
+ClassCounts = Int64[np.ndarray, "clients classes"]
 
 
 def natural_owners(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
@@ -32,31 +32,32 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
         owners: number of the owner that each client is, int64 [K].
     """
     row_order = np.argsort(test_owner, kind="stable")
-    starts, owner_stops = (np.searchsorted(test_owner[row_order], owners, side) for side in ("left", "right"))
-    owner_sizes = owner_stops - starts
-    positions = np.arange(owner_sizes.sum()) + np.repeat(starts - (np.cumsum(owner_sizes) - owner_sizes), owner_sizes)
+    owner_starts, owner_stops = (np.searchsorted(test_owner[row_order], owners, side) for side in ("left", "right"))
+    owner_sizes = owner_stops - owner_starts
+    first_positions = owner_starts - (np.cumsum(owner_sizes) - owner_sizes)
+    positions = np.arange(owner_sizes.sum()) + np.repeat(first_positions, owner_sizes)
     return Ragged.from_sizes(row_order[positions], owner_sizes)
 
 
-def split_by_class(labels: Ids, counts: Counts, rng: np.random.Generator) -> Ragged:
+def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Generator) -> Ragged:
     """Distribute rows by class, and return the sorted, disjoint positions of each client's share.
 
     Args:
         labels: classes of the test split, int64 [N].
-        counts: training samples of each client by class, [K, C].
+        class_counts: training samples of each client by class, [K, C].
         rng: generator for the order of the rows of a class.
     """
-    client_quotas = class_quotas(counts, np.bincount(labels, minlength=counts.shape[1]), rng)
+    client_quotas = class_quotas(class_counts, np.bincount(labels, minlength=class_counts.shape[1]), rng)
     rows_by_class, clients_by_class = [], []
     for c, quota in enumerate(client_quotas.T):
         class_rows = rng.permutation(np.flatnonzero(labels == c))
         rows_by_class.append(class_rows[: quota.sum()])
-        clients_by_class.append(np.repeat(np.arange(len(counts)), quota))
-    rows, clients = np.concatenate(rows_by_class), np.concatenate(clients_by_class)
-    return Ragged.from_sizes(rows[np.lexsort((rows, clients))], client_quotas.sum(1))
+        clients_by_class.append(np.repeat(np.arange(len(class_counts)), quota))
+    test_rows, client_of_row = np.concatenate(rows_by_class), np.concatenate(clients_by_class)
+    return Ragged.from_sizes(test_rows[np.lexsort((test_rows, client_of_row))], client_quotas.sum(1))
 
 
-def class_quotas(counts: Counts, test_class_sizes: Ids, rng: np.random.Generator) -> Counts:
+def class_quotas(class_counts: ClassCounts, test_class_sizes: Ids, rng: np.random.Generator) -> ClassCounts:
     """Return the number of test rows of each class for each client, in proportion to its training samples.
 
         target_kc = pool_c counts_kc / sum_j counts_jc,   rounded by largest remainders so that column c sums to pool_c
@@ -65,35 +66,35 @@ def class_quotas(counts: Counts, test_class_sizes: Ids, rng: np.random.Generator
     are broken at random. Test rows of a class that no client holds are not distributed.
 
     Args:
-        counts: training samples of each client by class, int64 [K, C].
+        class_counts: training samples of each client by class, int64 [K, C].
         test_class_sizes: test rows of each class, int64 [C]; pool_c in the formula.
         rng: generator that breaks ties.
     """
-    quotas = np.zeros_like(counts)
-    rounding_remainder = rng.random(len(counts)) * 1e-6
-    for c in np.flatnonzero((counts.sum(0) > 0) & (test_class_sizes > 0)):
-        clients_with_class = np.flatnonzero(counts[:, c])
-        target = test_class_sizes[c] * counts[clients_with_class, c] / counts[:, c].sum()
+    quotas = np.zeros_like(class_counts)
+    rounding_remainder = rng.random(len(class_counts)) * 1e-6
+    for c in np.flatnonzero((class_counts.sum(0) > 0) & (test_class_sizes > 0)):
+        clients_with_class = np.flatnonzero(class_counts[:, c])
+        exact_quota = test_class_sizes[c] * class_counts[clients_with_class, c] / class_counts[:, c].sum()
         quotas[clients_with_class, c] = nearest_integers(
-            target + rounding_remainder[clients_with_class], int(test_class_sizes[c])
+            exact_quota + rounding_remainder[clients_with_class], int(test_class_sizes[c])
         )
-        rounding_remainder[clients_with_class] += target - quotas[clients_with_class, c]
+        rounding_remainder[clients_with_class] += exact_quota - quotas[clients_with_class, c]
     return quotas
 
 
-def nearest_integers(targets: np.ndarray, target_sum: int) -> Ids:
+def nearest_integers(exact_numbers: np.ndarray, target_sum: int) -> Ids:
     """Return integers of at least 0 with a given sum that are as near as possible to given numbers, int64 [n].
 
     Args:
-        targets: the numbers, [n].
+        exact_numbers: the numbers, [n].
         target_sum: sum of the integers.
     """
-    rounded_counts: Ids = np.maximum(np.floor(targets), 0).astype(np.int64)
+    rounded_counts: Ids = np.maximum(np.floor(exact_numbers), 0).astype(np.int64)
     while (n_missing := target_sum - int(rounded_counts.sum())) != 0:
         correction = int(np.sign(n_missing))
         correctable_positions = np.flatnonzero(rounded_counts + correction >= 0)
         correction_order = correctable_positions[
-            np.argsort(correction * (rounded_counts - targets)[correctable_positions], kind="stable")
+            np.argsort(correction * (rounded_counts - exact_numbers)[correctable_positions], kind="stable")
         ]
         rounded_counts[correction_order[: abs(n_missing)]] += correction
     return rounded_counts

@@ -22,14 +22,14 @@ def entropy(p: Float64[np.ndarray, "*_k _n"]) -> Float64[np.ndarray, "*_k"]:
     return np.asarray(-(p * log_p).sum(-1))
 
 
-def skew_triplets(counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float64[np.ndarray, "clients 3"]:
+def skew_triplets(group_counts: Shaped[np.ndarray, "clients classes attributes"]) -> Float64[np.ndarray, "clients 3"]:
     """Return class imbalance, attribute imbalance and spurious correlation of each client, in [0, 1], [K, 3].
 
     Args:
-        counts: samples by client, class and attribute; a client without samples gets NaN.
+        group_counts: samples by client, class and attribute; a client without samples gets NaN.
     """
-    n_samples = counts.sum((1, 2), keepdims=True).astype(np.float64)
-    P = counts / np.where(n_samples > 0, n_samples, np.nan)
+    n_samples = group_counts.sum((1, 2), keepdims=True).astype(np.float64)
+    P = group_counts / np.where(n_samples > 0, n_samples, np.nan)
     H_y, H_a = entropy(P.sum(2)), entropy(P.sum(1))
     H_sum = H_y + H_a
     mutual_information = np.maximum(0.0, H_sum - entropy(P.reshape(len(P), -1)))
@@ -48,13 +48,13 @@ def skew_triplet(N: Shaped[np.ndarray, "classes attributes"]) -> Float64[np.ndar
     return np.asarray(skew_triplets(N[None])[0])
 
 
-def class_imbalance(counts: Shaped[np.ndarray, "classes"]) -> float:
+def class_imbalance(class_counts: Shaped[np.ndarray, "classes"]) -> float:
     """Return 1 - entropy / ln(classes) of the class shares of one dataset, in [0, 1]; NaN without samples.
 
     Args:
-        counts: samples of each class.
+        class_counts: samples of each class.
     """
-    return float(skew_triplet(counts[:, None])[0])
+    return float(skew_triplet(class_counts[:, None])[0])
 
 
 def _imbalance(entropy_nats: Float64[np.ndarray, "clients"], n_categories: int) -> Float64[np.ndarray, "clients"]:
@@ -62,19 +62,19 @@ def _imbalance(entropy_nats: Float64[np.ndarray, "clients"], n_categories: int) 
     return 1 - entropy_nats / math.log(n_categories) if n_categories > 1 else 0.0 * entropy_nats
 
 
-def skew_metrics(counts: Shaped[np.ndarray, "clients classes attributes"]) -> dict[str, float]:
-    """Return the skew metrics of a federation by name, from the samples `counts` by client, class and attribute.
+def skew_metrics(group_counts: Shaped[np.ndarray, "clients classes attributes"]) -> dict[str, float]:
+    """Return the skew metrics of a federation by name, from the samples `group_counts` by client, class and attribute.
 
     `global_ci`, `global_ai` and `global_sc` (Eq. 5-7) are class imbalance, attribute imbalance and spurious correlation
     of the pooled data. `client_ci`, `client_ai` and `client_sc` (Eq. 8-10) are means over the clients with samples.
     """
-    client_triplets = skew_triplets(counts[counts.sum((1, 2)) > 0])
+    client_triplets = skew_triplets(group_counts[group_counts.sum((1, 2)) > 0])
     triplets_by_level = {
-        "global": skew_triplet(counts.sum(0)),
+        "global": skew_triplet(group_counts.sum(0)),
         "client": client_triplets.mean(0) if len(client_triplets) else np.full(3, np.nan),
     }
     return {
-        f"{level_name}_{name}": float(v)
-        for level_name, row in triplets_by_level.items()
-        for name, v in zip(SKEW_NAMES, row, strict=True)
+        f"{level_name}_{skew_name}": float(v)
+        for level_name, triplet in triplets_by_level.items()
+        for skew_name, v in zip(SKEW_NAMES, triplet, strict=True)
     }

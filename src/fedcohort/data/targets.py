@@ -37,11 +37,11 @@ class Targets(Protocol):
     lowest: ClassVar[int]
 
     @abstractmethod
-    def per_sample(self, function: "PerTarget") -> "PerTarget":
-        """Return a function of log-probabilities and labels that averages `function` over each sample's targets, [B].
+    def per_sample(self, target_function: "PerTarget") -> "PerTarget":
+        """Return a function of log-probabilities and labels: the mean of `target_function` over each sample's targets.
 
         Args:
-            function: function of the log-probabilities [N, C] and classes [N] of N single targets that returns [N].
+            target_function: function of log-probabilities [N, C] and classes [N] of N single targets that returns [N].
         """
 
     @abstractmethod
@@ -66,7 +66,7 @@ class Targets(Protocol):
         """Return the mean over samples of `losses` in nats, for the same logits and labels `y`."""
         return self.losses(logits, y).mean()
 
-    def total(self, logits: "Tensor", y: "Tensor") -> "Tensor":
+    def summed_loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         """Return the sum over samples of `losses` in nats, for the same logits and labels `y`."""
         return self.losses(logits, y).sum()
 
@@ -89,8 +89,8 @@ class OneClass(Targets):
     single: ClassVar[bool] = True
     lowest: ClassVar[int] = 0
 
-    def per_sample(self, function: "PerTarget") -> "PerTarget":
-        return function
+    def per_sample(self, target_function: "PerTarget") -> "PerTarget":
+        return target_function
 
     def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
         return class_scores.argmax(1) == y
@@ -121,22 +121,22 @@ class Positions(Targets):
     single: ClassVar[bool] = False
     lowest: ClassVar[int] = UNLABELLED
 
-    def per_sample(self, function: "PerTarget") -> "PerTarget":
-        return lambda log_probs, y: self.mean(function(log_probs.flatten(0, 1), self.flat(y)), y)
+    def per_sample(self, target_function: "PerTarget") -> "PerTarget":
+        return lambda log_probs, y: self.average(target_function(log_probs.flatten(0, 1), self.flatten(y)), y)
 
-    def flat(self, y: "Tensor") -> "Tensor":
+    def flatten(self, y: "Tensor") -> "Tensor":
         """Return the labels `y` [B, T] of all positions as a vector, [B * T]; unlabelled positions get class 0."""
         return y.flatten().clamp(min=0)
 
-    def mean(self, values: "Tensor", y: "Tensor") -> "Tensor":
-        """Return the mean of `values` over each sample's labelled positions, [B].
+    def average(self, position_values: "Tensor", y: "Tensor") -> "Tensor":
+        """Return the mean of `position_values` over each sample's labelled positions, [B].
 
         Args:
-            values: value of each position of all samples, [B * T].
+            position_values: value of each position of all samples, [B * T].
             y: labels, [B, T].
         """
         is_labelled = y > UNLABELLED
-        return values.view(y.shape).where(is_labelled, 0).sum(1) / is_labelled.sum(1).clamp(min=1)
+        return position_values.view(y.shape).where(is_labelled, 0).sum(1) / is_labelled.sum(1).clamp(min=1)
 
     def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
         is_correct = class_scores.argmax(1) == y

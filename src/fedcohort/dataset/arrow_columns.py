@@ -21,8 +21,8 @@ MAX_CELL_LENGTH = 40  # characters of a cell that a message shows
 
 def is_number(dtype: pa.DataType) -> bool:
     """Return whether a column of type `dtype` holds numbers; booleans count as the numbers 0 and 1."""
-    type_checks = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
-    return any(is_type(dtype) for is_type in type_checks)
+    type_predicates = (pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_decimal)
+    return any(matches_type(dtype) for matches_type in type_predicates)
 
 
 def is_text(dtype: pa.DataType) -> bool:
@@ -48,9 +48,9 @@ def to_numbers(column: pa.ChunkedArray) -> Values:
     if is_text(column.type):
         column = pc.utf8_trim_whitespace(column)
         column = pc.if_else(pc.match_substring_regex(column, NUMBER_PATTERN), column, pa.scalar(None, column.type))
-    values: Values = column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False).astype(np.float64, copy=False)
+    numbers = np.asarray(column.cast(pa.float64(), safe=False).to_numpy(zero_copy_only=False), dtype=np.float64)
     with np.errstate(invalid="ignore"):
-        return np.where(np.abs(values) <= MAX_FLOAT32, values, np.nan)
+        return np.where(np.abs(numbers) <= MAX_FLOAT32, numbers, np.nan)
 
 
 def share_of_numbers(column: pa.ChunkedArray) -> float:
@@ -80,29 +80,29 @@ def find_empty(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
 
 def describe_missing(column: pa.ChunkedArray, row: int) -> str:
     """Return why the cell `row` of a column of numbers is missing: the end of a message that begins "row 3 "."""
-    value = column[row].as_py()
-    if value is None or (isinstance(value, str) and not value.strip()):
+    cell_value = column[row].as_py()
+    if cell_value is None or (isinstance(cell_value, str) and not cell_value.strip()):
         return "is empty"
-    if isinstance(value, str):
-        return f"holds {value[:MAX_CELL_LENGTH]!r}, which is not a number"
-    if not np.isfinite(float(value)):
+    if isinstance(cell_value, str):
+        return f"holds {cell_value[:MAX_CELL_LENGTH]!r}, which is not a number"
+    if not np.isfinite(float(cell_value)):
         return "has a value that is NaN or infinite"
-    return f"holds {float(value):g}, which float32 can't hold"
+    return f"holds {float(cell_value):g}, which float32 can't hold"
 
 
-def read_metadata(schema: pa.Schema, library_key: bytes, *keys: str) -> list[str]:
+def read_metadata(schema: pa.Schema, library_key: bytes, *json_keys: str) -> list[str]:
     """Return a list of texts from the JSON that a library stored in a table's metadata; [] if there is no such list.
 
     Args:
         schema: the table's schema.
         library_key: key of the library's JSON in the metadata, such as b"pandas".
-        keys: keys of the nested JSON objects that lead to the list.
+        json_keys: keys of the nested JSON objects that lead to the list.
     """
     try:
-        value = json.loads((schema.metadata or {}).get(library_key, b"{}"))
-        for key in keys:
-            value = value[key]
-        return [text for text in value if isinstance(text, str)]
+        json_value = json.loads((schema.metadata or {}).get(library_key, b"{}"))
+        for json_key in json_keys:
+            json_value = json_value[json_key]
+        return [json_entry for json_entry in json_value if isinstance(json_entry, str)]
     except (ValueError, LookupError, TypeError):
         return []
 

@@ -40,11 +40,11 @@ class Raw:
         class_names: names of the classes in the data; empty if labels are whole numbers.
         columns: names of the numbers of a sample, in order; empty if samples are no rows of numbers.
         pooled_test: whether the test split belongs to the server, so that no client has a share of it.
-        standard: mean and standard deviation by which each feature was standardised, each float32 with the shape of a
-            sample; None if features were not standardised.
+        feature_moments: mean and standard deviation by which each feature was standardised, each float32 with the shape
+            of a sample; None if features were not standardised.
         scale: normalisation of uint8 inputs; None for other inputs.
-        converted: normalisation by which float32 inputs were computed from pixels, None for other inputs. Pixels of the
-            server's proxy set are normalised by it, too.
+        converted_scale: normalisation by which float32 inputs were computed from pixels, None for other inputs. Pixels
+            of the server's proxy set are normalised by it, too.
         targets: whether a label is one class, or one class per position of the sample.
         valid: inputs [n, ...] and labels [n] of the dataset's validation part, which becomes the server's validation
             data; None if the server takes a part of the training data.
@@ -69,14 +69,14 @@ class Raw:
     class_names: Sequence[str] = ()
     columns: Sequence[str] = ()
     pooled_test: bool = False
-    standard: tuple[np.ndarray, np.ndarray] | None = None
+    feature_moments: tuple[np.ndarray, np.ndarray] | None = None
     scale: PixelScale | None = None
     valid: tuple[np.ndarray, Ids] | None = None
     revision: str = ""
     single_use: bool = False
     owner_names: Sequence[str] = ()
     targets: Targets = ONE_CLASS
-    converted: PixelScale | None = None
+    converted_scale: PixelScale | None = None
     categories: str = ""
     small_client_remedy: str = ""
 
@@ -147,7 +147,7 @@ def check_data(raw_data: Raw) -> Raw:
     test_x, test_y = _check_part(raw_data, "test", raw_data.test_x, raw_data.test_y)
     id_arrays = {name: getattr(raw_data, name) for name in ID_FIELDS if getattr(raw_data, name) is not None}
     converted_arrays: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
-    converted_arrays |= {name: values.astype(np.int64, copy=False) for name, values in id_arrays.items()}
+    converted_arrays |= {name: id_array.astype(np.int64, copy=False) for name, id_array in id_arrays.items()}
     dtypes = {name: (getattr(raw_data, name).dtype, array.dtype) for name, array in converted_arrays.items()}
     if type_changes := [
         f"{name} from {old_dtype} to {new_dtype}"
@@ -194,8 +194,8 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
             f"{message_start} labels must be in [{lowest_label}, {raw_data.n_classes - 1}], got {y.min()}..{y.max()}"
         )
     x = x.astype(np.float32, copy=False) if x.dtype.kind == "f" else x
-    if (row := _find_bad_row(x)) is not None:
-        raise DataError(f"{message_start} row {row} has a feature that is NaN or infinite: correct or remove it")
+    if (bad_row := _find_bad_row(x)) is not None:
+        raise DataError(f"{message_start} row {bad_row} has a feature that is NaN or infinite: correct or remove it")
     return x, y.astype(np.int64, copy=False)
 
 
@@ -215,8 +215,8 @@ def _check_ids(raw_data: Raw) -> None:
         raise DataError(f"dataset={raw_data.name}: {problem_text}")
 
 
-def _holds_integers(values: object) -> bool:
-    return isinstance(values, np.ndarray) and values.dtype.kind in "iu"
+def _holds_integers(candidate_array: object) -> bool:
+    return isinstance(candidate_array, np.ndarray) and candidate_array.dtype.kind in "iu"
 
 
 def _are_rows_equal(x: np.ndarray) -> bool:

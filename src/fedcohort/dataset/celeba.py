@@ -45,7 +45,7 @@ class Celeba(PeopleImages):
             attribute.
     """
 
-    layout, client, hub_parts = LAYOUT, ("celeb_id", "client"), ("train", "valid", "test")
+    layout, client_columns, hub_parts = LAYOUT, ("celeb_id", "client"), ("train", "valid", "test")
 
     attribute: str | None
 

@@ -18,30 +18,30 @@ class Owners:
     Attributes:
         train: client of each training row, int64 [N], numbered in the sorted order of names; None without a column.
         test: client of each test row, int64 [N]; None without a test table, or if it lacks the column.
-        names: names of the clients in the tables, by number.
+        client_names: names of the clients in the tables, by number.
     """
 
     train: Ids | None = None
     test: Ids | None = None
-    names: Sequence[str] = ()
+    client_names: Sequence[str] = ()
 
 
-def read_owners(frames: Sequence[Frame], name: str | None) -> Owners:
+def read_owners(frames: Sequence[Frame], column_name: str | None) -> Owners:
     """Return the clients of the rows of a training and a test table.
 
     Args:
         frames: the training table, and possibly the test table, which may lack the column.
-        name: name of the column of clients; None for data without clients.
+        column_name: name of the column of clients; None for data without clients.
 
     Raises:
         DataError: the training table lacks the column, or a cell is empty or invalid; the message names its row.
     """
-    if name is None:
+    if column_name is None:
         return Owners()
-    frames = [frame for frame in frames if frame is frames[0] or name in frame.names]
-    client_numbers, names = read_clients(frames, [name] * len(frames))
+    frames = [frame for frame in frames if frame is frames[0] or column_name in frame.names]
+    client_numbers, client_names = read_clients(frames, [column_name] * len(frames))
     train_clients, test_clients = np.split(client_numbers, [frames[0].table.num_rows])
-    return Owners(train_clients, test_clients if len(frames) > 1 else None, tuple(map(str, names)))
+    return Owners(train_clients, test_clients if len(frames) > 1 else None, tuple(map(str, client_names)))
 
 
 def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str = "client") -> tuple[Ids, list[Any]]:
@@ -61,18 +61,18 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str
     """
     import pyarrow as pa
 
-    chunks: list[Any] = []
-    for frame, name in zip(frames, columns, strict=True):
-        frame_chunks = list(read_name_chunks(frame, name, cell_noun))
-        if chunks and chunks[0].type != frame_chunks[0].type:
-            problem = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}"
-            raise frame.column_error(name, problem)
-        chunks += frame_chunks
-    encoded_names = (pa.concat_arrays(chunks) if chunks else pa.array([], pa.int64())).dictionary_encode()
-    names = encoded_names.dictionary.to_pylist()
-    number_by_name = {name: client_number for client_number, name in enumerate(sorted(names))}
-    client_numbers = np.array([number_by_name[name] for name in names], dtype=np.int64)
-    return client_numbers[encoded_names.indices.to_numpy()], sorted(names)
+    name_chunks: list[Any] = []
+    for frame, client_name in zip(frames, columns, strict=True):
+        frame_chunks = list(read_name_chunks(frame, client_name, cell_noun))
+        if name_chunks and name_chunks[0].type != frame_chunks[0].type:
+            problem_text = f": column {client_name!r} mixes texts and numbers with that of {frames[0].origin}"
+            raise frame.column_error(client_name, problem_text)
+        name_chunks += frame_chunks
+    encoded_names = (pa.concat_arrays(name_chunks) if name_chunks else pa.array([], pa.int64())).dictionary_encode()
+    distinct_names = encoded_names.dictionary.to_pylist()
+    number_by_name = {client_name: client_number for client_number, client_name in enumerate(sorted(distinct_names))}
+    client_numbers = np.array([number_by_name[client_name] for client_name in distinct_names], dtype=np.int64)
+    return client_numbers[encoded_names.indices.to_numpy()], sorted(distinct_names)
 
 
 def read_name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
@@ -92,15 +92,15 @@ def read_name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
     rule_text = f"{cell_noun}s are texts, or whole numbers"
     if not (arrow_columns.is_text(data_type := frame.get_type(name)) or arrow_columns.is_number(data_type)):
         raise frame.column_error(name, f": column {name!r} holds {data_type}; {rule_text}")
-    for first_row, chunk in frame.chunks(name):
+    for first_row, chunk in frame.read_chunks(name):
         if pa.types.is_boolean(data_type) or arrow_columns.is_text(data_type):
             yield chunk.cast(pa.large_string()) if arrow_columns.is_text(data_type) else chunk
             continue
         if pa.types.is_integer(data_type):
-            values = chunk.to_numpy()
-            is_invalid = values > np.iinfo(np.int64).max
+            numbers = chunk.to_numpy()
+            is_invalid = numbers > np.iinfo(np.int64).max
         else:
-            values = chunk.cast(pa.float64()).to_numpy()
-            is_invalid = ~np.isfinite(values) | (values != np.floor(values)) | (np.abs(values) > 2**53)
+            numbers = chunk.cast(pa.float64()).to_numpy()
+            is_invalid = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) > 2**53)
         frame.check_cells(name, is_invalid, lambda row: f"has {cell_noun} {chunk[row].as_py()}; {rule_text}", first_row)  # noqa: B023
-        yield pa.array(values.astype(np.int64))
+        yield pa.array(numbers.astype(np.int64))

@@ -84,25 +84,25 @@ class Cmnist(TableDataset):
         y, test_y = ((DIGIT_LAYOUT.read_labels(frame) >= 5).astype(np.int64) for frame in (train_frame, test_frame))
         rng = new_generator(seed, "cmnist")
         group_counts = self.count_groups(np.bincount(y, minlength=2), rng)
-        rows, owner_of_row, colours = draw_rows(y, group_counts, rng)
+        train_rows, owner_of_row, colours = draw_rows(y, group_counts, rng)
         test_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
         if not test_counts.all() or not group_counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of a class for clients={self.clients}: set fewer clients")
         test_rows, _, test_colours = draw_rows(test_y, test_counts, rng)
         return Raw(
             self.name,
-            paint_images(DIGIT_LAYOUT.read_images([train_frame], rows), colours),
-            y[rows],
+            paint_images(DIGIT_LAYOUT.read_images([train_frame], train_rows), colours),
+            y[train_rows],
             paint_images(DIGIT_LAYOUT.read_images([test_frame], test_rows), test_colours),
             test_y[test_rows],
             n_classes=2,
             train_owner=owner_of_row,
-            inputs=f"red and green channel; {len(y) - len(rows)} training and {len(test_y) - len(test_rows)} test "
-            "images left out for even groups",
+            inputs=f"red and green channel; {len(y) - len(train_rows)} training and "
+            f"{len(test_y) - len(test_rows)} test images left out for even groups",
             train_attribute=colours,
             test_attribute=test_colours,
             revision=train_frame.revision,
-            converted=PIXEL_SCALE,
+            converted_scale=PIXEL_SCALE,
         )
 
     def count_groups(self, class_sizes: Int64[np.ndarray, "2"], rng: np.random.Generator) -> GroupCounts:
@@ -148,9 +148,9 @@ def draw_rows(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tu
         drawn_rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
         clients_and_colours = np.indices(group_counts[:, c].shape).reshape(2, -1)
         columns_by_client.append(np.stack([drawn_rows, *np.repeat(clients_and_colours, n, axis=1)]))
-    drawn_rows, owner_of_row, colour = np.concatenate(columns_by_client, axis=1)
+    drawn_rows, owner_of_row, colour_of_row = np.concatenate(columns_by_client, axis=1)
     row_order = np.argsort(drawn_rows)
-    return drawn_rows[row_order], owner_of_row[row_order], colour[row_order]
+    return drawn_rows[row_order], owner_of_row[row_order], colour_of_row[row_order]
 
 
 def paint_images(images: np.ndarray, colours: Ids) -> Float32[np.ndarray, "n 2 28 28"]:

@@ -29,7 +29,7 @@ HEAD_LINES = 20
 MAX_LISTED_ROWS = 5  # rows of a wrong length that a message names
 GZIP_SIGNATURE = b"\x1f\x8b"
 UTF16_PATTERNS = {  # how the bytes of text in each encoding begin, with a byte order mark or with ASCII characters
-    "utf-16": re.compile(b"|".join(re.escape(mark) for mark in (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))),
+    "utf-16": re.compile(b"|".join(map(re.escape, (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)))),
     "utf-16-le": re.compile(rb"([^\0]\0){4}"),
     "utf-16-be": re.compile(rb"(\0[^\0]){4}"),
 }
@@ -106,7 +106,7 @@ def _recognise_format(file: Path) -> tuple[str | None, str, str]:
             raise DataError(f"dataset.path: {file} {reason}")
         compression = "gzip" if first_bytes.startswith(GZIP_SIGNATURE) else None
         first_bytes = pa.input_stream(str(file), compression=compression).read(HEAD_BYTES)
-        encoding = next((name for name, pattern in UTF16_PATTERNS.items() if pattern.match(first_bytes)), "utf-8")
+        encoding = next((codec for codec, pattern in UTF16_PATTERNS.items() if pattern.match(first_bytes)), "utf-8")
         check_encoding(pa.input_stream(str(file), compression=compression), f"dataset.path: {file}", encoding)
     except OSError as error:
         reason = f"is a damaged or incomplete gzip file: {error}" if compression else f"can't be read: {error.strerror}"
@@ -114,12 +114,12 @@ def _recognise_format(file: Path) -> tuple[str | None, str, str]:
     return compression, encoding, recognise_separator(first_bytes.decode(encoding, errors="ignore").lstrip("\ufeff"))
 
 
-def check_encoding(file_stream: Any, source: str, encoding: str = "utf-8") -> None:  # noqa: ANN401
+def check_encoding(file_stream: Any, file_text: str, encoding: str = "utf-8") -> None:  # noqa: ANN401
     """Raise `DataError` if the bytes of a stream are not text in an encoding; the message names the line.
 
     Args:
         file_stream: binary stream, which is read to its end.
-        source: start of the message: the file, possibly after the option that names it.
+        file_text: start of the message: the file, possibly after the option that names it.
         encoding: name of the encoding, as Python names it.
     """
     line_number = 0
@@ -129,10 +129,10 @@ def check_encoding(file_stream: Any, source: str, encoding: str = "utf-8") -> No
     except UnicodeDecodeError as error:
         if encoding != "utf-8":
             problem_text = f"begins as UTF-16 text, but line {line_number + 1} is not UTF-16: save the file as UTF-8"
-            raise DataError(f"{source} {problem_text}") from error
+            raise DataError(f"{file_text} {problem_text}") from error
         invalid_byte = error.object[error.start]
         raise DataError(
-            f"{source} is no UTF-8 text (byte 0x{invalid_byte:02x} after line {line_number}): save it as UTF-8. For "
+            f"{file_text} is no UTF-8 text (byte 0x{invalid_byte:02x} after line {line_number}): save it as UTF-8. For "
             "text from Windows, iconv -f windows-1252 -t utf-8 OLD.csv > NEW.csv writes a converted copy"
         ) from error
 

@@ -43,10 +43,10 @@ def read_bundled_digits() -> tuple[np.ndarray, Ids]:
     long as ten rounds.
     """
     file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
-    table = np.loadtxt(str(file), delimiter=",")
-    images, classes = table[:, :-1].reshape(-1, 8, 8), table[:, -1].astype(np.int64)
-    for array in (images, classes):
-        array.flags.writeable = False
+    digit_table = np.loadtxt(str(file), delimiter=",")
+    images, classes = digit_table[:, :-1].reshape(-1, 8, 8), digit_table[:, -1].astype(np.int64)
+    for loaded_array in (images, classes):
+        loaded_array.flags.writeable = False
     return images, classes
 
 

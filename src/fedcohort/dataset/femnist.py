@@ -39,4 +39,4 @@ LAYOUT = ImageLayout(
 class Femnist(PeopleImages):
     """FEMNIST, grey images of 28 x 28 of handwritten digits and letters, 62 classes, a natural client per writer."""
 
-    layout, client = LAYOUT, ("writer_id", "client")
+    layout, client_columns = LAYOUT, ("writer_id", "client")

@@ -31,14 +31,14 @@ def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") 
     """
     is_parquet = file.suffix == ".parquet" or file.is_dir()
     try:
-        table, notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal)
+        table, file_notes = (StoredTable(file), []) if is_parquet else read_csv(file, decimal)
         if not is_parquet:
-            notes += _check_header(file, list(table.column_names))
+            file_notes += _check_header(file, list(table.column_names))
         if table.num_rows == 0:
             raise DataError(f"dataset.path: {file} has no rows: add samples")
     except DataError as error:  # the readers of files name the option of most files
         raise DataError(str(error).replace("dataset.path", option, 1)) from error
-    return Frame(str(file), table, option, notes=tuple(notes), locate_row=table.locate_row if is_parquet else None)
+    return Frame(str(file), table, option, notes=tuple(file_notes), locate_row=table.locate_row if is_parquet else None)
 
 
 def _check_header(file: Path, names: list[str]) -> list[str]:
@@ -91,8 +91,8 @@ def read_part(path: str, part_name: str, option: str = "dataset.path") -> Frame:
 
 def list_folder(folder: Path) -> str:
     """Return the names of the first 12 files and folders in `folder`, joined by commas; "nothing" if it is empty."""
-    names = sorted(path.name for path in folder.iterdir())
-    return ", ".join([*names[:12], *(["..."] if names[12:] else [])]) or "nothing"
+    entry_names = sorted(path.name for path in folder.iterdir())
+    return ", ".join([*entry_names[:12], *(["..."] if entry_names[12:] else [])]) or "nothing"
 
 
 def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path | None:
@@ -135,8 +135,8 @@ def check_folder(path: str, option: str = "dataset.path") -> Path:
     except (OSError, RuntimeError, ValueError) as error:  # forbidden, too long, or the home of an unknown user
         raise DataError(f"{option}={path[:200]} can't be read: {getattr(error, 'strerror', None) or error}") from error
     if not is_folder or not path.strip():
-        reason = f"there is no such file or folder (from {Path.cwd()})"
+        problem_text = f"there is no such file or folder (from {Path.cwd()})"
         if path.strip() and os.path.exists(folder):
-            reason = "this is no folder (archives must be unpacked)"
-        raise DataError(f"{option}={path[:200]}: {reason}")
+            problem_text = "this is no folder (archives must be unpacked)"
+        raise DataError(f"{option}={path[:200]}: {problem_text}")
     return folder

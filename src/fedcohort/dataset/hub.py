@@ -85,7 +85,7 @@ def check_network() -> str:
     except urllib.error.HTTPError:
         return ""
     except OSError as error:
-        problem = getattr(error, "reason", error)
+        network_error = getattr(error, "reason", error)
         # The library itself reports problems of certificates.
-        return "" if isinstance(problem, ssl.SSLError) else f"{endpoint}: {problem}"
+        return "" if isinstance(network_error, ssl.SSLError) else f"{endpoint}: {network_error}"
     return ""

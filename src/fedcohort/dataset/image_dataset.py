@@ -64,13 +64,13 @@ class ImageLayout:
         """
         return read_classes(frame, find_column(frame, *self.label_columns), self.classes)
 
-    def read_images(self, frames: Sequence[Frame], rows: Ids | None = None) -> UInt8[np.ndarray, "n c h w"]:
+    def read_images(self, frames: Sequence[Frame], row_ids: Ids | None = None) -> UInt8[np.ndarray, "n c h w"]:
         """Return the images in the tables `frames`, one table after the other, as uint8 [n, channels, height, width].
 
-        If `rows` is set, only the images at these sorted positions among the rows of all tables are read. Raises
+        If `row_ids` is set, only the images at these sorted positions among the rows of all tables are read. Raises
         `DataError` if a cell is no image, and `OptionError` if the images need more memory than is available.
         """
-        return read_images(frames, self.image_columns, self.image_format, rows)
+        return read_images(frames, self.image_columns, self.image_format, row_ids)
 
     def load(self, frames: Sequence[Frame], pixels: str) -> Raw:
         """Return the training table and the test table in `frames` as a dataset without clients and attributes.
@@ -84,20 +84,20 @@ class ImageLayout:
         return replace(raw_data, revision=frames[0].revision)
 
     def make_raw(
-        self, train: tuple[np.ndarray, Ids], test: tuple[np.ndarray, Ids], pixels: str, *more_notes: str
+        self, train_part: tuple[np.ndarray, Ids], test_part: tuple[np.ndarray, Ids], pixels: str, *more_notes: str
     ) -> Raw:
         """Return images and labels of both parts as a dataset without clients and attributes.
 
         Args:
-            train: images, uint8 [n, channels, height, width], and labels, int64 [n], of the training part.
-            test: images and labels of the test part, as in `train`.
+            train_part: images, uint8 [n, channels, height, width], and labels, int64 [n], of the training part.
+            test_part: images and labels of the test part, as in `train_part`.
             pixels: type of pixels in memory: "float32", "uint8", or "auto", uint8 if float32 takes more than 2 GB.
             more_notes: further notes for the start-up table.
 
         Raises:
             DataError: all training images are of one class.
         """
-        (x, y), (test_x, test_y) = train, test
+        (x, y), (test_x, test_y) = train_part, test_part
         keeps_bytes = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > AUTO_UINT8_BYTES)
         size_text = " x ".join(str(axis_size) for axis_size in self.image_format.shape)
         image_notes = [f"{size_text} pixels{', kept as bytes' if keeps_bytes else ''}", *more_notes]
@@ -118,7 +118,7 @@ class ImageLayout:
             inputs="; ".join(image_notes),
             class_names=tuple(self.classes) if has_names else (),
             scale=self.scale if keeps_bytes else None,
-            converted=None if keeps_bytes else self.scale,
+            converted_scale=None if keeps_bytes else self.scale,
             single_use=True,
         )
 
@@ -156,39 +156,39 @@ class SmallImages(ImageTables):
 
 
 def read_images(
-    frames: Sequence[Frame], names: Sequence[str], image_format: ImageFormat, rows: Ids | None = None
+    frames: Sequence[Frame], column_names: Sequence[str], image_format: ImageFormat, row_ids: Ids | None = None
 ) -> UInt8[np.ndarray, "n c h w"]:
     """Return the images in a column of tables, one table after the other, as uint8 [n, channels, height, width].
 
     Args:
         frames: the tables.
-        names: possible names of the column of images.
+        column_names: possible names of the column of images.
         image_format: the format of the result.
-        rows: sorted positions of the images to read, among the rows of all tables; None for all rows.
+        row_ids: sorted positions of the images to read, among the rows of all tables; None for all rows.
 
     Raises:
         DataError: a cell is no image; the message names the row.
         OptionError: the images need more memory than is available.
     """
     row_counts = [frame.table.num_rows for frame in frames]
-    rows = np.arange(sum(row_counts)) if rows is None else rows
-    images_text = f"{len(rows):,} images of {' x '.join(map(str, image_format.shape))}"
-    memory.require_memory(float(len(rows)) * np.prod(image_format.shape), images_text, "use fewer images")
-    pixels = np.empty((len(rows), *image_format.shape), np.uint8)
+    row_ids = np.arange(sum(row_counts)) if row_ids is None else row_ids
+    images_text = f"{len(row_ids):,} images of {' x '.join(map(str, image_format.shape))}"
+    memory.require_memory(float(len(row_ids)) * np.prod(image_format.shape), images_text, "use fewer images")
+    pixels = np.empty((len(row_ids), *image_format.shape), np.uint8)
     first_row = 0
     for frame, n_rows in zip(frames, row_counts, strict=True):
-        name = find_column(frame, *names)
+        name = find_column(frame, *column_names)
         white_value = _find_white_value(frame, name)
-        for chunk_start, chunk in frame.chunks(name):
-            image_start, image_stop = np.searchsorted(rows, first_row + chunk_start + np.array([0, len(chunk)]))
-            chunk_rows = rows[image_start:image_stop] - first_row - chunk_start
+        for chunk_start, chunk in frame.read_chunks(name):
+            image_start, image_stop = np.searchsorted(row_ids, first_row + chunk_start + np.array([0, len(chunk)]))
+            chunk_rows = row_ids[image_start:image_stop] - first_row - chunk_start
             if len(chunk_rows) and holds_images(chunk.type):
                 decoded_images = decode_cells(frame, name, chunk, chunk_start, chunk_rows.tolist(), image_format)
                 for i, image in enumerate(decoded_images, image_start):
                     pixels[i] = image
             elif len(chunk_rows):
                 chunk_frame = replace(
-                    frame, table=pa.table({name: chunk}), rows=np.arange(chunk_start, chunk_start + len(chunk))
+                    frame, table=pa.table({name: chunk}), row_ids=np.arange(chunk_start, chunk_start + len(chunk))
                 )
                 pixels[image_start:image_stop] = _read_lists(chunk_frame, name, image_format, white_value)[chunk_rows]
         first_row += n_rows
@@ -197,7 +197,7 @@ def read_images(
 
 def _find_white_value(frame: Frame, name: str) -> int:
     """Return the number for white in the column `name` of lists: 1 for fractions of at most 1, else 255."""
-    for _, chunk in frame.chunks(name):
+    for _, chunk in frame.read_chunks(name):
         chunk = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         while arrow_columns.is_list(chunk.type):
             chunk = chunk.flatten()
@@ -219,32 +219,32 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value:
     Raises:
         DataError: lists have another shape, or numbers are no pixels.
     """
-    values, (channels, height, width) = frame.read_arrays(name), image_format.shape
-    shape, allowed_shapes = values.shape[1:], [(channels * height * width,), image_format.shape]
+    list_values, (channels, height, width) = frame.read_arrays(name), image_format.shape
+    value_shape, allowed_shapes = list_values.shape[1:], [(channels * height * width,), image_format.shape]
     if channels == 1:
         allowed_shapes.append((height, width))
-    if channels > 1 and shape == (height, width, channels):
-        values = values.transpose(0, 3, 1, 2)
-    elif shape not in allowed_shapes:
+    if channels > 1 and value_shape == (height, width, channels):
+        list_values = list_values.transpose(0, 3, 1, 2)
+    elif value_shape not in allowed_shapes:
         problem_text = f": column {name!r} must hold {'grey' if channels == 1 else 'RGB'} images of {height} x {width}"
-        raise frame.column_error(name, f"{problem_text}, but holds {shape}")
-    values = values.reshape(-1, *image_format.shape)
-    if values.dtype == np.uint8:
-        return values
-    pixels, is_wrong_value = to_pixels(values, white_value)
+        raise frame.column_error(name, f"{problem_text}, but holds {value_shape}")
+    list_values = list_values.reshape(-1, *image_format.shape)
+    if list_values.dtype == np.uint8:
+        return list_values
+    pixels, is_wrong_value = to_pixels(list_values, white_value)
     is_wrong_row = np.asarray(is_wrong_value.reshape(len(is_wrong_value), -1).any(1))
     frame.check_cells(name, is_wrong_row, lambda row: f"has numbers that are {NO_PIXELS}")
     return pixels
 
 
-def to_pixels(values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers as pixels, uint8, and whether each number is invalid, bool, both with the shape of `values`.
+def to_pixels(numbers: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
+    """Return numbers as pixels, uint8, and whether each number is invalid, bool, both with the shape of `numbers`.
 
     The numbers are in [0, white_value], where 0 is black, and `white_value` is 1 or 255.
     """
-    rounded_pixels = np.rint(values * (255 // white_value))
+    rounded_pixels = np.rint(numbers * (255 // white_value))
     is_wrong_value = (
-        (np.abs(values * (255 // white_value) - rounded_pixels) > PIXEL_TOLERANCE)
+        (np.abs(numbers * (255 // white_value) - rounded_pixels) > PIXEL_TOLERANCE)
         | (rounded_pixels < 0)
         | (rounded_pixels > 255)
     )

@@ -44,7 +44,7 @@ class ImageFormat:
     resize: bool = False
     margin: int = 0
 
-    def convert(self, image: "Image.Image") -> "Image.Image":
+    def convert_image(self, image: "Image.Image") -> "Image.Image":
         """Return an image of Pillow in the mode (grey or RGB) of `shape`, and with `resize` in its size."""
         from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
@@ -70,7 +70,7 @@ def decode_cells(
     name: str,
     chunk: pa.Array,
     chunk_start: int,
-    rows: Iterable[int],
+    chunk_rows: Iterable[int],
     image_format: ImageFormat | None = None,
 ) -> Iterator[np.ndarray]:
     """Decode encoded images of a column, and yield each as uint8 [channels, height, width].
@@ -80,21 +80,21 @@ def decode_cells(
         name: name of the column.
         chunk: encoded images of adjacent rows.
         chunk_start: row of the first of these images in the table.
-        rows: positions in `chunk` of the images to decode.
+        chunk_rows: positions in `chunk` of the images to decode.
         image_format: format into which images are converted; None keeps each image's size.
 
     Raises:
         DataError: an image can't be decoded; the message names its row.
     """
     encoded_images = chunk.field("bytes")
-    for row in rows:
+    for row in chunk_rows:
         try:
             yield decode_image(encoded_images[row].as_py(), image_format)
         except BadImage as error:
             raise frame.cell_error(name, chunk_start + row, str(error)) from error
 
 
-def read_chunk(frame: "Frame", name: str, chunk: pa.Array, chunk_start: int, shape: tuple[int, ...]) -> np.ndarray:
+def decode_chunk(frame: "Frame", name: str, chunk: pa.Array, chunk_start: int, shape: tuple[int, ...]) -> np.ndarray:
     """Return encoded images of adjacent rows as uint8 [rows, channels, height, width].
 
     Args:
@@ -115,8 +115,8 @@ def read_chunk(frame: "Frame", name: str, chunk: pa.Array, chunk_start: int, sha
             memory.require_memory((n_rows + len(chunk)) * image.nbytes, images_text, RESIZE_ADVICE)
         if image.shape != shape:
             path = chunk.field("path")[row].as_py() if chunk.type.get_field_index("path") >= 0 else None
-            problem = f"is an image of {image.shape}{f' ({path})' if path else ''}, but the first is one of {shape}"
-            raise frame.cell_error(name, chunk_start + row, f"{problem}{SIZE_ADVICE}")
+            shapes_text = f"{image.shape}{f' ({path})' if path else ''}, but the first is one of {shape}"
+            raise frame.cell_error(name, chunk_start + row, f"is an image of {shapes_text}{SIZE_ADVICE}")
         decoded_images.append(image)
     return np.stack(decoded_images)
 
@@ -146,15 +146,15 @@ def decode_image(image_bytes: bytes | None, image_format: ImageFormat | None = N
                     )
                 upright_image = rotate_upright(image)
                 if image_format is not None:
-                    upright_image = image_format.convert(upright_image)
+                    upright_image = image_format.convert_image(upright_image)
                 pixels = np.asarray(
                     upright_image if upright_image.mode in ("L", "RGB") else upright_image.convert("RGB")
                 )
     except BadImage:
         raise
     except Exception as error:  # Pillow's decoders raise errors of many kinds for damaged bytes
-        reason = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
-        raise BadImage(f"can't be read as an image: {reason}; replace or remove it") from error
+        error_text = (str(error) or type(error).__name__).splitlines()[0].partition(" <_io")[0]
+        raise BadImage(f"can't be read as an image: {error_text}; replace or remove it") from error
     pixels = pixels[None] if pixels.ndim == 2 else pixels.transpose(2, 0, 1)
     if image_format is not None and pixels.shape != image_format.shape:
         raise BadImage(f"is an image of {pixels.shape}, but {image_format.shape} is expected: resize it")

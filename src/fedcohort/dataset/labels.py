@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import read_name_chunks
-from fedcohort.dataset.messages import Problems, list_names
+from fedcohort.dataset.messages import ProblemList, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.types import Ids
 
@@ -60,15 +60,15 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
     Raises:
         DataError: a label is invalid, or has no training sample; problems of several tables are raised together.
     """
-    label_columns, problems = [], Problems()
+    label_columns, problems = [], ProblemList()
     for frame in frames:
-        with problems.collect():
+        with problems.collect_errors():
             label_columns.append(_read_label_column(frame, name))
     problems.raise_all()
-    are_texts = [values.dtype.kind == "U" for values in label_columns]
+    are_texts = [label_column.dtype.kind == "U" for label_column in label_columns]
     if (all(are_texts) and _are_class_numbers(np.concatenate(label_columns), n_classes)) or len(set(are_texts)) > 1:
-        label_columns = [_parse_whole_numbers(values) for values in label_columns]
-    are_texts = [values.dtype.kind == "U" for values in label_columns]
+        label_columns = [_parse_whole_numbers(label_column) for label_column in label_columns]
+    are_texts = [label_column.dtype.kind == "U" for label_column in label_columns]
     for frame, is_text in zip(frames, are_texts, strict=True):
         if is_text != are_texts[0]:
             problem_text = f": column {name!r} mixes texts and numbers with that of {frames[0].origin}"
@@ -106,42 +106,42 @@ def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndar
     """
     label_texts = np.concatenate(label_columns)
     stripped_texts = np.char.strip(label_texts)
-    values, label_numbers = np.unique(stripped_texts, return_inverse=True)
-    names = [str(value) for value in values]
-    if len(names) > (n_classes or MAX_CLASSES):
+    distinct_texts, label_numbers = np.unique(stripped_texts, return_inverse=True)
+    class_names = [str(distinct_text) for distinct_text in distinct_texts]
+    if len(class_names) > (n_classes or MAX_CLASSES):
         limit_text = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
-        problem_text = f": column {name!r} has {len(names)} different labels, more than {limit_text}"
+        problem_text = f": column {name!r} has {len(class_names)} different labels, more than {limit_text}"
         raise frames[0].column_error(name, problem_text)
     labels_by_part = np.split(label_numbers.astype(np.int64), np.cumsum([len(column) for column in label_columns])[:-1])
     if n_classes is None:
-        _check_classes(frames, name, labels_by_part, names)
+        _check_classes(frames, name, labels_by_part, class_names)
     n_changed = int((stripped_texts != label_texts).sum())
     label_notes = [f"spaces around {n_changed:,} labels removed"] if n_changed else []
-    return Labels(labels_by_part, n_classes or len(names), names, label_notes)
+    return Labels(labels_by_part, n_classes or len(class_names), class_names, label_notes)
 
 
-def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[Ids], names: Sequence[str]) -> None:
+def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[Ids], classes: Sequence[str]) -> None:
     """Raise `DataError` if a test label has no training row, if there is one class, or if a class has no training row.
 
     Args:
         frames: the tables, the training table first.
         name: name of the column of labels.
         labels_by_part: labels of each table, int64 [rows].
-        names: names of all classes, by number.
+        classes: names of all classes, by number.
     """
-    n_classes = len(names)
+    n_classes = len(classes)
     remedy = f"set dataset.n_classes={max(n_classes, 2)} if that is intended"
     for frame, labels in zip(frames[1:], labels_by_part[1:], strict=True):
         if len(unseen_labels := np.setdiff1d(labels, labels_by_part[0])):
-            unseen_names = list_names([names[c] for c in unseen_labels])
+            unseen_names = list_names([classes[c] for c in unseen_labels])
             problem_text = f": column {name!r} has labels that no training row has: {unseen_names}"
             raise frame.column_error(name, f"{problem_text}; correct the split, or {remedy}")
     class_counts = np.bincount(labels_by_part[0], minlength=n_classes)
     if n_classes == 1:
-        problem_text = f": column {name!r} has the single label {names[0]}: there is nothing to learn; {remedy}"
+        problem_text = f": column {name!r} has the single label {classes[0]}: there is nothing to learn; {remedy}"
         raise frames[0].column_error(name, problem_text)
     if (class_counts == 0).any():
-        missing_labels = list_names([names[int(c)] for c in np.flatnonzero(class_counts == 0)])
+        missing_labels = list_names([classes[int(c)] for c in np.flatnonzero(class_counts == 0)])
         problem_text = f": column {name!r} goes up to {n_classes - 1}, but no row has the label {missing_labels}"
         allowed_text = "number the labels 0, 1, 2, ..., write them as texts"
         raise frames[0].column_error(name, f"{problem_text}; {allowed_text}, or {remedy}")
@@ -163,10 +163,10 @@ def _read_label_column(frame: Frame, name: str) -> np.ndarray:
     return np.array(column.to_pylist(), dtype=np.str_)
 
 
-def _parse_whole_numbers(values: np.ndarray) -> np.ndarray:
-    """Return `values`, labels [n], as int64 if they are texts that are all whole numbers, else unchanged."""
-    are_whole = values.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, text) for text in np.unique(values))
-    return values.astype(np.int64) if are_whole else values
+def _parse_whole_numbers(labels: np.ndarray) -> np.ndarray:
+    """Return `labels`, labels [n], as int64 if they are texts that are all whole numbers, else unchanged."""
+    are_whole = labels.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, text) for text in np.unique(labels))
+    return labels.astype(np.int64) if are_whole else labels
 
 
 def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
@@ -198,10 +198,10 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
         allowed_text = f"labels are {list_names(classes)}, or their numbers"
         frame.check_cells(name, is_unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed_text}")
         return np.asarray(class_numbers, dtype=np.int64)
-    values = np.asarray(column).astype(np.int64)
-    is_wrong, allowed_text = (values < 0) | (values >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
-    frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels must be whole, {allowed_text}")
-    return _map_class_numbers(frame, name, classes)[values]
+    numbers = np.asarray(column).astype(np.int64)
+    is_wrong, allowed_text = (numbers < 0) | (numbers >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
+    frame.check_cells(name, is_wrong, lambda row: f"has label {numbers[row]}; labels must be whole, {allowed_text}")
+    return _map_class_numbers(frame, name, classes)[numbers]
 
 
 def _read_label_cells(frame: Frame, name: str) -> pa.ChunkedArray:
@@ -225,9 +225,9 @@ def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
         DataError: a name belongs to another number, and the numbers can't be mapped.
     """
     file_classes = arrow_columns.read_metadata(frame.table.schema, b"huggingface", "info", "features", name, "names")
-    fold_name = _fold_name if len({_fold_name(text) for text in classes}) == len(classes) else str
-    number_of_class = {fold_name(text): class_number for class_number, text in enumerate(classes)}
-    class_numbers = [number_of_class.get(fold_name(text)) for text in file_classes]
+    fold_name = _fold_name if len({_fold_name(class_name) for class_name in classes}) == len(classes) else str
+    number_of_class = {fold_name(class_name): class_number for class_number, class_name in enumerate(classes)}
+    class_numbers = [number_of_class.get(fold_name(class_name)) for class_name in file_classes]
     if file_classes and set(class_numbers) == {None}:
         log.warning(
             "%s: column %r names its classes %s, but the dataset names them %s: labels are matched by number",
@@ -246,6 +246,6 @@ def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     return np.array(class_numbers, dtype=np.int64)
 
 
-def _fold_name(text: str) -> str:
-    """Return the name `text` in lower case without spaces and signs: `tshirttop` for `T-shirt / top`."""
-    return "".join(character for character in text if character.isalnum()).casefold()
+def _fold_name(class_name: str) -> str:
+    """Return the name `class_name` in lower case without spaces and signs: `tshirttop` for `T-shirt / top`."""
+    return "".join(character for character in class_name if character.isalnum()).casefold()

@@ -66,7 +66,7 @@ class LeafDataset(TableDataset):
     """A dataset with natural clients that LEAF's rules divide into a training and a test part.
 
     Attributes:
-        client: possible names of the column of people.
+        client_columns: possible names of the column of people.
         hub_parts: parts of the dataset on the hub; a folder must have the first.
         test: test part: a tenth of each person's samples ("sample"), all samples of a tenth of the people ("user"), or
             the part of the files ("given").
@@ -74,7 +74,7 @@ class LeafDataset(TableDataset):
         least: smallest number of samples of a person; people with fewer are left out.
     """
 
-    client: ClassVar[Sequence[str]]
+    client_columns: ClassVar[Sequence[str]]
     hub_parts: ClassVar[Sequence[str]] = ("train",)
 
     test: str
@@ -104,32 +104,32 @@ class LeafDataset(TableDataset):
         """
         if not len(owner):
             raise DataError(f"dataset={self.name} has no samples")
-        rows = np.arange(len(owner)) if self.users == 1 else subsample_people(owner, self.users, rng)
-        sample_counts = np.bincount(owner[rows], minlength=owner.max() + 1)
+        row_ids = np.arange(len(owner)) if self.users == 1 else subsample_people(owner, self.users, rng)
+        sample_counts = np.bincount(owner[row_ids], minlength=owner.max() + 1)
         is_left_out = (sample_counts > 0) & (sample_counts < self.least)
-        rows = rows[~is_left_out[owner[rows]]]
+        row_ids = row_ids[~is_left_out[owner[row_ids]]]
         if self.test == "given":
-            is_train = rows < n_file_train_rows
+            is_train = row_ids < n_file_train_rows
         elif self.test == "user":
-            people_ids = np.unique(owner[rows])
-            is_train = np.isin(owner[rows], rng.permutation(people_ids)[: int(TRAINING_SHARE * len(people_ids))])
+            people_ids = np.unique(owner[row_ids])
+            is_train = np.isin(owner[row_ids], rng.permutation(people_ids)[: int(TRAINING_SHARE * len(people_ids))])
         else:
             # max(1, floor(.9 n)) samples of each person are training samples; `n_gap_samples` after them are left out.
-            people = owner[rows]
+            people = owner[row_ids]
             n_train = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
             rank_of_sample = rank_within_group(people, rng.permutation(len(people)) if n_gap_samples is None else None)
             is_used = (rank_of_sample < n_train) | (rank_of_sample >= n_train + (n_gap_samples or 0))
-            rows, is_train = rows[is_used], rank_of_sample[is_used] < n_train[is_used]
-        train_counts = np.bincount(owner[rows[is_train]], minlength=owner.max() + 1)
+            row_ids, is_train = row_ids[is_used], rank_of_sample[is_used] < n_train[is_used]
+        train_counts = np.bincount(owner[row_ids[is_train]], minlength=owner.max() + 1)
         is_too_small = (train_counts > 0) & (train_counts < MIN_TRAINING_SAMPLES)
-        train_rows, test_rows = rows[is_train & ~is_too_small[owner[rows]]], rows[~is_train]
+        train_rows, test_rows = row_ids[is_train & ~is_too_small[owner[row_ids]]], row_ids[~is_train]
         clients = np.unique(owner[train_rows])
         has_new_people = not np.isin(owner[test_rows], clients).any()
         test_rows = test_rows[has_new_people | ~is_too_small[owner[test_rows]]]
         if not len(train_rows) or not len(test_rows):
             part_name = "test" if len(train_rows) else "training"
-            options = f"users={self.users:g} and least={self.least}: change these options"
-            raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {options}")
+            hint = f"users={self.users:g} and least={self.least}: change these options"
+            raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {hint}")
         people_note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
         people_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
         if n_left_out := int((is_left_out | is_too_small).sum()):
@@ -165,7 +165,7 @@ class LeafDataset(TableDataset):
 
         People are numbered in the sorted order of their ids. Raises `DataError` for an empty or invalid id.
         """
-        return read_clients(frames, [find_column(frame, *self.client) for frame in frames])[0]
+        return read_clients(frames, [find_column(frame, *self.client_columns) for frame in frames])[0]
 
 
 @dataclass(frozen=True)
@@ -179,7 +179,8 @@ class PeopleImages(ImageTables, LeafDataset):
     layout: ClassVar[ImageLayout]
 
     def __init_subclass__(cls) -> None:
-        cls.name, cls.column_names = cls.layout.name, (cls.layout.image_columns, cls.layout.label_columns, cls.client)
+        cls.name = cls.layout.name
+        cls.column_names = (cls.layout.image_columns, cls.layout.label_columns, cls.client_columns)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, channels, height, width], their classes [N] and natural clients.
@@ -200,9 +201,9 @@ class PeopleImages(ImageTables, LeafDataset):
         x, test_x = (self.layout.read_images(frames, rows) for rows in (division.train_rows, division.test_rows))
         n_images, n_people = self.layout.pool_sizes
         comparisons = ("images", len(person_of_row), n_images), ("people", len(np.unique(person_of_row)), n_people)
-        notes = [division.people_note, *self.compare_with_original(*comparisons)]
+        data_notes = [division.people_note, *self.compare_with_original(*comparisons)]
         raw_data = self.layout.make_raw(
-            (x, labels[division.train_rows]), (test_x, labels[division.test_rows]), self.pixels, *notes
+            (x, labels[division.train_rows]), (test_x, labels[division.test_rows]), self.pixels, *data_notes
         )
         if (attribute := getattr(self, "attribute", None)) is not None:
             attributes = np.concatenate([read_classes(frame, attribute, ("0", "1")) for frame in frames])

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from fedcohort.dataset.table import Frame
 
 
-def read_chunk(
+def read_list_chunk(
     frame: "Frame", name: str, chunk: pa.Array, first_row: int, image_shape: tuple[int, ...], allow_missing: bool
 ) -> np.ndarray:
     """Return adjacent cells of a column of lists or images, none of which is empty, as an array [rows, ...].
@@ -32,23 +32,23 @@ def read_chunk(
         DataError: a cell holds no list of numbers, lists have different lengths, or a number is missing.
     """
     if images.holds_images(chunk.type):
-        return images.read_chunk(frame, name, chunk, first_row, image_shape)
+        return images.decode_chunk(frame, name, chunk, first_row, image_shape)
     # The `datasets` library stores arrays (Array2D, Array3D) as an extension of lists.
-    array, shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
-    while arrow_columns.is_list(array.type):
-        shape.append(_check_list_length(frame, name, array, len(array) // len(chunk), first_row))
-        array = array.flatten()
-    if len(shape) == 1 or not arrow_columns.is_number(array.type):
+    flat_array, array_shape = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk, [len(chunk)]
+    while arrow_columns.is_list(flat_array.type):
+        array_shape.append(_check_list_length(frame, name, flat_array, len(flat_array) // len(chunk), first_row))
+        flat_array = flat_array.flatten()
+    if len(array_shape) == 1 or not arrow_columns.is_number(flat_array.type):
         problem_text = f": column {name!r} must hold lists of numbers or images, but holds {chunk.type}"
         raise frame.column_error(name, problem_text)
-    values = np.asarray(array.to_numpy(zero_copy_only=False)).reshape(shape)
-    if values.dtype.kind in "iu":
-        return values
-    values = arrow_columns.to_numbers(array).astype(np.float32).reshape(shape)
-    is_missing = np.asarray(np.isnan(values.reshape(len(values), -1)).any(1) & (not allow_missing))
+    cell_array = np.asarray(flat_array.to_numpy(zero_copy_only=False)).reshape(array_shape)
+    if cell_array.dtype.kind in "iu":
+        return cell_array
+    cell_array = arrow_columns.to_numbers(flat_array).astype(np.float32).reshape(array_shape)
+    is_missing = np.asarray(np.isnan(cell_array.reshape(len(cell_array), -1)).any(1) & (not allow_missing))
     problem_text = "has a value that is missing, NaN or infinite" + describe_more_rows(is_missing)
     frame.check_cells(name, is_missing, lambda row: problem_text, first_row, frame.remedy + frame.number_remedy)
-    return values
+    return cell_array
 
 
 def _check_list_length(frame: "Frame", name: str, list_array: pa.Array, lists_per_row: int, first_row: int) -> int:

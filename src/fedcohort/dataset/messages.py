@@ -82,7 +82,7 @@ class SeveralProblems(DataError):
         super().__init__("\n".join([*message_lines, *filter(None, dict.fromkeys([*remedies, general_remedy]))]))
 
 
-class Problems:
+class ProblemList:
     """A list to which independent checks add their errors, so that one error can report all of them.
 
     Attributes:
@@ -99,17 +99,17 @@ class Problems:
         self._advice = general_remedy
 
     @contextmanager
-    def collect(self) -> Iterator[None]:
+    def collect_errors(self) -> Iterator[None]:
         """Return a context manager that adds a `DataError` of its block to the list instead of raising it."""
         try:
             yield
         except DataError as error:
-            self.add(error)
+            self.add_error(error)
 
-    def add(self, error: DataError) -> None:
+    def add_error(self, error: DataError) -> None:
         """Add `error` to the list, or each problem of a `SeveralProblems`; equal messages count once."""
-        for problem in error.problems if isinstance(error, SeveralProblems) else [error]:
-            self.errors[str(problem)] = problem
+        for single_error in error.problems if isinstance(error, SeveralProblems) else [error]:
+            self.errors[str(single_error)] = single_error
 
     def raise_all(self) -> None:
         """Raise the error in the list, or `SeveralProblems` if it holds several; do nothing if it is empty."""

@@ -37,15 +37,17 @@ def make_read_error(file: Path, error: Exception) -> DataError:
     return DataError(f"dataset.path: {file} can't be read, it is truncated or no {file_format} file: {problem_text}")
 
 
-def check_distinct_names(file: Path, names: Sequence[str]) -> None:
+def check_distinct_names(file: Path, column_names: Sequence[str]) -> None:
     """Raise `DataError` if two columns of `file` have the same name.
 
     Args:
         file: path of the table, for the message.
-        names: names of its columns.
+        column_names: names of its columns.
     """
-    if repeats := [name for name in names if names.count(name) > 1]:
-        raise DataError(f"dataset.path: {file} has {names.count(repeats[0])} columns called {repeats[0]!r}: rename one")
+    if repeated_name := next((name for name in column_names if column_names.count(name) > 1), None):
+        raise DataError(
+            f"dataset.path: {file} has {column_names.count(repeated_name)} columns called {repeated_name!r}: rename one"
+        )
 
 
 def list_parquet(folder: Path) -> list[Path]:
@@ -75,14 +77,14 @@ class StoredTable:
         self._folder, self._files = path, list_parquet(path) if path.is_dir() else [path]
         file, file_paths = self._files[0], [str(file) for file in self._files]
         try:
-            names = parquet.open_file(file).schema_arrow.names
-            check_distinct_names(file, names)
+            column_names = parquet.open_file(file).schema_arrow.names
+            check_distinct_names(file, column_names)
             table = ds.dataset(file_paths, format=PARQUET_FORMAT, partitioning="hive", partition_base_dir=str(path))
             self.schema: pa.Schema = table.schema
             self._fragments = list(table.get_fragments())
             for file, fragment in zip(self._files, self._fragments, strict=True):
-                if (file_columns := fragment.physical_schema.names) != names:
-                    other_names = ", ".join((sorted(set(names) ^ set(file_columns)) or file_columns)[:9])
+                if (file_columns := fragment.physical_schema.names) != column_names:
+                    other_names = ", ".join((sorted(set(column_names) ^ set(file_columns)) or file_columns)[:9])
                     raise DataError(f"dataset.path: {file} has other columns than {self._files[0].name}: {other_names}")
             self._ends = list(accumulate(fragment.count_rows() for fragment in self._fragments))
         except (pa.ArrowException, OSError) as error:
@@ -113,7 +115,7 @@ class StoredTable:
         """
         column_text = f"dataset.path: column {name!r} of {self._folder}"
         memory.require_memory(self._encoded_bytes[name], column_text, "use fewer rows")
-        return pa.chunked_array(list(self.chunks(name)), type=find_value_type(self.schema.field(name).type))
+        return pa.chunked_array(list(self.read_chunks(name)), type=find_value_type(self.schema.field(name).type))
 
     @cached_property
     def _encoded_bytes(self) -> Counter[str]:
@@ -130,7 +132,7 @@ class StoredTable:
         """Row groups of each Parquet file, as fragments of pyarrow."""
         return [fragment.split_by_row_group() for fragment in self._fragments]
 
-    def chunks(self, name: str) -> Iterator[pa.Array]:
+    def read_chunks(self, name: str) -> Iterator[pa.Array]:
         """Yield the column `name` in arrays of adjacent rows; a single row group is in memory at a time.
 
         Raises `DataError` if a part of the column can't be read.

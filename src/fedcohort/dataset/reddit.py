@@ -56,8 +56,8 @@ class Reddit(leaf.LeafDataset):
         vocabulary: largest number of tokens, including <PAD> and <UNK>.
     """
 
-    name, client = "reddit", ("client",)
-    column_names = (client, ("x",), ("y",), ("word",))
+    name, client_columns = "reddit", ("client",)
+    column_names = (client_columns, ("x",), ("y",), ("word",))
 
     hub: str | None = field(init=False, default=None)
     test: str = field(init=False, default="given")
@@ -81,8 +81,8 @@ class Reddit(leaf.LeafDataset):
         user_of_row, n_train_rows = self.read_people([train_frame, test_frame]), train_frame.table.num_rows
         division = self.divide(user_of_row, new_generator(seed, "leaf"), n_train_rows)
         n_users = len(np.unique(user_of_row))
-        x, y = read_part(train_frame, tokens)
-        test_x, test_y = read_part(test_frame, tokens, x.shape[1])
+        x, y = read_sequences(train_frame, tokens)
+        test_x, test_y = read_sequences(test_frame, tokens, x.shape[1])
         n_targets = sum(int((labels > UNLABELLED).sum()) for labels in (y, test_y))
         n_special_targets = sum(int(np.isin(labels, (PAD_TOKEN, UNKNOWN_TOKEN)).sum()) for labels in (y, test_y))
         length_note = "" if x.shape[1] == LEAF_SEQUENCE_LENGTH else f" (LEAF's have {LEAF_SEQUENCE_LENGTH})"
@@ -117,19 +117,19 @@ def read_vocabulary(frame: Frame, max_tokens: int) -> Any:  # noqa: ANN401  pyar
     """
     import pyarrow as pa
 
-    name = find_column(frame, "word")
-    word_column = frame.read_full_column(name)
+    column_name = find_column(frame, "word")
+    word_column = frame.read_full_column(column_name)
     if not arrow_columns.is_text(word_column.type):
-        raise frame.column_error(name, f": column {name!r} must hold texts, but holds {word_column.type}")
+        raise frame.column_error(column_name, f": column {column_name!r} must hold texts, but holds {word_column.type}")
     tokens = [*SPECIAL_TOKENS, *word_column.slice(0, max_tokens - len(SPECIAL_TOKENS)).to_pylist()]
     if len(set(tokens)) < len(tokens):
         token_position = next(i for i, token in enumerate(tokens) if token in tokens[:i])
         problem = f"holds {tokens[token_position]!r}, which occurs before in the vocabulary: remove one of the rows"
-        raise frame.cell_error(name, token_position - len(SPECIAL_TOKENS), problem)
+        raise frame.cell_error(column_name, token_position - len(SPECIAL_TOKENS), problem)
     return pa.array(tokens, pa.string())
 
 
-def read_part(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
+def read_sequences(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tuple[np.ndarray, np.ndarray]:  # noqa: ANN401
     """Return a table's inputs, int16 or int32 [rows, T], and its targets, int64 [rows, T], as numbers of tokens.
 
     Targets are UNLABELLED where the input is <PAD>.
@@ -172,7 +172,7 @@ def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray
     import pyarrow.compute as pc
 
     token_ids: np.ndarray = np.empty((0, 0), dtype)
-    for first_row, chunk in frame.chunks(name):
+    for first_row, chunk in frame.read_chunks(name):
         if not (arrow_columns.is_list(chunk.type) and arrow_columns.is_text(chunk.type.value_type)):
             raise frame.column_error(name, f": column {name!r} must hold lists of texts, but holds {chunk.type}")
         lengths = pc.list_value_length(chunk).to_numpy()

@@ -62,8 +62,8 @@ class Shakespeare(leaf.LeafDataset):
         step: number of characters between the starts of consecutive sequences, if the tables hold lines.
     """
 
-    name, client = "shakespeare", ("role", "client", "character_id")
-    column_names = (client, ("line", "x"), ("line", "y"))
+    name, client_columns = "shakespeare", ("role", "client", "character_id")
+    column_names = (client_columns, ("line", "x"), ("line", "y"))
 
     step: int
 
@@ -116,24 +116,24 @@ class Sequences:
     """Sequences of 80 characters with the character after each, stored as positions in a text.
 
     Attributes:
-        codes: position in `CHARACTERS` of each character of all texts, one text after the other.
-        starts: position of each sequence's first character in `codes`, int64 [N].
+        character_codes: position in `CHARACTERS` of each character of all texts, one text after the other.
+        start_positions: position of each sequence's first character in `character_codes`, int64 [N].
         roles: number of the speaking role of each sequence, which is its client, int64 [N].
         n_file_train_sequences: number of sequences in the files' training part, which come first.
         n_replaced: number of characters outside of `CHARACTERS`, which became spaces.
     """
 
-    codes: UInt8[np.ndarray, "characters"]
-    starts: Ids
+    character_codes: UInt8[np.ndarray, "characters"]
+    start_positions: Ids
     roles: Ids
     n_file_train_sequences: int
     n_replaced: int
 
     def select_sequences(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
         """Return the characters of the sequences at positions `rows` [n], and the character after each, int64 [n]."""
-        starts = self.starts[rows]
-        sequence_views = np.lib.stride_tricks.sliding_window_view(self.codes, SEQUENCE_LENGTH)
-        return sequence_views[starts], self.codes[starts + SEQUENCE_LENGTH].astype(np.int64)
+        starts = self.start_positions[rows]
+        sequence_views = np.lib.stride_tricks.sliding_window_view(self.character_codes, SEQUENCE_LENGTH)
+        return sequence_views[starts], self.character_codes[starts + SEQUENCE_LENGTH].astype(np.int64)
 
 
 def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: int) -> Sequences:
@@ -148,8 +148,8 @@ def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
     """
     lines: list[str] = []
     for frame in frames:
-        for _, texts in _read_texts(frame, find_column(frame, "line")):
-            lines += texts
+        for _, line_texts in _read_texts(frame, find_column(frame, "line")):
+            lines += line_texts
     is_test = (np.arange(len(lines)) >= frames[0].table.num_rows) & use_file_parts
     line_order = np.lexsort((roles, is_test))
     group_starts = np.flatnonzero(np.diff(roles[line_order]) | np.diff(is_test[line_order])) + 1
@@ -185,11 +185,11 @@ def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
     codes = np.empty((len(roles), SEQUENCE_LENGTH + 1), np.uint8)
     first_row, n_replaced = 0, 0
     for frame in frames:
-        for column_name, columns in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
-            for chunk_start, texts in _read_texts(frame, find_column(frame, column_name), codes[:1, columns].size):
+        for column_name, code_columns in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
+            for chunk_start, texts in _read_texts(frame, find_column(frame, column_name), codes[:1, code_columns].size):
                 text_codes, n_replaced_in_chunk = encode_text("".join(texts))
-                rows = slice(first_row + chunk_start, first_row + chunk_start + len(texts))
-                codes[rows, columns] = text_codes.reshape(len(texts), -1)
+                code_rows = slice(first_row + chunk_start, first_row + chunk_start + len(texts))
+                codes[code_rows, code_columns] = text_codes.reshape(len(texts), -1)
                 n_replaced += n_replaced_in_chunk
         first_row += frame.table.num_rows
     starts = np.arange(len(roles)) * (SEQUENCE_LENGTH + 1)
@@ -209,7 +209,7 @@ def _read_texts(frame: Frame, name: str, text_length: int | None = None) -> Iter
     """
     import pyarrow.compute as pc
 
-    for chunk_start, chunk in frame.chunks(name, may_be_empty=True):
+    for chunk_start, chunk in frame.read_chunks(name, may_be_empty=True):
         if not arrow_columns.is_text(chunk.type):
             raise frame.column_error(name, f": column {name!r} must hold texts, but holds {chunk.type}")
         lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)

@@ -99,7 +99,7 @@ class Spawrious(ImageTables):
         image_format = ImageFormat((3, self.size, self.size), resize=True)
         layout = ImageLayout("spawrious", IMAGE_COLUMNS, LABEL_COLUMNS, tuple(self.breeds), image_format, PIXEL_SCALE)
         x, test_x = (layout.read_images(frames, part_rows) for part_rows in rows_by_part)
-        place_numbers = ", ".join(f"{place_number} {name}" for place_number, name in enumerate(self.places))
+        place_numbers = ", ".join(f"{place_number} {place_name}" for place_number, place_name in enumerate(self.places))
         data_notes = [f"places {place_numbers}", *self.compare_pair_sizes(pair_sizes)]
         raw_data = layout.make_raw((x, y[rows_by_part[0]]), (test_x, y[rows_by_part[1]]), self.pixels, *data_notes)
         return replace(

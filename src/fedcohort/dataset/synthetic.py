@@ -75,11 +75,11 @@ class Synthetic(Dataset):
             seed: seed of all draws. A client's data depend on the seed and the client's number only.
         """
         samples_by_client = [self.draw_client(new_generator(seed, "synthetic", client=k)) for k in range(self.clients)]
-        x, y = (np.concatenate(arrays) for arrays in zip(*samples_by_client, strict=True))
+        x, y = (np.concatenate(client_arrays) for client_arrays in zip(*samples_by_client, strict=True))
         client_sizes = np.array([len(labels) for _, labels in samples_by_client])
         owners = np.repeat(np.arange(self.clients), client_sizes)
         is_train = rank_within_group(owners) < (client_sizes * 9 // 10)[owners]
-        train_part, test_part = ((x[rows], y[rows]) for rows in (is_train, ~is_train))
+        train_part, test_part = ((x[part_mask], y[part_mask]) for part_mask in (is_train, ~is_train))
         return Raw("synthetic", *train_part, *test_part, N_CLASSES, owners[is_train], owners[~is_train])
 
     def draw_client(self, rng: np.random.Generator) -> tuple[np.ndarray, Ids]:

@@ -13,7 +13,7 @@ import pyarrow as pa
 from jaxtyping import Float32
 
 from fedcohort.dataset import arrow_columns, list_column
-from fedcohort.dataset.messages import Problems, TableProblem, describe_more_rows, list_names
+from fedcohort.dataset.messages import ProblemList, TableProblem, describe_more_rows, list_names
 from fedcohort.dataset.parquet import StoredTable, find_value_type
 from fedcohort.host import memory
 from fedcohort.types import Ids
@@ -31,7 +31,7 @@ class Frame:
         option: option that names the table, for errors.
         column_options: option that names a column, by column.
         column_renames: name of a column in the table, by its name in the dataset (`source.find_column`).
-        rows: number of each row in the file, int64; None if the table has all rows of the file.
+        row_ids: number of each row in the file, int64; None if the table has all rows of the file.
         remedy: what a user can do about an empty cell; the end of an error message.
         number_remedy: what a user can also do if the column holds numbers.
         revision: revision of the hub, `user/data@commit`; empty for a file.
@@ -46,7 +46,7 @@ class Frame:
     option: str = "dataset.path"
     column_options: Mapping[str, str] = field(default_factory=dict)
     column_renames: Mapping[str, str] = field(default_factory=dict)
-    rows: Ids | None = None
+    row_ids: Ids | None = None
     remedy: str = ""
     number_remedy: str = ""
     revision: str = ""
@@ -78,7 +78,7 @@ class Frame:
         self.check_cells(name, is_empty, lambda row: "is empty" + describe_more_rows(is_empty), remedy=self.remedy)
         return column
 
-    def chunks(self, name: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, pa.Array]]:
+    def read_chunks(self, name: str, *, may_be_empty: bool = False) -> Iterator[tuple[int, pa.Array]]:
         """Yield a column in arrays of adjacent rows, each with the number of its first row.
 
         Of a Parquet file a single row group is in memory at a time.
@@ -92,7 +92,7 @@ class Frame:
         """
         self.check_column(name)
         first_row = 0
-        for chunk in self.table.chunks(name) if isinstance(self.table, StoredTable) else self.column(name).chunks:
+        for chunk in self.table.read_chunks(name) if isinstance(self.table, StoredTable) else self.column(name).chunks:
             if not may_be_empty:
                 is_empty = arrow_columns.find_empty(chunk)
                 self.check_cells(name, is_empty, lambda row: "is empty", first_row, self.remedy)
@@ -100,11 +100,11 @@ class Frame:
                 yield first_row, chunk
             first_row += len(chunk)
 
-    def take(self, rows: Ids) -> "Frame":
+    def take_rows(self, rows: Ids) -> "Frame":
         """Return a frame with the rows at the positions `rows`, int64 [n], in this order."""
-        file_rows = np.arange(self.table.num_rows) if self.rows is None else self.rows
+        file_rows = np.arange(self.table.num_rows) if self.row_ids is None else self.row_ids
         columns = {name: column.take(pa.array(rows)) for name, column in self.derived_columns.items()}
-        return replace(self, table=self.table.take(pa.array(rows)), rows=file_rows[rows], derived_columns=columns)
+        return replace(self, table=self.table.take(pa.array(rows)), row_ids=file_rows[rows], derived_columns=columns)
 
     def column_error(self, name: str, problem_text: str) -> TableProblem:
         """Return an error about a column, which begins with the option that names the column.
@@ -124,7 +124,7 @@ class Frame:
             problem_text: what is wrong, to follow "row 3".
             remedy: end of the message.
         """
-        row = row if self.rows is None else int(self.rows[row])
+        row = row if self.row_ids is None else int(self.row_ids[row])
         file_text, row = ("", row) if self.locate_row is None else self.locate_row(row)
         option = self.column_options.get(name, self.option)
         return TableProblem(f"{option}: {self.origin}{file_text}: column {name!r}, row {row} {problem_text}", remedy)
@@ -175,20 +175,20 @@ class Frame:
         memory.require_memory(
             4.0 * n_rows * (len(names) + COLUMNS_AT_ONCE + 2), memory_text, "use fewer rows or columns"
         )
-        values = np.empty((n_rows, len(names)), dtype=np.float32)
-        problems, columns = Problems(), np.empty((min(COLUMNS_AT_ONCE, len(names)), n_rows), dtype=np.float32)
+        matrix = np.empty((n_rows, len(names)), dtype=np.float32)
+        problems, columns = ProblemList(), np.empty((min(COLUMNS_AT_ONCE, len(names)), n_rows), dtype=np.float32)
         for first_column in range(0, len(names), COLUMNS_AT_ONCE):
             block_names = names[first_column : first_column + COLUMNS_AT_ONCE]
             for column, name in zip(columns, block_names, strict=False):
-                with problems.collect():
+                with problems.collect_errors():
                     column[:] = self.read_numbers(name, allow_missing=allow_missing)
             # Whole columns, whose values are far apart, would need four times as long.
             for block_start in range(0, n_rows, ROWS_AT_ONCE):
                 block_rows = slice(block_start, block_start + ROWS_AT_ONCE)
                 for j in range(len(block_names)):
-                    values[block_rows, first_column + j] = columns[j, block_rows]
+                    matrix[block_rows, first_column + j] = columns[j, block_rows]
         problems.raise_all()
-        return values
+        return matrix
 
     def read_numbers(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
         """Return a column of numbers, or of texts that are numbers, as float64 [rows].
@@ -203,13 +203,13 @@ class Frame:
         column = self.column(name)
         if not arrow_columns.may_be_numbers(column):
             raise self.column_error(name, f": column {name!r} must hold numbers, but holds {column.type}")
-        values = arrow_columns.to_numbers(column)
-        is_missing, remedy = np.isnan(values) & (not allow_missing), self.remedy + self.number_remedy
+        numbers = arrow_columns.to_numbers(column)
+        is_missing, remedy = np.isnan(numbers) & (not allow_missing), self.remedy + self.number_remedy
         more_text = describe_more_rows(is_missing)
         self.check_cells(
             name, is_missing, lambda row: arrow_columns.describe_missing(column, row) + more_text, remedy=remedy
         )
-        return values
+        return numbers
 
     def read_arrays(self, name: str, *, allow_missing: bool = False) -> np.ndarray:
         """Return a column of lists, [rows, ...], or of images, uint8 [rows, channels, height, width].
@@ -223,19 +223,17 @@ class Frame:
         Raises:
             DataError: the column holds other values, or lists or images of different sizes.
         """
-        values, n_rows = np.empty((0,)), self.table.num_rows
-        for first_row, chunk in self.chunks(name):
-            chunk_data = list_column.read_chunk(self, name, chunk, first_row, values.shape[1:], allow_missing)
+        array, n_rows = np.empty((0,)), self.table.num_rows
+        for first_row, chunk in self.read_chunks(name):
+            chunk_data = list_column.read_list_chunk(self, name, chunk, first_row, array.shape[1:], allow_missing)
             if not first_row:
                 column_bytes = float(chunk_data.nbytes) / len(chunk_data) * n_rows
                 memory.require_memory(column_bytes, f"{self.origin} with {n_rows:,} rows", "use fewer or smaller rows")
-                values = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
-            elif chunk_data.shape[1:] != values.shape[1:]:
-                problem_text = (
-                    f"has the shape {chunk_data.shape[1:]}, but row 0 has {values.shape[1:]}: make them equal"
-                )
+                array = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
+            elif chunk_data.shape[1:] != array.shape[1:]:
+                problem_text = f"has the shape {chunk_data.shape[1:]}, but row 0 has {array.shape[1:]}: make them equal"
                 raise self.cell_error(name, first_row, problem_text)
-            if chunk_data.dtype.kind == "f" and values.dtype.kind != "f":
-                values = values.astype(np.float32)  # all chunks before this one held integers
-            values[first_row : first_row + len(chunk)] = chunk_data
-        return values
+            if chunk_data.dtype.kind == "f" and array.dtype.kind != "f":
+                array = array.astype(np.float32)  # all chunks before this one held integers
+            array[first_row : first_row + len(chunk)] = chunk_data
+        return array

@@ -27,11 +27,11 @@ def check_path(path: object) -> None:
         raise ranges.range_error("path", "a file that ends in .parquet or .csv", path)
 
 
-def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Frame":
+def read_table(config_group: str, path: str, columns: Mapping[str, str | None]) -> "Frame":
     """Read the table that an option `path` of a config group names.
 
     Args:
-        group: name of the config group, such as device, for messages.
+        config_group: name of the config group, such as device, for messages.
         path: path of the file that the user typed.
         columns: column of the table by the option that names it; None for no column.
 
@@ -42,11 +42,11 @@ def read_table(group: str, path: str, columns: Mapping[str, str | None]) -> "Fra
 
     if not (file := expand_home(path)).is_file():
         raise DataError(
-            f"{group}.path={path}: there is no such file (from {Path.cwd()}). fedcohort contains no such table; "
-            f"configs/{group}/*.yaml lists the columns that your table needs"
+            f"{config_group}.path={path}: there is no such file (from {Path.cwd()}). fedcohort contains no such table; "
+            f"configs/{config_group}/*.yaml lists the columns that your table needs"
         )
-    frame = files.read_table(file, option=f"{group}.path")
-    column_options = {column: f"{group}.{option}" for option, column in columns.items() if column is not None}
+    frame = files.read_table(file, option=f"{config_group}.path")
+    column_options = {column: f"{config_group}.{option}" for option, column in columns.items() if column is not None}
     return replace(frame, origin=path, column_options=column_options)
 
 
@@ -68,13 +68,13 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     """
     from fedcohort.dataset.clients import read_clients  # noqa: PLC0415 - pyarrow
 
-    name_numbers, names = read_clients([frame], [column], "name")
-    has_spaces = np.array([isinstance(name, str) and name != name.strip() for name in names])[name_numbers]
+    name_numbers, client_names = read_clients([frame], [column], "name")
+    has_spaces = np.array([isinstance(name, str) and name != name.strip() for name in client_names])[name_numbers]
     frame.check_cells(
-        column, has_spaces, lambda row: f"has spaces around its name, {names[name_numbers[row]]!r}: remove them"
+        column, has_spaces, lambda row: f"has spaces around its name, {client_names[name_numbers[row]]!r}: remove them"
     )
     n_clients_before_gap, gap_message = math.inf, ""
-    client_numbers = np.array(names)
+    client_numbers = np.array(client_names)
     is_numbered = client_numbers.dtype.kind == "i" and client_numbers[0] in (0, 1)
     if is_numbered and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1)):
         first_client, last_client, next_client = client_numbers[[0, gap_positions[0], gap_positions[0] + 1]].tolist()
@@ -96,14 +96,14 @@ def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Value
     Raises:
         DataError: a cell is no number, or outside of the interval; the message shows the first such cell.
     """
-    values = frame.read_numbers(column)
+    numbers = frame.read_numbers(column)
     if str(data_type := frame.get_type(column)) == "bool":
         raise frame.column_error(column, f": column {column!r} must hold numbers, but holds {data_type}")
     lower_bound, upper_bound = ranges.interval_bounds(interval)
     allowed_text = f"which must be in {interval}, {unit}"
-    is_outside = (values < lower_bound) | (values > upper_bound)
-    frame.check_cells(column, is_outside, lambda row: f"holds {float(values[row])}, {allowed_text}")
-    return values
+    is_outside = (numbers < lower_bound) | (numbers > upper_bound)
+    frame.check_cells(column, is_outside, lambda row: f"holds {float(numbers[row])}, {allowed_text}")
+    return numbers
 
 
 def read_flags(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
@@ -116,6 +116,6 @@ def read_flags(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
     Raises:
         DataError: a cell is not 1, 0, -1 or a bool; the message names its row.
     """
-    values, allowed_text = frame.read_numbers(column), "expected 1, 0, or -1 for an unknown state"
-    frame.check_cells(column, ~np.isin(values, (-1, 0, 1)), lambda row: f"holds {values[row]:g}: {allowed_text}")
-    return np.asarray(values == 1)
+    numbers, allowed_text = frame.read_numbers(column), "expected 1, 0, or -1 for an unknown state"
+    frame.check_cells(column, ~np.isin(numbers, (-1, 0, 1)), lambda row: f"holds {numbers[row]:g}: {allowed_text}")
+    return np.asarray(numbers == 1)

@@ -83,10 +83,10 @@ def read_windows(frame: Frame) -> Float32[np.ndarray, "n 9 128"]:
     """
     x = np.empty((frame.table.num_rows, len(SIGNALS), WINDOW_LENGTH), dtype=np.float32)
     for channel, signal in enumerate(SIGNALS):
-        values = frame.read_arrays(name := find_column(frame, signal))
-        if values.shape[1:] != (WINDOW_LENGTH,):
-            problem_text = f": column {name!r} must hold lists of {WINDOW_LENGTH} numbers, but holds {values.shape[1:]}"
+        series = frame.read_arrays(name := find_column(frame, signal))
+        if series.shape[1:] != (WINDOW_LENGTH,):
+            problem_text = f": column {name!r} must hold lists of {WINDOW_LENGTH} numbers, but holds {series.shape[1:]}"
             raise frame.column_error(name, problem_text)
-        x[:, channel] = values
+        x[:, channel] = series
     release_memory()
     return x

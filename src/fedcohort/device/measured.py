@@ -63,8 +63,8 @@ class LinkSpeeds:
             n_bytes: bytes that each link transfers, [clients].
             normal_draws: standard normal draws, [clients].
         """
-        speed = np.maximum(MIN_RELATIVE_SPEED * self.mean_speed, self.mean_speed + normal_draws * self.speed_sd)
-        return np.asarray(n_bytes / speed)
+        drawn_speeds = np.maximum(MIN_RELATIVE_SPEED * self.mean_speed, self.mean_speed + normal_draws * self.speed_sd)
+        return np.asarray(n_bytes / drawn_speeds)
 
 
 @dataclass(frozen=True)
@@ -105,8 +105,10 @@ class DeviceSpeeds:
 
     def select_rows(self, rows: Ids) -> "DeviceSpeeds":
         """Return the speeds of the clients in the given `rows`, positions in the arrays."""
-        seconds = (array[rows] for array in (self.mean_s, self.deviation_s, self.min_s, self.expected_s))
-        return DeviceSpeeds(*seconds, self.downlink.select_rows(rows), self.uplink.select_rows(rows))
+        sample_seconds = (
+            client_array[rows] for client_array in (self.mean_s, self.deviation_s, self.min_s, self.expected_s)
+        )
+        return DeviceSpeeds(*sample_seconds, self.downlink.select_rows(rows), self.uplink.select_rows(rows))
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of `work`, as means over rounds."""

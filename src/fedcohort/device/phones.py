@@ -60,7 +60,7 @@ BATCH_TIMES: Mapping[str, BatchTime] = {
     "celeba": BatchTime(10, ((5392.0, 982.5), (1355.0, 54.6), (561.0, 20.3))),
     "reddit": BatchTime(10, ((2596.0, 335.5), (916.0, 20.6), (527.7, 49.0))),
     "shakespeare": BatchTime(100, ((28621.0, 1720.7), (13579.0, 104.6), (10681.0, 125.6))),
-    "har": BatchTime(10, tuple((HAR_RATIO * mean, HAR_RATIO * deviation) for mean, deviation in FEMNIST_TIME.phone_ms)),
+    "har": BatchTime(10, tuple((HAR_RATIO * mean_ms, HAR_RATIO * sd_ms) for mean_ms, sd_ms in FEMNIST_TIME.phone_ms)),
 }
 
 LINK_SPEEDS = np.array(  # of nineteen people, KiB a second: mean and deviation down, mean and deviation up

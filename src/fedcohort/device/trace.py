@@ -156,8 +156,8 @@ class Trace(Device):
             column_name = getattr(self, option)
             values_by_option[option] = np.zeros(len(row_order))
             if column_name is not None:
-                column = trace_table.read_numbers(device_table, column_name, *self._find_column_range(option))
-                values_by_option[option] = column[row_order]
+                column_numbers = trace_table.read_numbers(device_table, column_name, *self._find_column_range(option))
+                values_by_option[option] = column_numbers[row_order]
         links = []
         for link_direction in ("down", "up"):
             mean_speed = values_by_option[link_direction] * UNIT_BYTES[self.unit]

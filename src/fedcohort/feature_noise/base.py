@@ -10,7 +10,7 @@ from jaxtyping import Float, Float64, UInt64
 
 from fedcohort.component import Component
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.row_hashes import row_hashes
+from fedcohort.data.row_hashes import hash_rows
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.rng import Draws, RekeyedGenerator
 
@@ -86,10 +86,10 @@ def disturb_clients(
         )
     feature_noise.check(first_inputs.shape[1:])
     clean_row_hashes = []
-    for client in noisy_client_ids:
-        rng = client_generator.rekey(seed, "feature_draw", client=client)
-        for inputs, client_rows in input_parts:
-            rows = slice(client_rows.offsets[client], client_rows.offsets[client + 1])
-            clean_row_hashes.append(row_hashes(inputs[rows]))
-            inputs[rows] = feature_noise.disturb(inputs[rows], noise_levels[client], rng)
+    for client_id in noisy_client_ids:
+        rng = client_generator.rekey(seed, "feature_draw", client=client_id)
+        for part_inputs, client_rows in input_parts:
+            client_slice = slice(client_rows.offsets[client_id], client_rows.offsets[client_id + 1])
+            clean_row_hashes.append(hash_rows(part_inputs[client_slice]))
+            part_inputs[client_slice] = feature_noise.disturb(part_inputs[client_slice], noise_levels[client_id], rng)
     return InputDisturbance(noise_levels, np.concatenate(clean_row_hashes))

@@ -47,5 +47,5 @@ class Beta(LabelNoise):
 
     def rates(self, draws: Draws) -> Float64[np.ndarray, "clients"]:
         """Draw each client's probability that a label is wrong, [n_clients], from `draws`, the run's random numbers."""
-        rng, factor = draws.draws_of_run().generator("label_noise"), self.concentration / 100
-        return rng.beta(self.a * factor, (100 - self.a) * factor, draws.n_clients)
+        rng, concentration_factor = draws.draws_of_run().generator("label_noise"), self.concentration / 100
+        return rng.beta(self.a * concentration_factor, (100 - self.a) * concentration_factor, draws.n_clients)

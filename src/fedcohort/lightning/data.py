@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 import lightning.pytorch as pl
 from torch import Tensor
 
-from fedcohort.data.federation import Federation, Rows
+from fedcohort.data.federation import Federation, ServerSamples
 from fedcohort.process_ranks import count_processes, rank_of_process
 from fedcohort.training.client_task import ClientTask
 
@@ -54,7 +54,7 @@ class ServerEvaluationData:
         yield [yield_rank_batches(sample_set) for sample_set in self.sample_sets]
 
 
-def yield_rank_batches(samples: Rows, max_size: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
+def yield_rank_batches(samples: ServerSamples, max_size: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield inputs [n, ...] and labels [n] of this process's (rank's) share of `samples`, in parts.
 
     A part has at most `max_size` samples and may be empty; all processes have the same number of parts.

@@ -36,14 +36,14 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import DataError, OptionError
 from fedcohort.partition.attribute_tables import (
-    Counts,
+    CountTables,
     GroupSizes,
     check_group_sizes,
     make_data_margin_tables,
     make_even_margin_tables,
 )
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.tables import draw_by_table, equal_sizes, require_samples_for_clients
+from fedcohort.partition.tables import draw_samples_by_table, equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
 
@@ -98,11 +98,11 @@ class Attribute(Partition):
         """
         group_of_sample, group_sizes = count_group_samples(sample_pool)
         if self.counts:
-            table = self._read_count_tables(group_sizes, n_clients)
+            tables = self._read_count_tables(group_sizes, n_clients)
         else:
             K = require_samples_for_clients("attribute", n_clients, len(sample_pool))
-            table = self._make_count_tables(group_sizes, self.default_sizes(len(sample_pool), K), rng.permutation(K))
-        return draw_by_table(group_of_sample, table, rng)
+            tables = self._make_count_tables(group_sizes, self.default_sizes(len(sample_pool), K), rng.permutation(K))
+        return draw_samples_by_table(group_of_sample, tables, rng)
 
     def deal(self, sample_pool: SamplePool, sizes: Ids, rng: np.random.Generator) -> list[Ids]:
         """Return sorted positions of each client's samples: sizes[k] of client k, or fewer under margins=even.
@@ -111,8 +111,10 @@ class Attribute(Partition):
         they have too few samples of a group.
         """
         group_of_sample, group_sizes = count_group_samples(sample_pool)
-        clients = rng.permutation(len(sizes))
-        return draw_by_table(group_of_sample, self._make_count_tables(group_sizes, sizes[clients], clients), rng)
+        client_order = rng.permutation(len(sizes))
+        return draw_samples_by_table(
+            group_of_sample, self._make_count_tables(group_sizes, sizes[client_order], client_order), rng
+        )
 
     def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
         """Return the clients' sizes, int64 [n_clients].
@@ -133,7 +135,7 @@ class Attribute(Partition):
             sizes[n_skewed:] = equal_sizes(n_samples - client_size * n_skewed, n_correlated)
         return sizes
 
-    def _read_count_tables(self, group_sizes: GroupSizes, n_clients: int | None) -> Counts:
+    def _read_count_tables(self, group_sizes: GroupSizes, n_clients: int | None) -> CountTables:
         """Return the samples of each client by class and attribute that the option `counts` states, [n_clients, C, A].
 
         Args:
@@ -154,14 +156,14 @@ class Attribute(Partition):
         check_group_sizes(count_tables.sum(0), group_sizes, "fewer of them in partition.counts", categories)
         return count_tables
 
-    def _make_count_tables(self, group_sizes: GroupSizes, sizes: Ids, clients: Ids) -> Counts:
+    def _make_count_tables(self, group_sizes: GroupSizes, sizes: Ids, client_ids: Ids) -> CountTables:
         """Return each client's samples by class and attribute as the options but `counts` state, [n_clients, C, A].
 
         Args:
             group_sizes: number of samples in the data by class and attribute, [C, A].
             sizes: number of samples of each client, [n_clients]: first the clients with class imbalance, then those
                 with attribute imbalance, then those with spurious correlation.
-            clients: id of the client that each of `sizes` belongs to, [n_clients].
+            client_ids: id of the client that each of `sizes` belongs to, [n_clients].
         """
         categories = (np.flatnonzero(group_sizes.sum(1)), np.flatnonzero(group_sizes.sum(0)))
         C, A = (len(category_ids) for category_ids in categories)
@@ -169,9 +171,9 @@ class Attribute(Partition):
         for skew_kind, n, n_values in zip(("ci", "ai", "sc"), self._count_kinds(len(sizes)), (C, A, A), strict=True):
             dominant_values.append([0 if self.left == skew_kind else j % n_values for j in range(n)])
         make_tables = make_even_margin_tables if self.margins == "even" else make_data_margin_tables
-        count_tables: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
+        count_tables: CountTables = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
         present_group_sizes = group_sizes[np.ix_(*categories)]
-        count_tables[np.ix_(clients, *categories)] = make_tables(
+        count_tables[np.ix_(client_ids, *categories)] = make_tables(
             present_group_sizes, sizes, dominant_values, self.share, categories
         )
         return count_tables

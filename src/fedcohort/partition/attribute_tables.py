@@ -6,13 +6,13 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from fedcohort.errors import OptionError
-from fedcohort.partition.tables import apportion_counts, spread_evenly
+from fedcohort.partition.tables import apportion_counts, spread_positions_evenly
 from fedcohort.types import Ids, Values
 
-Counts = Int64[np.ndarray, "clients classes attributes"]
+CountTables = Int64[np.ndarray, "clients classes attributes"]
 GroupSizes = Int64[np.ndarray, "classes attributes"]
-Shares = Float64[np.ndarray, "classes attributes"]
-Categories = tuple[Ids, Ids]  # ids of the classes and of the attributes that the data contain
+GroupShares = Float64[np.ndarray, "classes attributes"]
+CategoryIds = tuple[Ids, Ids]  # ids of the classes and of the attributes that the data contain
 MIN_CLIENT_SAMPLES = 3  # smallest number of training samples of a client (`startup/server_rows.py`)
 # The dominant value of each client: the class of those with class imbalance, the attribute of those with attribute
 # imbalance, and the shift d of those with spurious correlation, whose dominant attribute of class y is y + d mod A
@@ -20,8 +20,8 @@ DominantValues = Sequence[Sequence[int]]
 
 
 def make_even_margin_tables(
-    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: Categories
-) -> Counts:
+    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: CategoryIds
+) -> CountTables:
     """Return the number of samples of each client by class and attribute with margins=even, [n_clients, C, A].
 
     Args:
@@ -47,7 +47,7 @@ def make_even_margin_tables(
     # Rounding may ask for one sample more of a pair than the exact shares: the size shrinks until the tables fit.
     while (
         client_size > 0
-        and ((table := apportion_counts(np.floor(client_size * relative_sizes + 1e-9), P)).sum(0) > group_sizes).any()
+        and ((tables := apportion_counts(np.floor(client_size * relative_sizes + 1e-9), P)).sum(0) > group_sizes).any()
     ):
         client_size -= 1
     if client_size == 0:
@@ -59,12 +59,12 @@ def make_even_margin_tables(
             f"{f'clients<={max_clients}, or ' if max_clients else ''}partition.margins=data with "
             f"clients<={group_sizes.sum() // MIN_CLIENT_SAMPLES}"
         )
-    return table
+    return tables
 
 
 def make_data_margin_tables(
-    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: Categories
-) -> Counts:
+    group_sizes: GroupSizes, sizes: Ids, dominant_values: DominantValues, p_dominant: float, categories: CategoryIds
+) -> CountTables:
     """Return the number of samples of each client by class and attribute with margins=data, [n_clients, C, A].
 
     Args:
@@ -82,7 +82,7 @@ def make_data_margin_tables(
     group_shares, n_skewed = group_sizes / group_sizes.sum(), len(dominant_classes) + len(dominant_attributes)
     ci = [_skewed_table(group_shares, c, p_dominant) for c in dominant_classes]
     ai = [_skewed_table(group_shares.T, b, p_dominant).T for b in dominant_attributes]
-    count_tables: Counts = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
+    count_tables: CountTables = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
     if n_skewed:
         count_tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))
     skewed_counts = count_tables.sum(0)
@@ -90,12 +90,12 @@ def make_data_margin_tables(
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
     remaining_groups = np.repeat(np.arange(group_sizes.size), (group_sizes - skewed_counts).ravel())
     clients_by_size = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
-    for k, rows in zip(clients_by_size, spread_evenly(sizes[clients_by_size]), strict=True):
+    for k, rows in zip(clients_by_size, spread_positions_evenly(sizes[clients_by_size]), strict=True):
         count_tables[k] = np.bincount(remaining_groups[rows], minlength=group_sizes.size).reshape(group_sizes.shape)
     return count_tables
 
 
-def _skewed_table(group_shares: Shares, skewed_row: int, p_dominant: float) -> Shares:
+def _skewed_table(group_shares: GroupShares, skewed_row: int, p_dominant: float) -> GroupShares:
     """Return shares with the sum `p_dominant` in one row, and unchanged proportions in all others, [rows, columns].
 
     Args:
@@ -117,7 +117,7 @@ def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Valu
     return probabilities
 
 
-def check_group_sizes(n_needed: GroupSizes, group_sizes: GroupSizes, remedy_text: str, categories: Categories) -> None:
+def check_group_sizes(n_needed: GroupSizes, group_sizes: GroupSizes, remedy_text: str, categories: CategoryIds) -> None:
     """Raise `OptionError` if clients need more samples of a group than the data have.
 
     Args:

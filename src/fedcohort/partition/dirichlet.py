@@ -82,4 +82,4 @@ class Dirichlet(Partition):
             draw_log_gamma(self.alpha, (K, len(present_classes)), rng), sizes, class_sizes[present_classes]
         )
         count_table = tables.round_to_margins(class_shares, sizes, class_sizes[present_classes])
-        return tables.draw_by_table(np.searchsorted(present_classes, sample_pool.labels), count_table, rng)
+        return tables.draw_samples_by_table(np.searchsorted(present_classes, sample_pool.labels), count_table, rng)

@@ -22,7 +22,7 @@ from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.errors import OptionError
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.tables import equal_sizes, require_samples_for_clients, spread_evenly
+from fedcohort.partition.tables import equal_sizes, require_samples_for_clients, spread_positions_evenly
 from fedcohort.types import Ids
 
 CountTable = Int64[np.ndarray, "clients classes"]
@@ -36,14 +36,14 @@ class SplitPlan:
     Attributes:
         sizes: number of samples of each client, [n_clients].
         class_sizes: number of samples of each class, [n_classes]; the sum is that of `sizes`.
-        clients: ids of the clients in random order, [n_clients]; the first ones get a dominant class.
-        classes: numbers of the classes in random order, [n_classes].
+        client_order: ids of the clients in random order, [n_clients]; the first ones get a dominant class.
+        class_order: numbers of the classes in random order, [n_classes].
     """
 
     sizes: Ids
     class_sizes: Ids
-    clients: Ids
-    classes: Ids
+    client_order: Ids
+    class_order: Ids
 
     def count_dominant_samples(self, dominant_share: float) -> Ids:
         """Return how many samples of its dominant class each client would have if it were skewed, int64 [n_clients].
@@ -63,14 +63,14 @@ class SplitPlan:
         n_unassigned, n_dominant = self.class_sizes.copy(), self.count_dominant_samples(dominant_share)
         dominant_classes = np.full(len(self.sizes), NO_CLASS)
         class_shift = 0
-        for k in self.clients[:n_skewed]:
-            class_order = np.roll(self.classes, -class_shift)
-            candidate_positions = np.flatnonzero(n_unassigned[class_order] >= n_dominant[k])
+        for k in self.client_order[:n_skewed]:
+            rolled_classes = np.roll(self.class_order, -class_shift)
+            candidate_positions = np.flatnonzero(n_unassigned[rolled_classes] >= n_dominant[k])
             if len(candidate_positions) == 0:
                 return None
-            dominant_classes[k] = class_order[candidate_positions[0]]
+            dominant_classes[k] = rolled_classes[candidate_positions[0]]
             n_unassigned[dominant_classes[k]] -= n_dominant[k]
-            class_shift = (class_shift + int(candidate_positions[0]) + 1) % len(self.classes)
+            class_shift = (class_shift + int(candidate_positions[0]) + 1) % len(self.class_order)
         n_other = self.count_other_samples(dominant_classes, dominant_share)
         return dominant_classes if (n_other <= n_unassigned.sum() - n_unassigned).all() else None
 
@@ -103,14 +103,14 @@ class SplitPlan:
             lower_bounds = np.maximum(needed_samples + remaining_samples + n_other - remaining_samples.sum(), 0)
             upper_bounds = remaining_samples.copy()
             lower_bounds[c] = upper_bounds[c] = 0
-            class_draws = share_out_evenly(n_other, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
+            class_draws = distribute_evenly(n_other, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
             count_table[k] += class_draws
             remaining_samples -= class_draws
             needed_samples[c] -= n_other
         return count_table
 
 
-def share_out_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_priorities: np.ndarray) -> Ids:
+def distribute_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_priorities: np.ndarray) -> Ids:
     """Return integers that sum to `n_samples`, within bounds and as equal as possible, [n_classes].
 
     Args:
@@ -212,8 +212,10 @@ def _assign_rows(
     ]
     remaining_rows = np.concatenate([rows_by_class[c][stop_positions[-1, c] :] for c in range(C)])
     # `remaining_rows` is sorted by class, so that evenly spread positions give each client its share of every class.
-    clients_by_size = split_plan.clients[is_uniform[split_plan.clients]]
+    clients_by_size = split_plan.client_order[is_uniform[split_plan.client_order]]
     clients_by_size = clients_by_size[np.argsort(-split_plan.sizes[clients_by_size], kind="stable")]
-    for k, client_positions in zip(clients_by_size, spread_evenly(split_plan.sizes[clients_by_size]), strict=True):
+    for k, client_positions in zip(
+        clients_by_size, spread_positions_evenly(split_plan.sizes[clients_by_size]), strict=True
+    ):
         client_rows[k] = remaining_rows[client_positions]
     return client_rows

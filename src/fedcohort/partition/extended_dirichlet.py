@@ -67,7 +67,7 @@ class ExtendedDirichlet(Partition):
         max_clients = np.minimum(class_sizes[present_classes] // min_of_class, K)
         self._verify_feasible(K, max_clients, min_of_class)
         min_clients = np.minimum(max(1, K * self.classes // len(present_classes) // 5), max_clients)
-        is_holder = choose_holders(self.classes, min_clients, max_clients, rng.random((K, len(present_classes))))
+        is_holder = choose_class_holders(self.classes, min_clients, max_clients, rng.random((K, len(present_classes))))
         samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
         for c, is_class_holder in zip(present_classes, is_holder.T, strict=True):
             class_rows = rng.permutation(np.flatnonzero(sample_pool.labels == c))
@@ -102,8 +102,8 @@ class ExtendedDirichlet(Partition):
             )
 
 
-def choose_holders(
-    n_held: int, min_clients: Ids, max_clients: Ids, priorities: np.ndarray
+def choose_class_holders(
+    n_held: int, min_clients: Ids, max_clients: Ids, class_priorities: np.ndarray
 ) -> Bool[np.ndarray, "clients classes"]:
     """Return whether each client holds each class: its `n_held` classes with the smallest priorities, within limits.
 
@@ -114,21 +114,21 @@ def choose_holders(
         n_held: number of classes of each client.
         min_clients: smallest number of clients of each class, [n_classes].
         max_clients: largest number of clients of each class, [n_classes].
-        priorities: random numbers in [0, 1), [n_clients, n_classes].
+        class_priorities: random numbers in [0, 1), [n_clients, n_classes].
     """
-    K, n_classes = priorities.shape
+    K, n_classes = class_priorities.shape
     is_holder = np.zeros((K, n_classes), dtype=bool)
-    np.put_along_axis(is_holder, np.argsort(priorities, axis=1)[:, :n_held], True, axis=1)
+    np.put_along_axis(is_holder, np.argsort(class_priorities, axis=1)[:, :n_held], True, axis=1)
     n_holders = is_holder.sum(0)
     if ((n_holders >= min_clients) & (n_holders <= max_clients)).all():
         return is_holder
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, kron, vstack
 
-    sums_of_classes = kron(np.ones((1, K)), eye_array(n_classes))
+    class_sum_matrix = kron(np.ones((1, K)), eye_array(n_classes))
     lp_solution = linprog(
-        priorities.ravel(),
-        A_ub=vstack([sums_of_classes, -sums_of_classes]),
+        class_priorities.ravel(),
+        A_ub=vstack([class_sum_matrix, -class_sum_matrix]),
         b_ub=np.concatenate([max_clients, -min_clients]),
         A_eq=kron(eye_array(K), np.ones((1, n_classes))),
         b_eq=np.full(K, n_held),

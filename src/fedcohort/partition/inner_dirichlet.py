@@ -28,7 +28,7 @@ from fedcohort import ranges
 from fedcohort.component import ONE_CLASS_PER_SAMPLE, Requirement
 from fedcohort.maths.dirichlet import draw_log_gamma
 from fedcohort.partition.base import Partition, SamplePool
-from fedcohort.partition.tables import draw_by_table, equal_sizes, require_samples_for_clients
+from fedcohort.partition.tables import draw_samples_by_table, equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
 MAX_UNIFORM = 1 - 1e-9  # so that the sum with a client's number stays below the next one, for up to a million clients
@@ -67,7 +67,7 @@ class InnerDirichlet(Partition):
         present_classes = np.flatnonzero(class_sizes)
         log_weights = draw_log_gamma(self.alpha, (len(sizes), len(present_classes)), rng)
         count_table = draw_class_counts(log_weights, sizes, class_sizes[present_classes], rng)
-        return draw_by_table(np.searchsorted(present_classes, sample_pool.labels), count_table, rng)
+        return draw_samples_by_table(np.searchsorted(present_classes, sample_pool.labels), count_table, rng)
 
 
 def draw_class_counts(
@@ -85,22 +85,22 @@ def draw_class_counts(
         rng: random generator of the draws.
     """
     n_remaining, count_table = class_sizes.copy(), np.zeros(log_weights.shape, dtype=np.int64)
-    clients = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made
-    while len(clients):
+    client_of_draw = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made
+    while len(client_of_draw):
         open_weights = np.where(n_remaining > 0, log_weights, -np.inf)
-        weights = np.exp(open_weights - open_weights.max(1, keepdims=True))
-        cumulative_weights = np.cumsum(weights, axis=1)
+        class_weights = np.exp(open_weights - open_weights.max(1, keepdims=True))
+        cumulative_weights = np.cumsum(class_weights, axis=1)
         # Client k has the numbers in (k, k + 1].
         cumulative_weights = cumulative_weights / cumulative_weights[:, -1:] + np.arange(len(sizes))[:, None]
-        uniform_draws = clients + rng.random(len(clients)) * MAX_UNIFORM
+        uniform_draws = client_of_draw + rng.random(len(client_of_draw)) * MAX_UNIFORM
         drawn_classes = np.searchsorted(cumulative_weights.ravel(), uniform_draws, side="right") % len(class_sizes)
         end_positions = [
             int(drawn_positions[n - 1]) + 1
             for c, n in enumerate(n_remaining.tolist())
             if n and len(drawn_positions := np.flatnonzero(drawn_classes == c)) >= n
         ]
-        n_kept = min(end_positions, default=len(clients))
-        np.add.at(count_table, (clients[:n_kept], drawn_classes[:n_kept]), 1)
+        n_kept = min(end_positions, default=len(client_of_draw))
+        np.add.at(count_table, (client_of_draw[:n_kept], drawn_classes[:n_kept]), 1)
         n_remaining -= np.bincount(drawn_classes[:n_kept], minlength=len(class_sizes))
-        clients = clients[n_kept:]
+        client_of_draw = client_of_draw[n_kept:]
     return count_table

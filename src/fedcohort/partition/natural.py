@@ -41,6 +41,6 @@ class Natural(Partition):
         if n_clients is not None and n_clients > n_owners:
             message_start = f"clients={n_clients} exceeds the {n_owners} natural clients"
             raise OptionError(f"{message_start}; feasible: clients<={n_owners} or clients=null")
-        part_starts = owner_starts if n_clients is None else owner_starts[: n_clients + 1]
+        client_starts = owner_starts if n_clients is None else owner_starts[: n_clients + 1]
         rows_by_owner = np.argsort(owner_of_sample, kind="stable")
-        return Ragged(rows_by_owner[: part_starts[-1]], part_starts)
+        return Ragged(rows_by_owner[: client_starts[-1]], client_starts)

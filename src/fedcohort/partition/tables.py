@@ -99,18 +99,18 @@ def apportion_counts(
     return np.asarray(count_table.reshape(P.shape))
 
 
-def draw_by_table(
-    stratum_of_sample: Ids, table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator
+def draw_samples_by_table(
+    stratum_of_sample: Ids, count_table: Int64[np.ndarray, "clients *kinds"], rng: np.random.Generator
 ) -> list[Ids]:
     """Draw each client's samples by a table of numbers; return the sorted positions of each client's samples.
 
     Args:
         stratum_of_sample: number of each sample's stratum, a flat index into a row of the table, int64 [N].
-        table: number of samples of each stratum (class, or class and attribute) that each client gets, [n_clients,
-            ...].
+        count_table: number of samples of each stratum (class, or class and attribute) that each client gets,
+            [n_clients, ...].
         rng: random generator that shuffles the samples of a stratum.
     """
-    counts_by_stratum = table.reshape(len(table), -1)
+    counts_by_stratum = count_table.reshape(len(count_table), -1)
     samples_by_client: list[list[Ids]] = [[] for _ in counts_by_stratum]
     for stratum_number, client_counts in enumerate(counts_by_stratum.T):
         stratum_rows = rng.permutation(np.flatnonzero(stratum_of_sample == stratum_number))
@@ -119,7 +119,7 @@ def draw_by_table(
     return [np.sort(np.concatenate(client_samples)) for client_samples in samples_by_client]
 
 
-def spread_evenly(sizes: Ids) -> list[Ids]:
+def spread_positions_evenly(sizes: Ids) -> list[Ids]:
     """Divide the positions 0 to sum(sizes) - 1 among clients, sizes[k] to client k; return each client's positions.
 
     Position j of client k is near the fraction (j + 1/2) / sizes[k]. With equal sizes the clients take turns.
@@ -145,15 +145,15 @@ def scale_to_margins(
         sizes: positive sums of the rows, [n_clients].
         stratum_sizes: sums of the columns, [strata], with the same total.
     """
-    weights = np.maximum(np.exp(log_weights - log_weights.max(1, keepdims=True)), MIN_WEIGHT)
-    column_factors: Values = np.ones(weights.shape[1])
+    stratum_weights = np.maximum(np.exp(log_weights - log_weights.max(1, keepdims=True)), MIN_WEIGHT)
+    column_factors: Values = np.ones(stratum_weights.shape[1])
     for _ in range(MAX_SCALING_STEPS):
-        row_factors = sizes / (weights @ column_factors)
-        column_sums = row_factors @ weights
+        row_factors = sizes / (stratum_weights @ column_factors)
+        column_sums = row_factors @ stratum_weights
         if np.abs(column_sums * column_factors - stratum_sizes).max() < 0.5:
             break
         column_factors = stratum_sizes / column_sums
-    return np.asarray((sizes / (weights @ column_factors))[:, None] * weights * column_factors)
+    return np.asarray((sizes / (stratum_weights @ column_factors))[:, None] * stratum_weights * column_factors)
 
 
 def round_to_margins(

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from fedcohort.component import Component
 from fedcohort.data.federation import Federation
-from fedcohort.data.row_hashes import row_hashes
+from fedcohort.data.row_hashes import hash_rows
 from fedcohort.errors import DataError, OptionError
 from fedcohort.rng import new_generator
 
@@ -90,8 +90,8 @@ def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation)
             f"{source_name}: the inputs are {proxy_type}, but those of dataset={federation.name} are {run_type}; set "
             "dataset.pixels=float32 if the dataset has this option"
         )
-    input_hashes = row_hashes(inputs.numpy())
-    if n_leaked := np.isin(input_hashes, row_hashes(federation.server_test.x.cpu().numpy())).sum():
+    input_hashes = hash_rows(inputs.numpy())
+    if n_leaked := np.isin(input_hashes, hash_rows(federation.server_test.x.cpu().numpy())).sum():
         raise DataError(
             f"{source_name}: {n_leaked} inputs are also in the run's test set, whose accuracy would be too high: "
             "remove them"
@@ -106,5 +106,7 @@ def _hash_client_rows(federation: Federation) -> UInt64[np.ndarray, "rows"]:
 
     Samples with feature noise are included with and without their noise.
     """
-    hash_arrays = [row_hashes(samples.x.cpu().numpy()) for samples in (federation.train, federation.val)]
-    return np.concatenate(hash_arrays if federation.undisturbed is None else [*hash_arrays, federation.undisturbed])
+    hash_arrays = [hash_rows(client_samples.x.cpu().numpy()) for client_samples in (federation.train, federation.val)]
+    return np.concatenate(
+        hash_arrays if federation.clean_row_hashes is None else [*hash_arrays, federation.clean_row_hashes]
+    )

@@ -59,8 +59,8 @@ class Folder(Proxy):
         table = read_part(self.path, "train", "proxy.path")
         if federation.scale is not None:
             inputs = self._read_pixels(table, federation)
-        elif federation.converted is not None:
-            inputs = federation.converted.convert(self._read_pixels(table, federation))
+        elif federation.converted_scale is not None:
+            inputs = federation.converted_scale.convert(self._read_pixels(table, federation))
         else:
             inputs = self._read_numbers(table, federation)
         checked_inputs = check_proxy_inputs(torch.from_numpy(inputs), f"proxy=folder ({table.origin})", federation)
@@ -72,8 +72,8 @@ class Folder(Proxy):
         cell_values = table.read_matrix(column_names) if self.features is None else table.read_arrays(self.features)
         inputs: np.ndarray = _to_sample_shape(cell_values, column_names, table, federation).astype(np.float32)
         inputs = inputs / np.float32(self.scale)
-        if federation.standard is not None:
-            feature_mean, feature_deviation = federation.standard
+        if federation.feature_moments is not None:
+            feature_mean, feature_deviation = federation.feature_moments
             inputs = (inputs - feature_mean) / feature_deviation
         return inputs
 
@@ -95,8 +95,8 @@ class Folder(Proxy):
         pixels, is_no_pixel = to_pixels(cell_values, 255 if cell_values.max() > 1 else 1)
         if is_no_pixel.any():
             bad_row, bad_column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
-            value = cell_values[bad_row].flat[bad_column]
-            problem_text = f"holds {value:g}, but the run's inputs are images: {NO_PIXELS}"
+            bad_number = cell_values[bad_row].flat[bad_column]
+            problem_text = f"holds {bad_number:g}, but the run's inputs are images: {NO_PIXELS}"
             raise table.cell_error(column_names[bad_column], bad_row, problem_text)
         return pixels
 

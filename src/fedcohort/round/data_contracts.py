@@ -35,7 +35,7 @@ def check_split(component: AnyComponent, result: Result, sample_pool: Any, clien
     else:
         for client_id, client_rows in enumerate(check_type("the result", result, Sequence)):  # type: ignore[type-abstract]
             check_ids(f"the samples of client {client_id}", client_rows, len(sample_pool))
-        sample_rows = Ragged.from_parts(result)
+        sample_rows = Ragged.from_client_rows(result)
     if not len(sample_rows) or (n_clients is not None and len(sample_rows) != n_clients):
         raise contract_error(
             "the number of clients", "at least 1" if n_clients is None else f"{n_clients}", len(sample_rows)

@@ -13,7 +13,7 @@ import numpy as np
 
 from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import Counts, natural_owners
+from fedcohort.data.shards import ClassCounts, natural_owners
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError, FedcohortError, OptionError
@@ -73,7 +73,7 @@ class Assignment:
     val: Ragged
     train_y: Labels | None
     val_y: Labels | None
-    class_counts: Counts
+    class_counts: ClassCounts
     noise_rate: Values
     owners: Ids | None
     unused: int
@@ -100,9 +100,9 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     _shuffle_rows(clients, seed)
     noise_rates = options.label_noise.rates(Draws(seed, len(clients)))
     labels = _flip_labels(options.label_noise, clients, raw.train_y, noise_rates, raw.n_classes, seed)
-    class_counts = clients.counts(raw.train_class[clients.rows], raw.n_strata)
+    class_counts = clients.count_by_stratum(raw.train_class[clients.rows], raw.n_strata)
     n_val = np.rint(options.client_val * clients.sizes).astype(np.int64)
-    is_val, val, train = clients.cut(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
+    is_val, val, train = clients.cut_in_two(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
     train_y, val_y = (None, None) if labels is None else (labels[~is_val], labels[is_val])
     n_unused = len(raw.train_y) - len(server) - len(clients.rows)
     return Assignment(server, train, val, train_y, val_y, class_counts, noise_rates, owners, n_unused, owner_hash)
@@ -172,7 +172,7 @@ def _distribute_rows(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del pool
-    rows = split if isinstance(split, Ragged) else Ragged.from_parts(split)
+    rows = split if isinstance(split, Ragged) else Ragged.from_client_rows(split)
     if len(small_clients := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
         advice = raw.small_client_remedy if raw.train_owner is not None else ""
         advice = advice or f"take fewer clients, or set partition.min_samples={MIN_SAMPLES} where the partition has it"

@@ -58,7 +58,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
             raise
         raise OptionError(f"model={choice}: not enough memory for the network: choose a smaller one") from error
     if federation.scale is not None:
-        federation.scale.attach(network)
+        federation.scale.attach_to_network(network)
     memory_layout.check_channels_last(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
     requirements.check_batch_norm(network, config["client"]["batch"], federation)
     return network

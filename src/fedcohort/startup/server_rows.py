@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from fedcohort.data.group_ranks import keep_first, rank_within_group
+from fedcohort.data.group_ranks import keep_first_rows, rank_within_group
 from fedcohort.dataset.base import Raw
 from fedcohort.errors import DataError
 from fedcohort.types import Ids
@@ -38,7 +38,7 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     rows = np.flatnonzero(class_order <= np.partition(class_order, n_server - 1)[n_server - 1])
     rows = rows[np.argsort(class_order[rows], kind="stable")[:n_server]]
     if raw.train_owner is not None:
-        rows = keep_first(rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
+        rows = keep_first_rows(rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
     rows = np.sort(rows[np.isfinite(class_order[rows])])
     if len(rows) == 0:
         advice_text = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""

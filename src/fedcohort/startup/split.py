@@ -12,7 +12,7 @@ samples of all owners, also where fewer clients take part. A dataset with its ow
 as server_val, and nothing is cut.
 
 E_k of a natural client are its own test rows. For other partitions, E_k is a share of the test split
-(`partition.shards`). E_k may be empty for a client with few samples. It is empty for all clients where the test split
+(`data.shards`). E_k may be empty for a client with few samples. It is empty for all clients where the test split
 belongs to the server only.
 """
 
@@ -22,9 +22,9 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.data.ragged import Ragged
-from fedcohort.data.shards import Counts, split_by_class, split_by_owner
+from fedcohort.data.shards import ClassCounts, split_by_class, split_by_owner
 from fedcohort.data.targets import Labels
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.checksum import compute_checksum
@@ -37,7 +37,8 @@ from fedcohort.types import Ids
 
 N_BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
 COPIED_FIELDS = (  # fields of `Raw`
-    *("name", "n_classes", "class_names", "columns", "categories", "standard", "scale", "converted", "revision"),
+    *("name", "n_classes", "class_names", "columns", "categories", "revision"),
+    *("feature_moments", "scale", "converted_scale"),
 )
 
 
@@ -84,7 +85,7 @@ def build_federation(raw: Raw, options: SplitOptions) -> Federation:
         server_test_attribute=raw.test_attribute,
         checksum=checksum,
         feature_noise=None if disturbed is None else disturbed.noise_levels,
-        undisturbed=None if disturbed is None else disturbed.clean_row_hashes,
+        clean_row_hashes=None if disturbed is None else disturbed.clean_row_hashes,
         client_map=assigned.hash,
         client_names=np.array(raw.owner_names)[assigned.owners] if has_names else None,
     )
@@ -109,7 +110,7 @@ def _describe_unused(raw: Raw, n_unused: int, test_owners: Ids | None) -> Iterat
         yield f"{n_without:,} test samples of {n_owners:,} owners without training samples are held by the server only"
 
 
-def _count_groups(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
+def _count_groups(raw: Raw, train: Ragged, labels: Labels) -> ClassCounts | None:
     """Return the samples of each client by observed label y and attribute a, in column A * y + a of [clients, C * A].
 
     Args:
@@ -120,10 +121,10 @@ def _count_groups(raw: Raw, train: Ragged, labels: Labels) -> Counts | None:
     if raw.train_attribute is None:
         return None
     A = raw.n_attributes
-    return train.counts(A * labels + raw.train_attribute[train.rows], A * raw.n_classes)
+    return train.count_by_stratum(A * labels + raw.train_attribute[train.rows], A * raw.n_classes)
 
 
-def _assign_test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Counts, seed: int) -> Ragged:
+def _assign_test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: ClassCounts, seed: int) -> Ragged:
     """Return the positions of each client's rows in the test split; empty if the test split is the server's only.
 
     Args:
@@ -190,5 +191,5 @@ def _make_shard(raw: Raw, x: np.ndarray, clients: Ragged, y: Labels, true_y: Lab
     return Shard(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(true_y), clients.offsets, raw.targets)
 
 
-def _make_rows(raw: Raw, x: np.ndarray, y: Labels) -> Rows:
-    return Rows(torch.from_numpy(x), torch.from_numpy(y), raw.targets)
+def _make_rows(raw: Raw, x: np.ndarray, y: Labels) -> ServerSamples:
+    return ServerSamples(torch.from_numpy(x), torch.from_numpy(y), raw.targets)

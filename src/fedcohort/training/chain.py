@@ -90,7 +90,7 @@ def find_chain(model: FlatModel, scale: PixelScale | None = None) -> ChainedNetw
     if scale is not None:
         if front_layers is None:
             return None
-        scale.attach(front_layers)
+        scale.attach_to_network(front_layers)
     front_tensors: list[Tensor] = [] if front_layers is None else list(front_layers.parameters())
     dense_layers = [view_dense_layer(m) for m in linear_modules if isinstance(m, nn.Linear)]
     return ChainedNetwork(front_layers, front_tensors, dense_layers)

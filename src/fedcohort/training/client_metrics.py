@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from fedcohort.data.federation import Federation, Rows
+from fedcohort.data.federation import Federation, ServerSamples
 from fedcohort.rng import new_generator
 from fedcohort.training.evaluate import cross_entropy, evaluate_on_ranks
 from fedcohort.training.forward_batches import find_batch_size
@@ -12,7 +12,7 @@ from fedcohort.types import Ids, Values
 
 
 @torch.no_grad()
-def worst_group_accuracy(network: nn.Module, samples: Rows, attribute: Ids) -> float:
+def worst_group_accuracy(network: nn.Module, samples: ServerSamples, attribute: Ids) -> float:
     """Return the smallest accuracy, in [0, 1], over the groups (class, attribute) (FedDiverse, Sec. V-B).
 
     Args:

@@ -167,7 +167,7 @@ class SignalMeasurer:
         return np.asarray(self.targets.losses(self.server.network(x), y).double().cpu().numpy())
 
     def samples(self, client: int) -> tuple[Tensor, Tensor]:
-        return self.federation.train.samples_of(client)
+        return self.federation.train.client_samples(client)
 
     def loss(self, network: nn.Module, x: Tensor, y: Tensor) -> Tensor:
         return self.targets.loss(network(x), y)
@@ -188,7 +188,7 @@ class SignalMeasurer:
         self.worker.g.zero_()
         for start in range(0, len(y), GRADIENT_BATCH):
             rows = slice(start, start + GRADIENT_BATCH)
-            loss = self.targets.total(self.worker.network(x[rows]), y[rows]) / len(y)
+            loss = self.targets.summed_loss(self.worker.network(x[rows]), y[rows]) / len(y)
             torch.autograd.backward(loss)
         return self.worker.g.clone()
 

@@ -116,7 +116,7 @@ class LocalTrainer:
 
     def gather_samples(self, task: ClientTask, rows: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples to train on; `rows` are `task.sample_rows` on their device."""
-        x, y = self.federation.train.samples_of(task.client)
+        x, y = self.federation.train.client_samples(task.client)
         return (x, y) if rows is None else (gather_rows(x, rows), y.index_select(0, rows))
 
     @torch.no_grad()
@@ -167,7 +167,7 @@ class LocalTrainer:
         lr = task.lr
         if self.weighs_samples and not task.codec_only:
             pass_arguments = (self.worker, self.objective, self.client, lr, corrections)
-            x, y = self.federation.val.samples_of(task.client)
+            x, y = self.federation.val.client_samples(task.client)
             val_batches = yield_validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
             return StepwisePass(self.wrap_step(WeightedStep(*pass_arguments, self._batch_positions(task), val_batches)))
         if self.chain is not None:

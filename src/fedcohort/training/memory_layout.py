@@ -6,7 +6,7 @@ With channels last, convolutions on CPUs take 10 to 20 % less time. Shapes stay 
 import torch
 from torch import Tensor, nn
 
-from fedcohort.data.federation import Federation, Rows, Shard
+from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.ranges import range_error
 
 SAFE_CHANNELS = 8  # input channels from which on a strided 1x1 convolution is safe
@@ -57,7 +57,7 @@ def check_channels_last(layout_choice: str, network: nn.Module, accelerator: str
 
 def to_channels_last(federation: Federation) -> None:
     """Convert the images of `federation` to channels last in place, so that memory does not hold them twice."""
-    sample_sets: tuple[Shard | Rows, ...] = (federation.train, federation.val, federation.test)
+    sample_sets: tuple[Shard | ServerSamples, ...] = (federation.train, federation.val, federation.test)
     inputs = [sample_set.x for sample_set in (*sample_sets, federation.server_val, federation.server_test)]
     for x in [*inputs, *([] if federation.proxy is None else [federation.proxy])]:
         if x.dim() == 4:

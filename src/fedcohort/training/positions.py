@@ -44,9 +44,9 @@ class PerPosition(Objective):
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
         flat_reference = None if reference_probs is None else reference_probs.flatten(0, 1)
         position_objectives, cross_entropies = self.target_objective.per_sample(
-            logits.flatten(0, 1), self.targets.flat(labels), flat_reference
+            logits.flatten(0, 1), self.targets.flatten(labels), flat_reference
         )
-        return self.targets.mean(position_objectives, labels), self.targets.mean(cross_entropies, labels)
+        return self.targets.average(position_objectives, labels), self.targets.average(cross_entropies, labels)
 
     def transform_mean(self, mean_loss: Float[Tensor, "*k"]) -> Float[Tensor, "*k"]:
         return self.target_objective.transform_mean(mean_loss)

@@ -47,7 +47,7 @@ def test_features_far_from_unit_scale_propose_to_standardise(
     caplog.clear()
     raw = make_folder_dataset(tmp_path, standardise=True).load(0)
     assert not caplog.text
-    assert raw.standard is not None
+    assert raw.feature_moments is not None
 
 
 def test_spaces_around_labels_are_removed_and_labels_that_differ_in_case_reported(

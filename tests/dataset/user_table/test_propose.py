@@ -42,11 +42,11 @@ def test_everything_about_a_table_is_decided_at_once(tmp_path: Path) -> None:
         "dataset.standardise": True,
         "dataset.missing": "mean",
     }
-    assert proposal.files == [
+    assert proposal.file_lines == [
         f"{tmp_path}/patients.csv: 240 rows, patients.csv is the training table, columns separated by semicolons, "
         "decimal commas"
     ]
-    assert ("age", "number", "1 cells empty") in proposal.columns
+    assert ("age", "number", "1 cells empty") in proposal.column_descriptions
     assert load(tmp_path, proposal.options).columns == ("age", "sex=f", "sex=m", "visited")
 
 

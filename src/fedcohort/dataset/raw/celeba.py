@@ -16,22 +16,22 @@ from fedcohort.errors import DataError
 PART_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 
 
-def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
+def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the tables to write from CelebA's image folder and lists.
 
     Args:
-        source: folder of the archives' content.
+        raw_dir: folder of the archives' content.
         image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
 
     Raises:
         DataError: a file is missing, a line of a list is invalid, or the lists contradict each other; the message names
             the line or the image.
     """
-    images = find_path(source, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
-    file = find_path(source, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
+    image_dir = find_path(raw_dir, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
+    file = find_path(raw_dir, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
     header_lines, attributes = _read_list(file, n_headers=2)
-    _, identities = _read_list(find_path(source, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
-    _, part_by_image = _read_list(find_path(source, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
+    _, identities = _read_list(find_path(raw_dir, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
+    _, part_by_image = _read_list(find_path(raw_dir, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
     if not attributes:
         raise DataError(f"{file} names no image: restore the file")
     n_rows, columns = header_lines
@@ -40,9 +40,9 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
             f"{file}: the attribute {repeated_names[0]!r} occurs twice, or has the name of another column: rename it"
         )
     rows = []
-    for image, (line_number, values) in attributes.items():
+    for image, (line_number, flags) in attributes.items():
         location_text = f"{file}, line {line_number}"
-        if len(values) != len(columns) or set(values) - {"-1", "1"}:
+        if len(flags) != len(columns) or set(flags) - {"-1", "1"}:
             raise DataError(f"{location_text}: expected {len(columns)} values of 1 or -1, one for each attribute")
         if image not in identities or image not in part_by_image:
             raise DataError(
@@ -51,12 +51,12 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
         part_code, identity = (" ".join(values_by_image[image][1]) for values_by_image in (part_by_image, identities))
         if part_code not in PART_BY_CODE or not (identity.isascii() and identity.isdecimal() and len(identity) < 19):
             raise DataError(f"{image}: part must be 0, 1 or 2, got {part_code!r}; identity a number, got {identity!r}")
-        path = check_file(source, images.relative_to(source) / image)
-        rows.append(EncodedImage(PART_BY_CODE[part_code], path, (int(identity), *(value == "1" for value in values))))
+        path = check_file(raw_dir, image_dir.relative_to(raw_dir) / image)
+        rows.append(EncodedImage(PART_BY_CODE[part_code], path, (int(identity), *(flag == "1" for flag in flags))))
     if n_rows != [str(len(rows))]:
         raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, but {len(rows)} images follow: correct it")
-    log_left_out(images, sorted((identities.keys() | part_by_image.keys()) - attributes.keys()))
-    return plan_pieces(rows, ("celeb_id", *columns), source, image_size)
+    log_left_out(image_dir, sorted((identities.keys() | part_by_image.keys()) - attributes.keys()))
+    return plan_pieces(rows, ("celeb_id", *columns), raw_dir, image_size)
 
 
 def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[str, tuple[int, list[str]]]]:
@@ -78,9 +78,9 @@ def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[st
         for line_number, line in enumerate(file.read_text("utf-8").split("\n"), 1)
         if line.strip()
     ]
-    values: dict[str, tuple[int, list[str]]] = {}
+    cells: dict[str, tuple[int, list[str]]] = {}
     for line_number, (image, *line_cells) in lines[n_headers:]:
-        if image in values:
-            raise DataError(f"{file}, line {line_number}: {image} occurs in line {values[image][0]}, too: remove one")
-        values[image] = line_number, line_cells
-    return [header_words for _, header_words in lines[:n_headers]], values
+        if image in cells:
+            raise DataError(f"{file}, line {line_number}: {image} occurs in line {cells[image][0]}, too: remove one")
+        cells[image] = line_number, line_cells
+    return [header_words for _, header_words in lines[:n_headers]], cells

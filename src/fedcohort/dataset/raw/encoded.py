@@ -20,63 +20,63 @@ class EncodedImage:
     """A row of a table of images to write: an image file and the values of the columns besides `image`, in their order.
 
     Attributes:
-        part: part of the dataset that the row belongs to: "train", "test" or "valid".
+        part_name: part of the dataset that the row belongs to: "train", "test" or "valid".
         file: path of the image file.
-        values: values of the other columns.
+        column_values: values of the other columns.
     """
 
-    part: str
+    part_name: str
     file: Path
-    values: tuple[int | str | bool, ...]
+    column_values: tuple[int | str | bool, ...]
 
 
-def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], source: Path, size: int | None) -> list[Piece]:
+def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], raw_dir: Path, width: int | None) -> list[Piece]:
     """Return the pieces of the tables to write: the rows of each part, 1,000 at a time.
 
     Args:
         images: the rows of all parts.
         names: names of the columns besides `image`.
-        source: folder that contains the image files.
-        size: width and height in pixels to which images are resized; None to keep the bytes of their files.
+        raw_dir: folder that contains the image files.
+        width: width and height in pixels to which images are resized; None to keep the bytes of their files.
     """
     table_pieces = []
     for part_name in ("train", "valid", "test"):
-        part_images = [image for image in images if image.part == part_name]
+        part_images = [image for image in images if image.part_name == part_name]
         for first_row in range(0, len(part_images), ROWS_PER_PIECE):
-            rows = part_images[first_row : first_row + ROWS_PER_PIECE]
-            digest = hashlib.blake2b(f"{size} {names}".encode(), digest_size=16)
-            for row in rows:
-                digest.update(f"{row.file.relative_to(source)} {file_stamp(row.file)} {row.values}".encode())
-            make_rows = partial(make_table, rows, tuple(names), source, partial(_read_bytes, size=size))
+            piece_rows = part_images[first_row : first_row + ROWS_PER_PIECE]
+            digest = hashlib.blake2b(f"{width} {names}".encode(), digest_size=16)
+            for row in piece_rows:
+                digest.update(f"{row.file.relative_to(raw_dir)} {file_stamp(row.file)} {row.column_values}".encode())
+            make_rows = partial(make_table, piece_rows, tuple(names), raw_dir, partial(_read_bytes, width=width))
             table_pieces.append(Piece(part_name, digest.hexdigest(), make_rows))
     return table_pieces
 
 
 def make_table(
-    rows: Sequence[EncodedImage], names: Sequence[str], source: Path, read_bytes: Callable[[EncodedImage], bytes]
+    images: Sequence[EncodedImage], names: Sequence[str], raw_dir: Path, read_bytes: Callable[[EncodedImage], bytes]
 ) -> Any:  # noqa: ANN401  pyarrow has no types
-    """Return a `pa.Table` with the column `image` of bytes and paths in `source`, and further columns.
+    """Return a `pa.Table` with the column `image` of bytes and paths in `raw_dir`, and further columns.
 
     Args:
-        rows: the images and the values of the further columns.
+        images: the images and the values of the further columns.
         names: names of the further columns.
-        source: folder that contains the image files.
+        raw_dir: folder that contains the image files.
         read_bytes: function that returns the bytes to store for an image.
     """
     import pyarrow as pa
 
-    images = [{"bytes": read_bytes(row), "path": str(row.file.relative_to(source))} for row in rows]
-    columns = {name: [row.values[i] for row in rows] for i, name in enumerate(names)}
+    cells = [{"bytes": read_bytes(image), "path": str(image.file.relative_to(raw_dir))} for image in images]
+    columns = {name: [image.column_values[i] for image in images] for i, name in enumerate(names)}
     image_type = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    return pa.table({"image": pa.array(images, image_type), **columns})
+    return pa.table({"image": pa.array(cells, image_type), **columns})
 
 
-def _read_bytes(image: EncodedImage, size: int | None) -> bytes:
+def _read_bytes(image: EncodedImage, width: int | None) -> bytes:
     """Return the content of an image file, or of the resized image as a PNG file.
 
     Args:
         image: the image file.
-        size: width and height in pixels; None to keep the file's bytes.
+        width: width and height in pixels; None to keep the file's bytes.
 
     Raises:
         DataError: the image can't be decoded.
@@ -85,10 +85,10 @@ def _read_bytes(image: EncodedImage, size: int | None) -> bytes:
 
     file_bytes = image.file.read_bytes()
     try:
-        pixels = decode_image(file_bytes, None if size is None else ImageFormat((3, size, size), resize=True))
+        pixels = decode_image(file_bytes, None if width is None else ImageFormat((3, width, width), resize=True))
     except BadImage as error:
         raise DataError(f"{image.file} {error!s}") from error
-    if size is None:
+    if width is None:
         return file_bytes
     png_stream = io.BytesIO()
     Image.fromarray(pixels.transpose(1, 2, 0)).save(png_stream, "PNG")

@@ -15,19 +15,19 @@ from fedcohort.errors import DataError
 PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
 
 
-def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
+def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the tables to write from a folder of images.
 
     Args:
-        source: folder with a subfolder for each class, or with parts such as `train` that have one.
+        raw_dir: folder with a subfolder for each class, or with parts such as `train` that have one.
         image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
 
     Raises:
         DataError: a part or a class has no images, there are several folders of validation data, or a link leads out of
             the folder.
     """
-    images = [image for part_images in list_images(source).values() for image in part_images]
-    return plan_pieces(images, ("label",), source, image_size)
+    images = [image for part_images in list_images(raw_dir).values() for image in part_images]
+    return plan_pieces(images, ("label",), raw_dir, image_size)
 
 
 def holds_classes(folder: Path) -> bool:
@@ -37,30 +37,31 @@ def holds_classes(folder: Path) -> bool:
     return any(file.suffix.lower() in IMAGE_SUFFIXES for class_folder in folders for file in class_folder.iterdir())
 
 
-def list_images(source: Path) -> dict[str, list[EncodedImage]]:
+def list_images(raw_dir: Path) -> dict[str, list[EncodedImage]]:
     """Return the images of each part (train, valid, test) with the names of their classes.
 
     Args:
-        source: folder with a subfolder for each class, or with parts such as `train` that have one.
+        raw_dir: folder with a subfolder for each class, or with parts such as `train` that have one.
 
     Raises:
         DataError: a part or a class has no images, there are several folders of validation data, or a link leads out of
             the folder.
     """
-    folders = list_folders(source, source)
-    part_folders = [("train", source)]
-    if (source / "train").is_dir():
+    folders = list_folders(raw_dir, raw_dir)
+    part_folders = [("train", raw_dir)]
+    if (raw_dir / "train").is_dir():
         part_folders = [(PART_BY_FOLDER[folder.name], folder) for folder in folders if folder.name in PART_BY_FOLDER]
-        log_left_out(source, [folder.name for folder in folders if folder.name not in PART_BY_FOLDER])
+        log_left_out(raw_dir, [folder.name for folder in folders if folder.name not in PART_BY_FOLDER])
     if len(dict(part_folders)) < len(part_folders):
         raise DataError(
-            f"{source} has several folders of validation data, such as {part_folders[-1][1].name}: keep one"
+            f"{raw_dir} has several folders of validation data, such as {part_folders[-1][1].name}: keep one"
         )
     images: dict[str, list[EncodedImage]] = {}
     for part_name, part_folder in part_folders:
         images[part_name] = []
-        for folder in list_folders(source, part_folder):
-            images[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in find_images(source, folder)]
+        for folder in list_folders(raw_dir, part_folder):
+            image_files = find_images(raw_dir, folder)
+            images[part_name] += [EncodedImage(part_name, file, (folder.name,)) for file in image_files]
         if not images[part_name]:
             raise DataError(
                 f"{part_folder} has no folders of images: <class>/*.png (.jpg, .jpeg, .webp, .bmp) is expected"

@@ -38,11 +38,11 @@ REQUIRED_KEYS = ("user_data", "users", "num_samples")
 UNCOUNTED_TOKENS = ("<PAD>", "<UNK>")  # tokens that fill sequences up, and that replace rare tokens
 
 
-def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
+def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the tables to write from LEAF's JSON, one piece for each file.
 
     Args:
-        source: folder of JSON files, or with the folders `train` and `test` of JSON files.
+        raw_dir: folder of JSON files, or with the folders `train` and `test` of JSON files.
         image_size: must be None, as there are no images to resize.
 
     Raises:
@@ -50,25 +50,25 @@ def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
     """
     if image_size is not None:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
-    files = [("train", file) for file in _list_json_files(source, source)]
-    if (source / "train").is_dir():
-        log_left_out(source, [file.name for _, file in files])
-        part_folders = [folder for folder in list_folders(source, source) if folder.name in ("train", "test")]
-        files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_json_files(source, folder)]
+    files = [("train", file) for file in _list_json_files(raw_dir, raw_dir)]
+    if (raw_dir / "train").is_dir():
+        log_left_out(raw_dir, [file.name for _, file in files])
+        part_folders = [folder for folder in list_folders(raw_dir, raw_dir) if folder.name in ("train", "test")]
+        files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_json_files(raw_dir, folder)]
     if not files:
-        raise DataError(f"{source} has no JSON files: train/*.json and test/*.json, or *.json, are expected")
+        raise DataError(f"{raw_dir} has no JSON files: train/*.json and test/*.json, or *.json, are expected")
     return [Piece(part, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for part, file in files]
 
 
-def _list_json_files(source: Path, folder: Path) -> list[Path]:
+def _list_json_files(raw_dir: Path, folder: Path) -> list[Path]:
     """Return the JSON files in `folder`, sorted by name.
 
-    `folder` is `source`, or lies in it. The number of a subfolder's other files is logged.
+    `folder` is `raw_dir`, or lies in it. The number of a subfolder's other files is logged.
     """
     file_names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
-    if folder != source:
+    if folder != raw_dir:
         log_left_out(folder, [name for name in file_names if not name.endswith(".json")])
-    return [check_file(source, (folder / name).relative_to(source)) for name in file_names if name.endswith(".json")]
+    return [check_file(raw_dir, (folder / name).relative_to(raw_dir)) for name in file_names if name.endswith(".json")]
 
 
 def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
@@ -78,10 +78,10 @@ def _make_table(file: Path) -> Any:  # noqa: ANN401  pyarrow has no types
     """
     import pyarrow as pa
 
-    rows = list(_read_rows(file))
-    if not rows:
+    samples = list(_read_rows(file))
+    if not samples:
         raise DataError(f"{file} holds no samples: remove the file")
-    clients, x, y = zip(*rows, strict=True)
+    clients, x, y = zip(*samples, strict=True)
     has_sequences = isinstance(y[0], list)
     try:
         input_type = pa.string() if isinstance(x[0], str) else pa.list_(pa.string() if has_sequences else pa.float32())
@@ -161,8 +161,8 @@ def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_len
             raise DataError(f"{user_text} has label {label!r:.40}; labels are whole numbers, texts, or lists of texts")
         if isinstance(sample, str) or (isinstance(sample, list) and set(map(type, sample)) == {str}):
             continue
-        values = sample if isinstance(sample, list) else [sample]
-        invalid_values = [value for value in values if type(value) not in (int, float) or not abs(value) <= MAX_FLOAT32]
+        numbers = sample if isinstance(sample, list) else [sample]
+        invalid_values = [n for n in numbers if type(n) not in (int, float) or not abs(n) <= MAX_FLOAT32]
         if invalid_values or not isinstance(sample, list):
             allowed_text = "texts, or lists of numbers that float32 can hold"
             raise DataError(
@@ -227,7 +227,7 @@ def write_vocabulary(destination: Path) -> None:
     for token in UNCOUNTED_TOKENS:
         del token_counts[token]
     ranked_tokens = sorted(token_counts.items(), key=lambda counted_token: (-counted_token[1], counted_token[0]))
-    rows = [{"word": word, "count": n} for word, n in ranked_tokens]
+    entries = [{"word": word, "count": n} for word, n in ranked_tokens]
     schema = pa.schema({"word": pa.string(), "count": pa.int64()})
     with disk.replace_atomically(vocabulary_file) as draft_path:
-        parquet.write_table(pa.Table.from_pylist(rows, schema), draft_path)
+        parquet.write_table(pa.Table.from_pylist(entries, schema), draft_path)

@@ -31,12 +31,12 @@ class Piece:
 
     Attributes:
         part: part of the dataset that the rows belong to: "train", "test" or "valid".
-        key: names, sizes and times (`file_stamp`) of the source files. Pieces with equal keys have equal rows.
+        source_key: names, sizes and times (`file_stamp`) of the source files. Pieces with equal keys have equal rows.
         make_rows: function that returns the rows as a `pa.Table`.
     """
 
     part: str
-    key: str
+    source_key: str
     make_rows: Callable[[], Any]
 
 
@@ -57,7 +57,7 @@ def write_tables(
     Raises:
         DataError: the folder holds other data, pieces contradict each other, or a saved piece is damaged.
     """
-    digest = hashlib.blake2b("\n".join(f"{p.part} {p.key}" for p in pieces).encode(), digest_size=16).hexdigest()
+    digest = hashlib.blake2b("\n".join(f"{p.part} {p.source_key}" for p in pieces).encode(), digest_size=16).hexdigest()
     folder = destination / f"{UNFINISHED_PREFIX}{digest}"
     rows_by_piece = _read_finished_rows(destination, digest)
     missing_parts = [
@@ -68,17 +68,18 @@ def write_tables(
     table_names = ["train", "valid", "test", "vocabulary"] if rows_by_piece is None else missing_parts
     _check_destination(destination, table_names, folder)
     folder.mkdir(parents=True, exist_ok=True)
-    files: dict[str, list[Path]] = {}
+    files_by_part: dict[str, list[Path]] = {}
     for piece_number, piece in enumerate(pieces):
-        file = folder / f"{piece.part}-{piece_number:06}.parquet"
-        if not file.exists():
+        piece_file = folder / f"{piece.part}-{piece_number:06}.parquet"
+        if not piece_file.exists():
             table = piece.make_rows()
-            with disk.replace_atomically(file) as draft_path:
+            with disk.replace_atomically(piece_file) as draft_path:
                 parquet.write_table(table, draft_path, row_group_size=ROWS_PER_GROUP, compression="zstd")
-        files.setdefault(piece.part, []).append(file)
+        files_by_part.setdefault(piece.part, []).append(piece_file)
         on_piece(piece.part, piece_number + 1, len(pieces))
     row_counts = {
-        part: _join_files(part_files, folder / f"{part}.parquet", unique_column) for part, part_files in files.items()
+        part: _join_files(part_files, folder / f"{part}.parquet", unique_column)
+        for part, part_files in files_by_part.items()
     }
     for part in missing_parts:
         os.replace(folder / f"{part}.parquet", destination / f"{part}.parquet")

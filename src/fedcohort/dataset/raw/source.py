@@ -13,59 +13,59 @@ log = logging.getLogger("fedcohort")
 IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 
 
-def check_inside(source: Path, name: str | Path) -> Path:
-    """Return the path of the file or folder `name` in the folder `source`.
+def check_inside(raw_dir: Path, name: str | Path) -> Path:
+    """Return the path of the file or folder `name` in the folder `raw_dir`.
 
     Raises `DataError` if the path leads out of the folder, does not exist, can't be read, or is a pipe or a device.
     """
     try:
-        path = source / name
+        path = raw_dir / name
         resolved_path, is_existing = path.resolve(), path.exists()
         str(path).encode()
     except UnicodeEncodeError as error:
-        raise DataError(f"{source}: the name {str(name)!r} is no UTF-8 text: rename it") from error
+        raise DataError(f"{raw_dir}: the name {str(name)!r} is no UTF-8 text: rename it") from error
     except (OSError, RuntimeError, ValueError) as error:  # a name that is too long, a link to itself, a zero byte
-        reason = getattr(error, "strerror", None) or error
-        raise DataError(f"{source}: {str(name)[:200]!r} can't be read: {reason}") from error
-    if not resolved_path.is_relative_to(source.resolve()):
+        error_text = getattr(error, "strerror", None) or error
+        raise DataError(f"{raw_dir}: {str(name)[:200]!r} can't be read: {error_text}") from error
+    if not resolved_path.is_relative_to(raw_dir.resolve()):
         raise DataError(
-            f"{source}: {name} leads out of the folder, to {resolved_path}: replace the link by its file, or remove it"
+            f"{raw_dir}: {name} leads out of the folder, to {resolved_path}: replace the link by its file, or remove it"
         )
     if not is_existing:
-        raise DataError(f"{source} has no {name}: add it")
+        raise DataError(f"{raw_dir} has no {name}: add it")
     if not disk.is_file_or_folder(path):
-        raise DataError(f"{source}: {name} is neither a file nor a folder: it is not read, remove it")
+        raise DataError(f"{raw_dir}: {name} is neither a file nor a folder: it is not read, remove it")
     return path
 
 
-def check_file(source: Path, name: str | Path) -> Path:
-    """Return the path of the file `name` in the folder `source`. Raises `DataError` for an invalid path or a folder."""
-    path = check_inside(source, name)
+def check_file(raw_dir: Path, name: str | Path) -> Path:
+    """Return the path of the file `name` in the folder `raw_dir`. Raises `DataError` for invalid paths and folders."""
+    path = check_inside(raw_dir, name)
     if path.is_dir():
-        raise DataError(f"{source}: {name} is a folder, but a file is expected: rename it")
+        raise DataError(f"{raw_dir}: {name} is a folder, but a file is expected: rename it")
     return path
 
 
-def find_path(source: Path, *names: str) -> Path:
-    """Return the path of the first of `names` that exists in `source`. Raises `DataError` if none exists."""
-    existing_name = next((name for name in names if (source / name).exists()), None)
+def find_path(raw_dir: Path, *candidate_names: str) -> Path:
+    """Return the path of the first of `candidate_names` that exists in `raw_dir`. Raises `DataError` if none exists."""
+    existing_name = next((name for name in candidate_names if (raw_dir / name).exists()), None)
     if existing_name is None:
-        raise DataError(f"{source} has no {names[0]}; it has {list_folder(source)}")
-    return check_inside(source, existing_name)
+        raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_folder(raw_dir)}")
+    return check_inside(raw_dir, existing_name)
 
 
-def list_folders(source: Path, folder: Path) -> list[Path]:
+def list_folders(raw_dir: Path, folder: Path) -> list[Path]:
     """Return the subfolders of `folder`, sorted by name, without hidden ones.
 
-    Raises `DataError` if one is a link that leads out of the folder `source`.
+    Raises `DataError` if one is a link that leads out of the folder `raw_dir`.
     """
-    return [check_inside(source, path.relative_to(source)) for path in _list_visible_paths(folder) if path.is_dir()]
+    return [check_inside(raw_dir, path.relative_to(raw_dir)) for path in _list_visible_paths(folder) if path.is_dir()]
 
 
-def find_images(source: Path, folder: Path) -> list[Path]:
+def find_images(raw_dir: Path, folder: Path) -> list[Path]:
     """Return the image files in `folder`, sorted by name, and log the number of its other files.
 
-    Raises `DataError` if a link leads out of the folder `source`, or if `folder` has files, but no image.
+    Raises `DataError` if a link leads out of the folder `raw_dir`, or if `folder` has files, but no image.
     """
     paths = list(_list_visible_paths(folder))
     images = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
@@ -73,7 +73,7 @@ def find_images(source: Path, folder: Path) -> list[Path]:
         suffix_list = ", ".join(sorted(IMAGE_SUFFIXES))
         raise DataError(f"{folder} holds no images ({suffix_list}), but {paths[0].name}: convert or move its files")
     log_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
-    return [check_file(source, path.relative_to(source)) for path in images]
+    return [check_file(raw_dir, path.relative_to(raw_dir)) for path in images]
 
 
 def log_left_out(folder: Path, names: Sequence[str]) -> None:

@@ -15,32 +15,32 @@ from fedcohort.errors import DataError
 HALF_FOLDERS = ("0", "1")
 
 
-def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
+def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the table to write from Spawrious.
 
     Args:
-        source: folder of the archive's content.
+        raw_dir: folder of the archive's content.
         image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
 
     Raises:
         DataError: there is a folder of an unknown place or breed, or no image.
     """
-    root = source / "spawrious224" if (source / "spawrious224").is_dir() else source
-    images, folders = list[EncodedImage](), list_folders(source, root)
+    root = raw_dir / "spawrious224" if (raw_dir / "spawrious224").is_dir() else raw_dir
+    images, folders = list[EncodedImage](), list_folders(raw_dir, root)
     log_left_out(root, [folder.name for folder in folders if folder.name not in HALF_FOLDERS])
     for half_folder in (folder for folder in folders if folder.name in HALF_FOLDERS):
-        for place_folder in _list_known_folders(source, half_folder, PLACES):
-            for breed_folder in _list_known_folders(source, place_folder, BREEDS):
-                values = (breed_folder.name, place_folder.name, int(half_folder.name))
-                images += [EncodedImage("train", file, values) for file in find_images(source, breed_folder)]
+        for place_folder in _list_known_folders(raw_dir, half_folder, PLACES):
+            for breed_folder in _list_known_folders(raw_dir, place_folder, BREEDS):
+                cells = (breed_folder.name, place_folder.name, int(half_folder.name))
+                images += [EncodedImage("train", file, cells) for file in find_images(raw_dir, breed_folder)]
     if not images:
         raise DataError(f"{root} has no images: expected files such as {HALF_FOLDERS[0]}/{PLACES[0]}/{BREEDS[0]}/*.png")
-    return plan_pieces(images, ("label", "place", "half"), source, image_size)
+    return plan_pieces(images, ("label", "place", "half"), raw_dir, image_size)
 
 
-def _list_known_folders(source: Path, folder: Path, known_names: tuple[str, ...]) -> list[Path]:
-    """Return the subfolders of `folder`, which lies in `source`. Raises `DataError` for one not in `known_names`."""
-    folders = list_folders(source, folder)
+def _list_known_folders(raw_dir: Path, folder: Path, known_names: tuple[str, ...]) -> list[Path]:
+    """Return the subfolders of `folder`, which lies in `raw_dir`. Raises `DataError` for one not in `known_names`."""
+    folders = list_folders(raw_dir, folder)
     unexpected_folder = next((path for path in folders if path.name not in known_names), None)
     if unexpected_folder is not None:
         raise DataError(

@@ -20,43 +20,43 @@ SPLIT_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
 ALLOWED_VALUES = {"split": tuple(SPLIT_BY_CODE), "y": ("0", "1"), "place": ("0", "1")}
 
 
-def plan_tables(source: Path, image_size: int | None) -> list[Piece]:
+def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """Return the pieces of the tables to write from WaterBirds.
 
     Args:
-        source: folder of the archive's content.
+        raw_dir: folder of the archive's content.
         image_size: width and height in pixels to which images are resized; None to keep the files' bytes.
 
     Raises:
         DataError: metadata.csv is missing, or names a missing image; a line is invalid, which the message names.
     """
-    file = check_file(source, "metadata.csv")
+    file = check_file(raw_dir, "metadata.csv")
     check_encoding(file.open("rb"), str(file))
     try:
         with file.open(newline="", encoding="utf-8-sig") as file_stream:
-            images = list(_read_images(source, file, csv.DictReader(file_stream, strict=True)))
+            encoded_images = list(_read_images(raw_dir, file, csv.DictReader(file_stream, strict=True)))
     except csv.Error as error:
         raise DataError(f"{file} is no CSV: {error}. Restore the file") from error
-    if not images:
+    if not encoded_images:
         raise DataError(f"{file} names no image: restore the file")
-    return plan_pieces(images, ("label", "place"), source, image_size)
+    return plan_pieces(encoded_images, ("label", "place"), raw_dir, image_size)
 
 
-def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Iterator[EncodedImage]:
+def _read_images(raw_dir: Path, file: Path, reader: "csv.DictReader[str]") -> Iterator[EncodedImage]:
     """Yield the image of each line of metadata.csv.
 
     Args:
-        source: folder that contains the images.
+        raw_dir: folder that contains the images.
         file: metadata.csv, for messages.
         reader: reader of its lines.
 
     Raises:
         DataError: a column or an image is missing; a line is invalid, which the message names.
     """
-    names = list(reader.fieldnames or [])
-    if wrong_name := next((name for name in ("img_filename", *ALLOWED_VALUES) if names.count(name) != 1), None):
-        count_text = "two columns called" if wrong_name in names else "no column"
-        raise DataError(f"{file} has {count_text} {wrong_name!r}; it has {list_names(names)}")
+    column_names = list(reader.fieldnames or [])
+    if wrong_name := next((name for name in ("img_filename", *ALLOWED_VALUES) if column_names.count(name) != 1), None):
+        count_text = "two columns called" if wrong_name in column_names else "no column"
+        raise DataError(f"{file} has {count_text} {wrong_name!r}; it has {list_names(column_names)}")
     first_line_of_image: dict[Path, int] = {}
     for row in reader:
         line_text = f"{file}, line {reader.line_num}"
@@ -65,7 +65,7 @@ def _read_images(source: Path, file: Path, reader: "csv.DictReader[str]") -> Ite
                 raise DataError(f"{line_text}: {name} is {row[name]!r}; it must be one of {', '.join(allowed_values)}")
         if None in row:
             raise DataError(f"{line_text} has more cells than the header: correct it")
-        image = check_file(source, row["img_filename"] or "(no name)")
+        image = check_file(raw_dir, row["img_filename"] or "(no name)")
         if (first_line_number := first_line_of_image.setdefault(image, reader.line_num)) != reader.line_num:
             raise DataError(f"{line_text}: {row['img_filename']!r} occurs in line {first_line_number}, too: remove one")
         yield EncodedImage(SPLIT_BY_CODE[row["split"]], image, (int(row["y"]), int(row["place"])))

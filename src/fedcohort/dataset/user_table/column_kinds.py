@@ -60,8 +60,8 @@ def count_levels(frame: Frame, name: str) -> int:
     column = frame.column(name)
     if not arrow_columns.is_text(column.type):
         return int(pc.count_distinct(column).as_py())
-    values = pc.unique(pc.utf8_trim_whitespace(column))
-    return int(pc.sum(pc.fill_null(pc.not_equal(values, ""), False)).as_py() or 0)
+    distinct_texts = pc.unique(pc.utf8_trim_whitespace(column))
+    return int(pc.sum(pc.fill_null(pc.not_equal(distinct_texts, ""), False)).as_py() or 0)
 
 
 def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
@@ -71,10 +71,11 @@ def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
         One pair of a description with an example, and a remedy; [] for other texts.
     """
     column = frame.column(name).slice(0, MAX_CELLS)
-    values = [text for value in pc.unique(column).to_pylist() if value is not None and (text := str(value).strip())]
+    distinct_texts = [str(cell).strip() for cell in pc.unique(column).to_pylist() if cell is not None]
+    distinct_texts = [text for text in distinct_texts if text]
     for description, pattern, remedy in TEXT_NUMBER_PATTERNS:
-        matching_texts = [value for value in values if re.fullmatch(pattern, value)]
-        if values and len(matching_texts) >= MIN_MATCHING_SHARE * len(values):
+        matching_texts = [cell for cell in distinct_texts if re.fullmatch(pattern, cell)]
+        if distinct_texts and len(matching_texts) >= MIN_MATCHING_SHARE * len(distinct_texts):
             return [(f"{description} as text ({matching_texts[0][:EXAMPLE_LENGTH]!r})", remedy)]
     return []
 
@@ -141,30 +142,30 @@ def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
         yield f"{message_start}, which slows or stops training: set dataset.standardise=true"
 
 
-def label_notices(names: Sequence[str], label: str) -> Iterator[str]:
+def label_notices(class_names: Sequence[str], label: str) -> Iterator[str]:
     """Yield a notice for each group of classes whose names differ only in case.
 
     Args:
-        names: names of the classes.
+        class_names: names of the classes.
         label: name of the column of labels.
     """
     names_by_lower_case: dict[str, list[str]] = defaultdict(list)
-    for name in names:
-        names_by_lower_case[name.casefold()].append(name)
+    for class_name in class_names:
+        names_by_lower_case[class_name.casefold()].append(class_name)
     for spellings in names_by_lower_case.values():
         if len(spellings) > 1:
             yield f"column {label!r} has labels that differ only in case, which are different classes: {spellings}"
 
 
-def index_blocks(frame: Frame, names: Sequence[str]) -> Ids:
+def index_blocks(frame: Frame, column_names: Sequence[str]) -> Ids:
     """Return the block of each row, int64 [rows] from 0; a block ends where a column changes its value.
 
     Args:
         frame: table that has the columns.
-        names: names of the columns.
+        column_names: names of the columns.
     """
     has_changed = np.zeros(frame.table.num_rows, dtype=bool)
-    for name in names:
+    for name in column_names:
         value_codes = _number_values(frame.column(name))
         has_changed[1:] |= value_codes[1:] != value_codes[:-1]
     return np.cumsum(has_changed)
@@ -201,8 +202,9 @@ def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
         is_inside_block = block_of_row[1:] == block_of_row[:-1]
         for time in time_names:
             column = frame.column(time)
-            values = arrow_columns.dates_to_days(column) if arrow_columns.is_date(column.type) else column
-            step = np.diff(arrow_columns.to_numbers(values))
-            if time != series and (step[is_inside_block] > 0).all() and (step[~is_inside_block] < 0).mean() > 0.5:
+            times = arrow_columns.dates_to_days(column) if arrow_columns.is_date(column.type) else column
+            time_steps = np.diff(arrow_columns.to_numbers(times))
+            is_increasing = (time_steps[is_inside_block] > 0).all()
+            if time != series and is_increasing and (time_steps[~is_inside_block] < 0).mean() > 0.5:
                 return series, time
     return None

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fedcohort.dataset.files import check_folder, find_part, list_folder, read_table
 from fedcohort.dataset.images import RESIZE_ADVICE
-from fedcohort.dataset.messages import Problems
+from fedcohort.dataset.messages import ProblemList
 from fedcohort.dataset.parquet import list_parquet
 from fedcohort.dataset.raw import imagefolder
 from fedcohort.dataset.raw.encoded import make_table
@@ -61,7 +61,7 @@ def _is_one_table(folder: Path) -> bool:
     return bool(files) and all(file.name.startswith("part") or file.stem.isdecimal() for file in top_level_files)
 
 
-def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str, problems: Problems) -> list[Frame]:
+def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str, problems: ProblemList) -> list[Frame]:
     """Read the training table, and the test and validation tables if they exist.
 
     Args:
@@ -81,18 +81,18 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
     has_test = "test" in (image_frames or files)
     if has_test and cuts_test_part:
         test_file = files.get("test", Path(path) / "test")
-        problems.add(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
+        problems.add_error(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
     elif not has_test and not cuts_test_part:
         train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
         valid_file = files.get("valid")
         hint = f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
         remedy = f"dataset.test_share=0.2 cuts a fifth of {train_text}, or write test.parquet or test.csv next to it"
-        problems.add(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
+        problems.add_error(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
     frames: list[Frame] = []
     for part_name in PART_NAMES:
         is_read = {"train": True, "test": not cuts_test_part, "valid": reads_valid}[part_name]
         if is_read and part_name in (image_frames or files):
-            with problems.collect():
+            with problems.collect_errors():
                 frames.append(image_frames[part_name] if image_frames else read_table(files[part_name], decimal))
     if frames and not image_frames:
         train_file, train_notes = files["train"], list(frames[0].notes)
@@ -113,6 +113,6 @@ def read_image_frames(folder: Path) -> dict[str, Frame]:
     for part_name, images in imagefolder.list_images(folder).items():
         total_bytes = sum(image.file.stat().st_size for image in images)
         memory.require_memory(total_bytes, f"dataset.path: {folder} with {len(images):,} images", RESIZE_ADVICE)
-        table = make_table(images, ("label",), folder, lambda image: image.file.read_bytes())
-        frames[part_name] = Frame(str(folder / part_name), table)
+        image_table = make_table(images, ("label",), folder, lambda image: image.file.read_bytes())
+        frames[part_name] = Frame(str(folder / part_name), image_table)
     return frames

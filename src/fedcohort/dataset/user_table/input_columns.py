@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.messages import Problems
+from fedcohort.dataset.messages import ProblemList
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.column_kinds import (
     MAX_AUTO_LEVELS,
@@ -81,16 +81,16 @@ def choose_inputs(
     for name in dates:
         column = frame.column(name)
         if not arrow_columns.is_date(column.type):
-            values = pc.drop_null(column.slice(0, 99)).to_pylist()
-            example = f" (as {str(values[0])[:EXAMPLE_LENGTH]!r})" if values else ""
+            cell_values = pc.drop_null(column.slice(0, 99)).to_pylist()
+            example = f" (as {str(cell_values[0])[:EXAMPLE_LENGTH]!r})" if cell_values else ""
             message_start = f"dataset.dates: {frame.origin}"
             raise DataError(
                 f"{message_start}: column {name!r} must hold dates as 2024-12-31, but holds {column.type}{example}"
             )
-    inputs = InputColumns(tuple(number_columns), tuple(categories), tuple(dates))
-    if not inputs.names:
+    input_columns = InputColumns(tuple(number_columns), tuple(categories), tuple(dates))
+    if not input_columns.names:
         raise _make_no_input_error(frame, type_by_column)
-    return inputs
+    return input_columns
 
 
 def _make_no_input_error(frame: Frame, type_by_column: Mapping[str, str]) -> DataError:
@@ -118,33 +118,33 @@ def _make_no_input_error(frame: Frame, type_by_column: Mapping[str, str]) -> Dat
     return DataError(f"{message_start}. Its other columns: {columns_text or 'none'}; {'; '.join(remedies)}")
 
 
-def find_levels(train: Frame, inputs: InputColumns) -> dict[str, list[str]]:
+def find_levels(train_frame: Frame, input_columns: InputColumns) -> dict[str, list[str]]:
     """Return the sorted levels of each category, the different values in the training rows.
 
     Args:
-        train: the training table.
-        inputs: the columns that are inputs, among them the categories.
+        train_frame: the training table.
+        input_columns: the columns that are inputs, among them the categories.
 
     Raises:
         DataError: a category has fewer than two levels or more than `MAX_LEVELS`, or holds neither texts nor numbers.
     """
     levels = {}
-    for name in inputs.categories:
-        levels[name] = sorted(value for value in pc.unique(_read_category(train, name)).to_pylist() if value)
+    for name in input_columns.categories:
+        levels[name] = sorted(value for value in pc.unique(_read_category(train_frame, name)).to_pylist() if value)
         if not 2 <= (n := len(levels[name])) <= MAX_LEVELS:
-            message_start = f"dataset.categories: {train.origin}: column {name!r} has {n:,} different values"
+            message_start = f"dataset.categories: {train_frame.origin}: column {name!r} has {n:,} different values"
             raise DataError(f"{message_start}, but only 2 to {MAX_LEVELS:,} can be encoded: leave it out")
     return levels
 
 
-def encode(
-    frames: Sequence[Frame], inputs: InputColumns, levels: Mapping[str, Sequence[str]], allow_missing: bool
+def encode_columns(
+    frames: Sequence[Frame], input_columns: InputColumns, levels: Mapping[str, Sequence[str]], allow_missing: bool
 ) -> tuple[list[Frame], list[str], list[str]]:
     """Add the columns of numbers that encode categories and dates.
 
     Args:
         frames: the tables, the training rows first.
-        inputs: the columns that are inputs.
+        input_columns: the columns that are inputs.
         levels: levels of each category, from `find_levels`.
         allow_missing: whether empty cells become missing numbers; otherwise they are errors.
 
@@ -154,26 +154,27 @@ def encode(
     Raises:
         DataError: columns have empty cells, without `allow_missing`; problems of several columns are raised together.
     """
-    problems, encoded_frames, notes = Problems(), [], []
+    problems, encoded_frames, encoding_notes = ProblemList(), [], []
     for frame in frames:
         derived_columns: dict[str, pa.ChunkedArray] = {}
-        for name in (*inputs.categories, *inputs.dates):
-            with problems.collect():
+        for name in (*input_columns.categories, *input_columns.dates):
+            with problems.collect_errors():
                 column = frame.column(name) if allow_missing else frame.read_full_column(name)
-                if name in inputs.dates:
+                if name in input_columns.dates:
                     derived_columns[name] = arrow_columns.dates_to_days(column)
                     continue
-                values = _read_category(frame, name)
+                category_texts = _read_category(frame, name)
                 for level in levels[name]:
-                    derived_columns[f"{name}={level}"] = pc.equal(values, level).cast(pa.float32())
-                is_known = pc.is_in(values, value_set=pa.array(levels[name]))
-                if n_unknown := int(np.count_nonzero(~np.asarray(is_known)) - values.null_count):
+                    derived_columns[f"{name}={level}"] = pc.equal(category_texts, level).cast(pa.float32())
+                is_known = pc.is_in(category_texts, value_set=pa.array(levels[name]))
+                if n_unknown := int(np.count_nonzero(~np.asarray(is_known)) - category_texts.null_count):
                     file_name = Path(frame.origin).name
-                    notes.append(f"{n_unknown:,} cells of {name} in {file_name} have values that no training row has")
+                    cells_text = f"{n_unknown:,} cells of {name} in {file_name}"
+                    encoding_notes.append(f"{cells_text} have values that no training row has")
         encoded_frames.append(replace(frame, derived_columns=derived_columns))
     problems.raise_all()
-    level_columns = [f"{name}={level}" for name in inputs.categories for level in levels[name]]
-    return encoded_frames, [*inputs.numbers, *level_columns, *inputs.dates], notes
+    level_columns = [f"{name}={level}" for name in input_columns.categories for level in levels[name]]
+    return encoded_frames, [*input_columns.numbers, *level_columns, *input_columns.dates], encoding_notes
 
 
 def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
@@ -185,6 +186,6 @@ def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
     if not (arrow_columns.is_text(column.type) or arrow_columns.is_number(column.type)):
         problem_text = f": column {name!r} must hold texts or numbers as a category, but holds {column.type}"
         raise frame.column_error(name, problem_text)
-    values = pc.utf8_trim_whitespace(column.cast(pa.string()))
+    category_texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
     is_empty = pa.chunked_array([pa.array(arrow_columns.find_empty(column))])
-    return pc.if_else(is_empty, pa.scalar(None, pa.string()), values)
+    return pc.if_else(is_empty, pa.scalar(None, pa.string()), category_texts)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fedcohort.data.pixels import PixelScale
-from fedcohort.dataset.messages import Problems
+from fedcohort.dataset.messages import ProblemList
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table.options import TableOptions
 from fedcohort.errors import DataError
@@ -35,15 +35,15 @@ def read_inputs(
     if shape and (size := int(np.prod(shape, dtype=object))) != (n_values := input_arrays[0][0].size):
         raise DataError(f"dataset.shape={shape} has {size} values, but a sample of {frames[0].origin} has {n_values}")
     is_image = bool(lists) and input_arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
-    pixels = None
+    pixel_scale = None
     if is_image and scale == 255 and not options.standardises:
         n_channels = (shape or train_shape)[0]
-        pixels = PixelScale((0.0,) * n_channels, (1.0,) * n_channels)
+        pixel_scale = PixelScale((0.0,) * n_channels, (1.0,) * n_channels)
     elif options.pixels == "uint8":
         problem = f": dataset.pixels=uint8 needs images, but a sample is {input_arrays[0].dtype} {list(train_shape)}"
         raise frames[0].column_error(column_name, problem)
     is_large = 4 * sum(x.size for x in input_arrays) > AUTO_UINT8_BYTES
-    keeps_bytes = pixels is not None and (options.pixels == "uint8" or (options.pixels == "auto" and is_large))
+    keeps_bytes = pixel_scale is not None and (options.pixels == "uint8" or (options.pixels == "auto" and is_large))
     for i, (frame, x) in enumerate(zip(frames, input_arrays, strict=True)):
         if x.shape[1:] != train_shape:
             problem = f": a sample has the shape {list(x.shape[1:])}, but one of {frames[0].origin} {list(train_shape)}"
@@ -59,7 +59,7 @@ def read_inputs(
             problem = f" holds {x.dtype}, but the training part bytes: set dataset.pixels=float32"
             raise frame.column_error(column_name, problem)
         input_arrays[i] = x.reshape(len(x), *shape) if shape else x
-    return input_arrays, pixels
+    return input_arrays, pixel_scale
 
 
 def _read_arrays(
@@ -79,9 +79,9 @@ def _read_arrays(
     Raises:
         DataError: cells are no inputs; problems of several tables are raised together.
     """
-    arrays, problems = list[np.ndarray](), Problems()
+    arrays, problems = list[np.ndarray](), ProblemList()
     for frame in frames:
-        with problems.collect():
+        with problems.collect_errors():
             if lists:
                 arrays.append(_read_lists(frame, lists, allow_missing))
                 continue

@@ -148,13 +148,13 @@ class Inspection:
         label = next(name for name, role in self.roles.items() if role == "label")
         if "dataset.window" in self.overrides or (columns := column_kinds.find_series(self.train, label)) is None:
             return
-        series, time = columns
-        series_lengths = np.bincount(column_kinds.index_blocks(self.train, [series, label]))
-        self.roles |= {series: "series", time: "time"}
+        series_column, time_column = columns
+        series_lengths = np.bincount(column_kinds.index_blocks(self.train, [series_column, label]))
+        self.roles |= {series_column: "series", time_column: "time"}
         self.window = int(min(MAX_WINDOW, max(2, np.median(series_lengths) // 2)))
-        options: dict[str, object] = {"dataset.series": series, "dataset.window": self.window}
+        options: dict[str, object] = {"dataset.series": series_column, "dataset.window": self.window}
         lengths_text = _format_range(series_lengths.min(), series_lengths.max())
-        reason = f"one row per time step {time!r}: {len(series_lengths):,} series of {lengths_text} rows"
+        reason = f"one row per time step {time_column!r}: {len(series_lengths):,} series of {lengths_text} rows"
         yield Decision("series", options, f"{reason}; a sample is {self.window} rows")
 
     def _propose_clients(self) -> Iterator[Decision]:
@@ -172,15 +172,15 @@ class Inspection:
             yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
             return
         self.roles[name] = "client"
-        sizes = np.sort(np.array([row["counts"] for row in pc.value_counts(self.train.column(name)).to_pylist()]))
-        train_sizes = sizes * (0.8 if self.cuts_test else 1) / window
-        n_small, n = int((train_sizes < MIN_CLIENT_SAMPLES).sum()), len(sizes)
+        client_sizes = np.sort(pc.value_counts(self.train.column(name)).field("counts").to_numpy())
+        train_sizes = client_sizes * (0.8 if self.cuts_test else 1) / window
+        n_small, n = int((train_sizes < MIN_CLIENT_SAMPLES).sum()), len(client_sizes)
         options = {"dataset.client": name}
-        reason = f"{n:,} clients of {_format_range(sizes[0], sizes[-1])} rows"
+        reason = f"{n:,} clients of {_format_range(client_sizes[0], client_sizes[-1])} rows"
         if n_small:
             options["dataset.min_client_samples"] = MIN_CLIENT_SAMPLES
             n -= n_small
-            if 2 * n_small > len(sizes):
+            if 2 * n_small > len(client_sizes):
                 options["dataset.pool_small"] = True
                 n += int(train_sizes[train_sizes < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES))
             reason += f", {n_small:,} of them with fewer than {MIN_CLIENT_SAMPLES} training samples"

@@ -12,7 +12,7 @@ import numpy as np
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.clients import Owners, read_owners
 from fedcohort.dataset.labels import read_labels
-from fedcohort.dataset.messages import Problems, list_names
+from fedcohort.dataset.messages import ProblemList, list_names
 from fedcohort.dataset.table import Frame
 from fedcohort.dataset.user_table import column_kinds, input_columns, inputs, rows
 from fedcohort.dataset.user_table.find import load_tables
@@ -40,7 +40,7 @@ class TableLoader:
     def __init__(self, options: TableOptions, seed: int) -> None:
         self.options, self.seed = options, seed
         self.notes: list[str] = []
-        self.problems = Problems(f"fedcohort data {options.path} proposes options for these files")
+        self.problems = ProblemList(f"fedcohort data {options.path} proposes options for these files")
         self.window = options.window or 1
 
     def load(self) -> Raw:
@@ -50,14 +50,15 @@ class TableLoader:
         columns = self._choose_inputs(frames)
         frames = self._select_rows(frames, columns)
         owners, frames = self._select_clients(frames)
-        with self.problems.collect():
+        with self.problems.collect_errors():
             labels = read_labels(frames, options.label, options.n_classes)
             y = [part_labels[:: self.window] for part_labels in labels.labels_by_part]
             if options.test_share is not None:
                 frames, owners, y = self._cut_test(frames, owners, y)
-        with self.problems.collect():
+        with self.problems.collect_errors():
             levels = input_columns.find_levels(frames[0], columns)
-            frames, names, encoding_notes = input_columns.encode(frames, columns, levels, options.missing == "mean")
+            fills_gaps = options.missing == "mean"
+            frames, names, encoding_notes = input_columns.encode_columns(frames, columns, levels, fills_gaps)
             x, pixel_scale = inputs.read_inputs(options, frames, names, columns.lists, self._choose_divisor(columns))
         self.problems.raise_all()
         self.notes += [*encoding_notes, *labels.notes]
@@ -70,14 +71,14 @@ class TableLoader:
         return Raw(
             "folder",
             *(x[0], y[0], x[1], y[1], labels.n_classes, owners.train, owners.test),
-            owner_names=owners.names,
+            owner_names=owners.client_names,
             inputs=self._describe_inputs(frames[0], columns, x[0].shape[1:]),
             class_names=tuple(labels.names),
             columns=tuple(names) if self.window == 1 and not columns.lists else (),
             pooled_test=options.test == "server",
-            standard=feature_moments,
+            feature_moments=feature_moments,
             scale=pixel_scale if keeps_bytes else None,
-            converted=None if keeps_bytes else pixel_scale,
+            converted_scale=None if keeps_bytes else pixel_scale,
             valid=(x[2], y[2]) if len(x) > 2 else None,
             single_use=True,
             categories=json.dumps(levels, ensure_ascii=False) if levels else "",
@@ -85,13 +86,13 @@ class TableLoader:
         )
 
     def _scale_inputs(
-        self, train: Frame, names: Sequence[str], chosen_inputs: InputColumns, x: list[np.ndarray]
+        self, train_frame: Frame, feature_names: Sequence[str], chosen_inputs: InputColumns, x: list[np.ndarray]
     ) -> tuple[list[np.ndarray], tuple[np.ndarray, np.ndarray] | None]:
         """Fill gaps and standardise inputs, if the options demand it.
 
         Args:
-            train: the training table, for messages.
-            names: names of the columns of numbers; empty if inputs are lists.
+            train_frame: the training table, for messages.
+            feature_names: names of the columns of numbers; empty if inputs are lists.
             chosen_inputs: the columns that are inputs.
             x: inputs of each part, [N, ...].
 
@@ -100,13 +101,13 @@ class TableLoader:
         """
         options, feature_moments = self.options, None
         if options.missing == "mean" and x[0].dtype != np.uint8:
-            x, fill_note = inputs.fill_gaps(train, names or chosen_inputs.lists, x)
+            x, fill_note = inputs.fill_gaps(train_frame, feature_names or chosen_inputs.lists, x)
             self.notes.append(fill_note)
         if options.standardises:
             feature_moments = inputs.standardise(x)
             self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
-        elif names and self.window == 1 and options.scale == 1:
-            self._log_notices(column_kinds.scale_notices(x[0], names))
+        elif feature_names and self.window == 1 and options.scale == 1:
+            self._log_notices(column_kinds.scale_notices(x[0], feature_names))
         return x, feature_moments
 
     def _read_tables(self) -> list[Frame]:
@@ -117,7 +118,7 @@ class TableLoader:
         if not frames:
             self.problems.raise_all()
         columns = {options.label: "label", options.client: "client", options.series: "series"}
-        columns |= dict.fromkeys(options.lists, "features")
+        columns |= dict.fromkeys(options.list_columns, "features")
         option_of_column = {name: f"dataset.{option}" for name, option in columns.items() if name is not None}
         self.notes += dict.fromkeys(file_note for frame in frames for file_note in frame.notes)
         return [
@@ -131,19 +132,19 @@ class TableLoader:
         for option in ("leave_out", "categories", "dates"):
             named_columns = getattr(options, option)
             for name in named_columns if not isinstance(named_columns, str) else ():
-                with self.problems.collect():
+                with self.problems.collect_errors():
                     replace(train, column_options={name: f"dataset.{option}"}).check_column(name)
         for frame in frames:
-            columns = [options.label, options.series, *options.lists, *([options.client] if frame is train else [])]
-            for name in filter(None, columns):
+            columns = [options.label, options.series, *options.list_columns]
+            for name in filter(None, [*columns, options.client] if frame is train else columns):
                 if frame is train or name in train.names:  # otherwise the training table's problem says so
-                    with self.problems.collect():
+                    with self.problems.collect_errors():
                         frame.check_column(name)
         chosen_inputs = InputColumns()
-        with self.problems.collect():
+        with self.problems.collect_errors():
             non_inputs = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
             has_images = train.names == ["image", "label"] and column_kinds.describe_type(train, "image") == "images"
-            list_columns = ("image",) if options.features is None and has_images else options.lists
+            list_columns = ("image",) if options.features is None and has_images else options.list_columns
             if list_columns:
                 chosen_inputs = InputColumns(lists=tuple(list_columns))
             else:
@@ -153,12 +154,12 @@ class TableLoader:
                 self._log_notices(column_kinds.series_notices(train, options.label, non_inputs))
         if self.problems.errors:  # the message lists the problems of labels, clients and cells, too
             if options.label in train.names:
-                with self.problems.collect():
+                with self.problems.collect_errors():
                     read_labels(frames, options.label, options.n_classes)
-            with self.problems.collect():
+            with self.problems.collect_errors():
                 read_owners(frames[:2], options.client)
             for frame in frames if options.missing == "error" else ():
-                with self.problems.collect():
+                with self.problems.collect_errors():
                     frame.read_matrix(chosen_inputs.numbers)
         self.problems.raise_all()
         return chosen_inputs
@@ -189,7 +190,7 @@ class TableLoader:
             frames: the tables, the training rows first.
         """
         options, owners = self.options, Owners()
-        with self.problems.collect():
+        with self.problems.collect_errors():
             owners = read_owners(frames[: 1 if options.test_share else 2], options.client)
         if owners.train is None:
             return owners, frames
@@ -202,7 +203,7 @@ class TableLoader:
             owners, pool_note = rows.pool_small_clients(owners, client_ids, min_samples)
         else:
             kept_rows, pool_note = rows.leave_out_small_clients(owners, client_ids, min_samples)
-            frames = [frames[0].take(self._rows_of_samples(kept_rows)), *frames[1:]] if pool_note else frames
+            frames = [frames[0].take_rows(self._rows_of_samples(kept_rows)), *frames[1:]] if pool_note else frames
             owners = rows.renumber_clients(replace(owners, train=client_ids[kept_rows]))
         cut_text = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
         self.notes += [pool_note + cut_text] if pool_note else []
@@ -214,13 +215,13 @@ class TableLoader:
         `owners` and `y` are the clients and labels of the samples. Raises `DataError` if no sample can be drawn.
         """
         train, rng = frames[0], new_generator(self.seed, "test_part")
-        test = rows.draw_test_rows(y[0], owners.train, float(self.options.test_share or 0), rng)
-        training = np.setdiff1d(np.arange(len(y[0])), test)
-        self.notes.append(f"{len(test)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
+        test_ids = rows.draw_test_rows(y[0], owners.train, float(self.options.test_share or 0), rng)
+        train_ids = np.setdiff1d(np.arange(len(y[0])), test_ids)
+        self.notes.append(f"{len(test_ids)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
         if owners.train is not None:
-            owners = replace(owners, train=owners.train[training], test=owners.train[test])
-        frames = [train.take(self._rows_of_samples(training)), train.take(self._rows_of_samples(test)), *frames[1:]]
-        return frames, owners, [y[0][training], y[0][test], *y[1:]]
+            owners = replace(owners, train=owners.train[train_ids], test=owners.train[test_ids])
+        train_part, test_part = (train.take_rows(self._rows_of_samples(ids)) for ids in (train_ids, test_ids))
+        return [train_part, test_part, *frames[1:]], owners, [y[0][train_ids], y[0][test_ids], *y[1:]]
 
     def _rows_of_samples(self, samples: Ids) -> Ids:
         """Return the rows of the training table that make up the samples at the positions `samples`, int64."""
@@ -229,7 +230,7 @@ class TableLoader:
     def _choose_divisor(self, chosen_inputs: InputColumns) -> float:
         """Return the number that divides the inputs: 255 for a folder of images, unless the option `scale` is set."""
         options = self.options
-        if chosen_inputs.lists and not options.lists and options.scale == 1 and not options.standardises:
+        if chosen_inputs.lists and not options.list_columns and options.scale == 1 and not options.standardises:
             self.notes.append("pixels divided by 255")
             return 255.0
         return options.scale

@@ -69,7 +69,7 @@ class TableOptions:
         self._check_columns()
         ranges.choice("decimal", self.decimal, "auto", "point", "comma")
         ranges.integer("window", self.window, "[2, inf)", allow_null=True)
-        if self.window is not None and self.lists:
+        if self.window is not None and self.list_columns:
             raise ranges.range_error("window", "null where features names columns of lists", self.window)
         ranges.integer("n_classes", self.n_classes, f"[2, {MAX_CLASSES}]", allow_null=True)
         ranges.numbers("shape", self.shape, "[1, inf)")
@@ -89,12 +89,12 @@ class TableOptions:
         if self.pool_small and self.min_client_samples is None:
             raise ranges.range_error("min_client_samples", "an integer in [3, inf) where pool_small=true", None)
         ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
-        if self.pixels == "uint8" and not (self.lists and self.scale == 255 and not self.standardises):
+        if self.pixels == "uint8" and not (self.list_columns and self.scale == 255 and not self.standardises):
             allowed_text = "auto or float32 (uint8 needs image columns in features, scale=255 and no standardisation)"
             raise ranges.range_error("pixels", allowed_text, self.pixels)
 
     @property
-    def lists(self) -> tuple[str, ...]:
+    def list_columns(self) -> tuple[str, ...]:
         """Names of the columns of lists or images in `features`."""
         return (self.features,) if isinstance(self.features, str) else tuple(self.features or ())
 
@@ -106,18 +106,18 @@ class TableOptions:
     def _check_columns(self) -> None:
         """Raise `OptionError` for an invalid option that names columns, or a column with two uses."""
         if self.features is not None:
-            ranges.texts("features", self.lists)
-            if not self.lists or not all(name.strip() for name in self.lists):
+            ranges.texts("features", self.list_columns)
+            if not self.list_columns or not all(column_name.strip() for column_name in self.list_columns):
                 raise ranges.range_error("features", "text, a list of texts, or null", self.features)
         for option in ("categories", "dates"):
             if getattr(self, option) != AUTO_CHOICE:
                 ranges.texts(option, getattr(self, option))
         ranges.texts("leave_out", self.leave_out)
-        if self.leave_out and self.lists:
+        if self.leave_out and self.list_columns:
             raise ranges.range_error("leave_out", "[] where features names one column", self.leave_out)
         key_columns = {"label": self.label, "client": self.client}
         ranges.check_distinct_columns(key_columns)
         ranges.check_distinct_columns({"label": self.label, "series": self.series})  # a series may be a client
-        for option, names in (("features", self.lists), ("leave_out", self.leave_out)):
-            for name in names:
-                ranges.check_distinct_columns({**key_columns, option: name})
+        for option, used_columns in (("features", self.list_columns), ("leave_out", self.leave_out)):
+            for column_name in used_columns:
+                ranges.check_distinct_columns({**key_columns, option: column_name})

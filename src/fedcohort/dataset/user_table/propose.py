@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from fedcohort.dataset import arrow_columns
-from fedcohort.dataset.messages import Problems, list_names
+from fedcohort.dataset.messages import ProblemList, list_names
 from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, scale_notices
 from fedcohort.dataset.user_table.find import find_files, load_tables
 from fedcohort.dataset.user_table.inspection import MAX_NAMES, SCALAR_KINDS, Decision, Inspection
@@ -19,13 +19,13 @@ class Proposal:
     """What a user's files contain, and the options that are proposed for them.
 
     Attributes:
-        files: a line for each table: its number of rows, and how the file is written.
-        columns: name, kind and details of each column of the training table.
+        file_lines: a line for each table: its number of rows, and how the file is written.
+        column_descriptions: name, kind and details of each column of the training table.
         decisions: what the user must decide, with proposals.
     """
 
-    files: Sequence[str]
-    columns: Sequence[tuple[str, str, str]]
+    file_lines: Sequence[str]
+    column_descriptions: Sequence[tuple[str, str, str]]
     decisions: Sequence[Decision]
 
     @property
@@ -44,7 +44,7 @@ def propose_options(path: str, options: Mapping[str, str]) -> Proposal:
     Raises:
         DataError: if no table can be read, and where no column can hold the labels.
     """
-    files, problems = find_files(path), Problems()
+    files, problems = find_files(path), ProblemList()
     cuts_test = "test" not in files and not ("images" in files and (files["images"] / "test").is_dir())
     frames = load_tables(path, cuts_test, True, options.get("dataset.decimal", "auto"), problems)
     problems.raise_all()
@@ -94,21 +94,21 @@ def decide_missing(inspection: Inspection) -> Iterator[Decision]:
     Args:
         inspection: the tables, with the roles of their columns decided.
     """
-    roles, missing_counts = inspection.roles, dict[str, int]()
+    role_by_column, missing_counts = inspection.roles, dict[str, int]()
     for name, column_kind in inspection.kinds.items():
-        is_encoded = column_kind != "text" or name in roles or 2 <= inspection.levels[name] <= MAX_AUTO_LEVELS
-        if column_kind not in SCALAR_KINDS or roles.get(name, "label") not in KEY_ROLES or not is_encoded:
+        is_encoded = column_kind != "text" or name in role_by_column or 2 <= inspection.levels[name] <= MAX_AUTO_LEVELS
+        if column_kind not in SCALAR_KINDS or role_by_column.get(name, "label") not in KEY_ROLES or not is_encoded:
             continue
         for frame in (frame for frame in inspection.frames if name in frame.names):
             column = frame.column(name)
-            is_feature = column_kind == "number" and name not in roles and arrow_columns.may_be_numbers(column)
+            is_feature = column_kind == "number" and name not in role_by_column and arrow_columns.may_be_numbers(column)
             is_missing = np.isnan(arrow_columns.to_numbers(column)) if is_feature else arrow_columns.find_empty(column)
             missing_counts[name] = missing_counts.get(name, 0) + int(is_missing.sum())
     missing_counts = {name: n for name, n in missing_counts.items() if n}
     if not missing_counts:
         return
     column_text = ", ".join(f"{name} ({n:,})" for name, n in list(missing_counts.items())[:MAX_NAMES])
-    if any(roles.get(name) in KEY_ROLES for name in missing_counts):
+    if any(role_by_column.get(name) in KEY_ROLES for name in missing_counts):
         yield Decision(
             "missing", {"dataset.missing": "drop"}, f"cells hold no value: {column_text}; drop omits these rows"
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.data.group_ranks import keep_first, rank_within_group
+from fedcohort.data.group_ranks import keep_first_rows, rank_within_group
 from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.clients import Owners
 from fedcohort.dataset.table import Frame
@@ -35,20 +35,20 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
     Raises:
         DataError: no row can be cut for the test part.
     """
-    groups = labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
-    random_order, sizes = rng.permutation(len(labels)), np.bincount(groups)
-    sort_key = (rank_within_group(groups, random_order) + rng.random(len(sizes))[groups]) / sizes[groups]
+    strata = labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
+    random_order, sizes = rng.permutation(len(labels)), np.bincount(strata)
+    sort_key = (rank_within_group(strata, random_order) + rng.random(len(sizes))[strata]) / sizes[strata]
     sort_key[rank_within_group(labels, random_order[::-1]) == 0] = np.inf
     if owners is not None:
         sort_key[rank_within_group(owners, random_order[::-1]) < MIN_TRAINING_ROWS] = np.inf
-    rows = np.argsort(sort_key, kind="stable")[: max(1, round(test_share * len(labels)))]
-    rows = keep_first(rows, groups, np.floor(test_share * sizes).astype(np.int64) + 1)
-    rows = np.sort(rows[np.isfinite(sort_key[rows])])
-    if not len(rows):
+    test_rows = np.argsort(sort_key, kind="stable")[: max(1, round(test_share * len(labels)))]
+    test_rows = keep_first_rows(test_rows, strata, np.floor(test_share * sizes).astype(np.int64) + 1)
+    test_rows = np.sort(test_rows[np.isfinite(sort_key[test_rows])])
+    if not len(test_rows):
         problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
         advice_text = "dataset.min_client_samples=10 dataset.pool_small=true pools small clients"
         raise DataError(f"dataset.test_share={test_share}: {problem}; {'add rows' if owners is None else advice_text}")
-    return rows
+    return test_rows
 
 
 def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: InputColumns, window: int) -> tuple[Frame, str]:
@@ -69,16 +69,16 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: InputColumns, 
     if inputs.numbers:
         is_missing |= np.isnan(frame.read_matrix(inputs.numbers, allow_missing=True)).any(1)
     for name in inputs.lists if not is_missing.all() else ():
-        rows = np.flatnonzero(~is_missing)
-        x = frame.take(rows).read_arrays(name, allow_missing=True)
-        is_missing[rows] |= np.isnan(x).reshape(len(x), -1).any(1)
+        complete_rows = np.flatnonzero(~is_missing)
+        x = frame.take_rows(complete_rows).read_arrays(name, allow_missing=True)
+        is_missing[complete_rows] |= np.isnan(x).reshape(len(x), -1).any(1)
     is_missing = np.repeat(is_missing.reshape(-1, window).any(1), window)
     if is_missing.all():
         raise DataError(f"dataset.missing=drop: {frame.origin} has no row without a missing cell: set missing=mean")
     if not is_missing.any():
         return frame, ""
     drop_note = f"{is_missing.sum()} of {len(is_missing)} rows of {Path(frame.origin).name} dropped, cells are missing"
-    return frame.take(np.flatnonzero(~is_missing)), drop_note
+    return frame.take_rows(np.flatnonzero(~is_missing)), drop_note
 
 
 def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> tuple[Frame, str]:
@@ -101,14 +101,15 @@ def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> t
     block_of_row = index_blocks(frame, [name for name in constant_columns if name in frame.names])
     block_sizes = np.bincount(block_of_row)
     step_of_row = np.arange(len(block_of_row)) - np.repeat(np.cumsum(block_sizes) - block_sizes, block_sizes)
-    rows = np.flatnonzero(step_of_row < (block_sizes - block_sizes % window)[block_of_row])
-    if not len(rows):
-        columns = ", ".join(constant_columns)
-        problem = f"dataset.window={window}: {frame.origin} has no {window} consecutive rows of one {columns}"
-        raise DataError(f"{problem}; the longest such series has {block_sizes.max()} rows: lower dataset.window")
-    n_skipped = len(block_of_row) - len(rows)
-    note = f"{len(rows) // window:,} windows of {window} rows" + (f", {n_skipped:,} rows left out" if n_skipped else "")
-    return frame.take(rows), note
+    window_rows = np.flatnonzero(step_of_row < (block_sizes - block_sizes % window)[block_of_row])
+    if not len(window_rows):
+        columns_text = ", ".join(constant_columns)
+        problem_text = f"dataset.window={window}: {frame.origin} has no {window} consecutive rows of one {columns_text}"
+        raise DataError(f"{problem_text}; the longest such series has {block_sizes.max()} rows: lower dataset.window")
+    n_skipped = len(block_of_row) - len(window_rows)
+    note = f"{len(window_rows) // window:,} windows of {window} rows"
+    note += f", {n_skipped:,} rows left out" if n_skipped else ""
+    return frame.take_rows(window_rows), note
 
 
 def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Ids, str]:
@@ -122,12 +123,12 @@ def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: 
     Raises:
         DataError: no client has enough samples.
     """
-    sizes = np.bincount(client_of_sample, minlength=len(owners.names))
+    sizes = np.bincount(client_of_sample, minlength=len(owners.client_names))
     is_small = (sizes > 0) & (sizes < min_samples)
     rows = np.flatnonzero(~is_small[client_of_sample])
     if not len(rows):
-        problem = f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {sizes.max()}"
-        raise DataError(f"{problem}; dataset.pool_small=true pools small clients")
+        problem_text = f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {sizes.max()}"
+        raise DataError(f"{problem_text}; dataset.pool_small=true pools small clients")
     return rows, f"{is_small.sum():,} clients with fewer than {min_samples} samples left out" if is_small.any() else ""
 
 
@@ -145,7 +146,7 @@ def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
     Raises:
         DataError: all small clients together have too few samples.
     """
-    client_sizes = np.bincount(client_of_sample, minlength=len(owners.names))
+    client_sizes = np.bincount(client_of_sample, minlength=len(owners.client_names))
     small_clients = np.flatnonzero((client_sizes > 0) & (client_sizes < min_samples))
     if not len(small_clients):
         return owners, ""
@@ -155,18 +156,18 @@ def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
             f"have {client_sizes[small_clients].sum()} together: choose a lower dataset.min_client_samples, or "
             "dataset.pool_small=false"
         )
-    pools: list[list[int]] = [[]]
+    client_pools: list[list[int]] = [[]]
     for k in small_clients.tolist():
-        if client_sizes[pools[-1]].sum() >= min_samples:
-            pools.append([])
-        pools[-1].append(k)
-    if client_sizes[pools[-1]].sum() < min_samples:
-        pools[-2:] = [pools[-2] + pools[-1]]
-    new_numbers, client_names = np.arange(len(owners.names)), list(owners.names)
-    for pool_members in pools:
+        if client_sizes[client_pools[-1]].sum() >= min_samples:
+            client_pools.append([])
+        client_pools[-1].append(k)
+    if client_sizes[client_pools[-1]].sum() < min_samples:
+        client_pools[-2:] = [client_pools[-2] + client_pools[-1]]
+    new_numbers, client_names = np.arange(len(owners.client_names)), list(owners.client_names)
+    for pool_members in client_pools:
         new_numbers[pool_members] = pool_members[0]
         client_names[pool_members[0]] += f" + {len(pool_members) - 1} more" if len(pool_members) > 1 else ""
-    pool_note = f"{len(small_clients):,} clients with fewer than {min_samples} samples pooled to {len(pools):,}"
+    pool_note = f"{len(small_clients):,} clients with fewer than {min_samples} samples pooled to {len(client_pools):,}"
     test_clients = None if owners.test is None else new_numbers[owners.test]
     return renumber_clients(Owners(new_numbers[client_of_sample], test_clients, tuple(client_names))), pool_note
 
@@ -176,5 +177,5 @@ def renumber_clients(owners: Owners) -> Owners:
     id_arrays = [client_ids for client_ids in (owners.train, owners.test) if client_ids is not None]
     present_clients, new_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
     train_clients, test_clients = np.split(new_ids.astype(np.int64), [len(id_arrays[0])])
-    client_names = tuple(owners.names[k] for k in present_clients)
+    client_names = tuple(owners.client_names[k] for k in present_clients)
     return Owners(train_clients, test_clients if owners.test is not None else None, client_names)
