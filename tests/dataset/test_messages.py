@@ -36,7 +36,7 @@ def test_one_problem_is_raised_as_it_is() -> None:
 def test_several_are_one_message_with_each_remedy_once_and_equal_ones_count_once() -> None:
     problems, nested = ProblemList("type something else"), ProblemList()
     for row in (3, 5, 3):
-        with nested.collect():
+        with nested.collect_errors():
             raise TableProblem(f"row {row} is empty", "; mend it")
     with problems.collect_errors():
         nested.raise_all()

@@ -105,10 +105,10 @@ class DeviceSpeeds:
 
     def select_rows(self, rows: Ids) -> "DeviceSpeeds":
         """Return the speeds of the clients in the given `rows`, positions in the arrays."""
-        sample_seconds = (
-            client_array[rows] for client_array in (self.mean_s, self.deviation_s, self.min_s, self.expected_s)
-        )
-        return DeviceSpeeds(*sample_seconds, self.downlink.select_rows(rows), self.uplink.select_rows(rows))
+        mean_s, deviation_s = self.mean_s[rows], self.deviation_s[rows]
+        min_s, expected_s = self.min_s[rows], self.expected_s[rows]
+        links = self.downlink.select_rows(rows), self.uplink.select_rows(rows)
+        return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, *links)
 
     def expect(self, work: Workload) -> Timing:
         """Return the seconds of each phase of `work`, as means over rounds."""
