@@ -17,7 +17,7 @@ from fedcohort.flat import has_batch_statistics
 from fedcohort.record.observer import Observer
 from fedcohort.round.components import Components
 from fedcohort.startup import build, check, components, load, notices, run
-from fedcohort.startup.compose import Composed, compose_with_hydra
+from fedcohort.startup.compose import Composition, compose_with_hydra
 from fedcohort.startup.compose_jobs import JobComposer
 from fedcohort.types import RoundReport
 
@@ -72,7 +72,7 @@ class FinishedRun:
         return torch.cat([tensor.flatten().double() for tensor in state.values()])
 
 
-def compose_overrides(*overrides: str) -> Composed:
+def compose_overrides(*overrides: str) -> Composition:
     """Return the composed config of `python train.py <overrides>`; a test compares it with Hydra's."""
     return COMPOSER.compose(overrides)
 
@@ -97,7 +97,7 @@ def collecting_overrides(logs: Path, *overrides: str, small: bool = True) -> tup
     return (*base, *overrides, f"paths.logs={logs}", "+callback.collect._target_=run_harness.CollectReports")
 
 
-def run_composition(composed: Composed) -> FinishedRun:
+def run_composition(composed: Composition) -> FinishedRun:
     """Run a composed config that contains the observer `CollectReports`."""
     CollectReports.latest.clear()
     folder = run.run(composed)
@@ -113,7 +113,7 @@ def startup_notices(*overrides: str, network: nn.Module | None = None) -> list[s
     return notices.list_notices(config.choices, replace(facts, batch_norm=has_batch_statistics(network)), overrides)
 
 
-def load_facts(composition: Composed) -> Facts:
+def load_facts(composition: Composition) -> Facts:
     """Return the facts of a run that are known after loading its data."""
     objects = check.make_light_components(composition)
     return load.load_run_facts(composition, objects, check.make_components(composition, objects))

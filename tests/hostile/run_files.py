@@ -14,7 +14,7 @@ from fedcohort.host import messages
 from fedcohort.record import history, journal
 from fedcohort.record.folder import MANIFEST_FILES
 from fedcohort.startup import command_line, run
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 from fedcohort.types import RoundReport
 from hostile.damage import DAMAGES, Damage, flip_in_line, replace_by, swap, swap_lines, take_from
 from hostile.forked import fork
@@ -80,7 +80,7 @@ def _talk() -> None:
 
 
 @cache
-def composed_to_resume() -> Composed:
+def composed_to_resume() -> Composition:
     return compose_overrides(*words_of(at_work()), "resume=true")
 
 

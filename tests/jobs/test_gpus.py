@@ -9,7 +9,7 @@ import pytest
 
 from fedcohort.jobs import gpus
 from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 
 NVIDIA = "GPU 0: NVIDIA H100 (UUID: GPU-1)\nGPU 1: NVIDIA H100 (UUID: GPU-2)"
 
@@ -21,8 +21,8 @@ def none_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(gpus.VISIBLE_VARIABLE)
 
 
-def on(accelerator: str = "gpu", devices: Any = 1) -> Composed:
-    return Composed({"trainer": {"accelerator": accelerator, "devices": devices}}, {}, ())
+def on(accelerator: str = "gpu", devices: Any = 1) -> Composition:
+    return Composition({"trainer": {"accelerator": accelerator, "devices": devices}}, {}, ())
 
 
 def test_which_cards_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,7 +75,7 @@ def test_a_process_keeps_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 
 @pytest.mark.parametrize("composition", [on("cpu"), on("gpu", 2), on("gpu", "auto")])
-def test_others_see_what_they_saw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, composition: Composed) -> None:
+def test_others_see_what_they_saw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, composition: Composition) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
     gpus.assign_gpu(SweepJob(tmp_path, 0, ()), composition)
     assert gpus.VISIBLE_VARIABLE not in os.environ

@@ -19,7 +19,7 @@ from config_options import CONFIGS, list_options
 from covering_array import covering_rows
 from failure_hints import failure_hint
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 from run_harness import FinishedRun, collecting_overrides, compose_overrides, run_composition
 
 GROUPS = ("selector", "agg", "objective", "server", "codec")
@@ -40,18 +40,18 @@ def aliases(group: str) -> list[str]:
 
 
 @cache
-def chosen(logs: Path, word: str) -> Composed:
+def chosen(logs: Path, word: str) -> Composition:
     return compose_overrides(*collecting_overrides(logs, *TINY, word, *LIGHT.get(word, ())))
 
 
-def composed(logs: Path, row: list[str]) -> Composed:
+def composed(logs: Path, row: list[str]) -> Composition:
     """Return the config of a row; an alias of `agg` sets the options of groups that the row does not name."""
     parts = {word.split("=")[0]: chosen(logs, word) for word in row}
     config, choices = copy.deepcopy(dict(parts["agg"].config)), dict(parts["agg"].choices)
     for group, part in parts.items():
         config[group], choices[group] = part.config[group], part.choices[group]
         config["requires"] = {**config["requires"], **part.config["requires"]}
-    return Composed(config, choices, tuple(row))
+    return Composition(config, choices, tuple(row))
 
 
 def other_settings() -> Iterator[list[str]]:

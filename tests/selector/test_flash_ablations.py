@@ -16,7 +16,7 @@ from fedcohort.bandit.restless import HiddenMarkov
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.selector.contexts import FEATURE_NAMES
 from fedcohort.startup import check, components
-from fedcohort.startup.compose import Composed, compose_config
+from fedcohort.startup.compose import Composition, compose_config
 from flash_harness import LOSSES, RAW_FEATURES, SECONDS, make_flash, play_losses, theta
 from optional_values import not_none
 from selector_harness import World, list_cohorts, play_rounds
@@ -73,7 +73,7 @@ def test_unknown_features_are_rejected(features: Any) -> None:
     )
     with pytest.raises(OptionError, match=re.escape(allowed)):
         components.make_component(
-            Composed({"selector": {**load_options("selector", "flash"), "features": features}}, {}, ()), "selector"
+            Composition({"selector": {**load_options("selector", "flash"), "features": features}}, {}, ()), "selector"
         )
 
 
@@ -183,7 +183,7 @@ def test_a_simulated_reward_is_learned(bandit: str) -> None:
 
 @pytest.mark.parametrize("word", ["neural", "restless"])
 def test_aliases_are_flash_with_another_bandit(word: str) -> None:
-    def composed(*overrides: str) -> Composed:
+    def composed(*overrides: str) -> Composition:
         typed = (f"selector={word}_bandit", *overrides)
         with initialize_config_dir(str(CONFIGS), version_base="1.3"):
             cfg = compose("train", overrides=list(typed), return_hydra_config=True)

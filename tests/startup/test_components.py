@@ -42,7 +42,7 @@ def test_a_target_that_is_no_component_is_rejected_before_it_is_called(
         config["objective"]["base"] = node
     else:
         config[place] = node
-    composed = compose.Composed(config, config_of_word.choices, ())
+    composed = compose.Composition(config, config_of_word.choices, ())
     make: Callable[[], object] = partial(components.make_component, composed, place.partition(".")[0])
     if place == "callback.x":
         make = partial(make_observers, composed)

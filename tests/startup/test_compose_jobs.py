@@ -11,12 +11,12 @@ from omegaconf import DictConfig
 from config_options import CONFIGS, list_options, load_yaml
 from fedcohort.startup import compose, compose_jobs
 from fedcohort.startup.check import GROUPS_WITH_TORCH, GROUPS_WITHOUT_TORCH
-from fedcohort.startup.compose import Composed, compose_config, compose_run
+from fedcohort.startup.compose import Composition, compose_config, compose_run
 from fedcohort.startup.compose_jobs import DATA_GROUPS, JobComposer, compose_job
 from run_harness import compose_by_hydra, compose_overrides
 
 
-def by_hydra(*overrides: str) -> Composed:
+def by_hydra(*overrides: str) -> Composition:
     cfg = compose_by_hydra(overrides)
     return compose_config(cfg, cfg.hydra.runtime.choices, overrides)
 

@@ -218,7 +218,7 @@ def test_a_value_out_of_range_is_rejected_by_name(group: str, word: str) -> None
     for name, text in _stated(_file(group, word)).items():
         option = name.split(".")[-1]
         for value in _outside(text):
-            composed = compose.Composed({group: {**of_word, option: value}}, {group: word}, ())
+            composed = compose.Composition({group: {**of_word, option: value}}, {group: word}, ())
             message = _refusal(partial(components.make_component, composed, group), f"{option}={value!r}")
             assert re.search(rf"\b{option} must be .*got", message), f"{option}={value!r}: {message}"
             assert f"{group}." in message
@@ -256,13 +256,13 @@ def test_a_changed_alias_is_not_accepted_silently(overrides: list[str], refused:
 
 
 def test_an_unknown_option_is_reported_with_the_existing_ones() -> None:
-    composed = compose.Composed({"server": {**load_options("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
+    composed = compose.Composition({"server": {**load_options("server", "sgd"), "speed": 1}}, {"server": "sgd"}, ())
     with pytest.raises(OptionError, match=r"server=sgd: has no option 'speed'; its only option is lr"):
         components.make_component(composed, "server")
 
 
 def test_a_missing_target_is_named() -> None:
-    composed = compose.Composed({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
+    composed = compose.Composition({"server": {"_target_": "fedcohort.server.nowhere.X"}}, {"server": "x"}, ())
     with pytest.raises(OptionError, match=r"server=x: _target_ 'fedcohort.server.nowhere.X' can't be used"):
         components.make_component(composed, "server")
 

@@ -124,7 +124,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, 
     sys.stdout.write(f"{page_path}\n")
 
 
-def describe_split(composition: compose.Composed, typed_options: Sequence[str]) -> tuple[Federation, RunInfo]:
+def describe_split(composition: compose.Composition, typed_options: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Return the data after the split among clients, and their description as at the start of a run.
 
     Raises the errors of a run.

@@ -114,7 +114,7 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
     """
     info, name, options = run_log.info, run_log.info.choices["selector"], dict(run_log.info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", name)
-    deadline = components.make_component(compose.Composed(info.config, info.choices, ()), "deadline", foreign=True)
+    deadline = components.make_component(compose.Composition(info.config, info.choices, ()), "deadline", foreign=True)
     if deadline.carries:
         raise IncompatibleConfig(
             f"{info.folder} can't be replayed: with deadline={info.choices['deadline']} late updates arrive in later "

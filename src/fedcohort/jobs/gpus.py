@@ -13,7 +13,7 @@ from hydra.plugins.launcher import Launcher
 
 from fedcohort.host.lock import try_to_lock
 from fedcohort.record.sweep_folder import SweepJob
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 
 ALL_DEVICES = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
 VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
@@ -31,7 +31,7 @@ def list_gpus() -> list[str]:
     return [str(i) for i in range(sum(line.startswith("GPU ") for line in gpu_lines.splitlines()))]
 
 
-def assign_gpu(job: SweepJob, composition: Composed) -> None:
+def assign_gpu(job: SweepJob, composition: Composition) -> None:
     """Make one GPU visible to this process if its job trains on a single GPU, and the sweep gave it none before.
 
     Args:

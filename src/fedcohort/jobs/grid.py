@@ -29,7 +29,7 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, options
 from fedcohort.startup.check import check_before_data
-from fedcohort.startup.compose import Composed, find_config_folder, initialised_hydra
+from fedcohort.startup.compose import Composition, find_config_folder, initialise_hydra
 from fedcohort.startup.compose_jobs import JobComposer, compose_job
 from fedcohort.startup.hydra_errors import explain_error
 
@@ -54,7 +54,7 @@ class Rejection:
 
 
 def list_rejected_jobs(
-    jobs: Sequence[Sequence[str]], compose: Callable[[tuple[str, ...]], Composed], configs: Path
+    jobs: Sequence[Sequence[str]], compose: Callable[[tuple[str, ...]], Composition], configs: Path
 ) -> Iterator[Rejection]:
     """Compose each job, check its components against each other, and yield those that would be rejected.
 
@@ -165,7 +165,7 @@ class Grid(Sweeper):
         configs = find_config_folder(self.typed.hydra)
         composer = JobComposer(lambda overrides: self._loader.load_sweep_config(self.typed, list(overrides)), configs)
 
-        def compose_checked(overrides: tuple[str, ...]) -> Composed:
+        def compose_checked(overrides: tuple[str, ...]) -> Composition:
             composition = composer.compose(overrides)
             self.on_gpus |= composition.config["trainer"]["accelerator"] == "gpu"
             return composition
@@ -191,7 +191,7 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
         IncompatibleConfig: jobs would be rejected and `sweep.skip_refused` is false, or all would be rejected.
         OptionError: `sweep.wait` is false, or the first job can't be composed.
     """
-    with initialised_hydra(configs):
+    with initialise_hydra(configs):
         jobs = combine_values(overrides)
     config = compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:

@@ -18,7 +18,7 @@ from fedcohort.record import history
 from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup.check import check_options
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.startup.run import run
 
@@ -59,7 +59,7 @@ class JobContext:
         return run_job(job, lambda: compose_job(job.words, self.configs, self.hydra_options), self)
 
 
-def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobContext) -> float | None:
+def run_job(job: SweepJob, compose_config: Callable[[], Composition], context: JobContext) -> float | None:
     """Run `job`, record how it ended, and return its objective metric.
 
     Args:
@@ -98,7 +98,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composed], context: JobC
 
 
 def run_checked(
-    composition: Composed,
+    composition: Composition,
     job: SweepJob | None,
     *,
     by_search: bool = False,

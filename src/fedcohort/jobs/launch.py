@@ -30,7 +30,7 @@ from fedcohort.jobs.start import start
 from fedcohort.jobs.sweep import is_search
 from fedcohort.record import sweep_folder
 from fedcohort.startup import command_line, compat
-from fedcohort.startup.compose import find_config_folder, initialised_hydra
+from fedcohort.startup.compose import find_config_folder, initialise_hydra
 
 POLL_INTERVAL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
 # the option that `n_jobs` stands for
@@ -80,7 +80,7 @@ class Launch:
             return
         limit_override = f"hydra.launcher.{LIMIT_OPTIONS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
         words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", limit_override]
-        with initialised_hydra(configs):
+        with initialise_hydra(configs):
             config = compose("train", overrides=[*words, *self.options], return_hydra_config=True)
         if self.launcher == "slurm":
             launcher_options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
@@ -99,7 +99,7 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
         sweep: folder of the sweep.
         jobs: overrides of each job, by number.
     """
-    with initialised_hydra(find_config_folder(config.hydra)):
+    with initialise_hydra(find_config_folder(config.hydra)):
         context = HydraContext(
             config_loader=GlobalHydra.instance().config_loader(), callbacks=compat.make_empty_callbacks()
         )

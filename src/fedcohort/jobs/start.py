@@ -32,7 +32,7 @@ def start(cfg: DictConfig) -> float | None:
     messages.log_to_terminal()
     end_when_parent_ends()
 
-    def compose_run() -> compose.Composed:
+    def compose_run() -> compose.Composition:
         return compose.compose_config(cfg, hydra.runtime.choices, overrides)
 
     with handle_job_signals():

@@ -64,8 +64,8 @@ class Assignment:
         class_counts: samples of each client and true class, training and validation together, int64 [clients, classes].
         noise_rate: rate of wrong labels of each client, float64 [clients].
         owners: id of the natural client behind each client, [clients]; None if the partition makes the clients.
-        unused: number of training samples that neither a client nor the server holds.
-        hash: hash of the holder of each training sample.
+        n_unused: number of training samples that neither a client nor the server holds.
+        holder_hash: hash of the holder of each training sample.
     """
 
     server: Ids
@@ -76,8 +76,8 @@ class Assignment:
     class_counts: ClassCounts
     noise_rate: Values
     owners: Ids | None
-    unused: int
-    hash: str
+    n_unused: int
+    holder_hash: str
 
 
 def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
@@ -126,8 +126,8 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
     rows_to_keep = np.maximum(np.floor(group_sizes * (limit / len(group_by_row)) + 0.5), MIN_SAMPLES)
     random_order = new_generator(seed, "limit").permutation(len(group_by_row))
     rows = np.flatnonzero(rank_within_group(group_by_row, random_order) < rows_to_keep[group_by_row])
-    columns = {name: getattr(raw, f"train_{name}") for name in ("x", "y", "owner", "attribute")}
-    return replace(raw, **{f"train_{name}": column[rows] for name, column in columns.items() if column is not None})
+    arrays_by_name = {name: getattr(raw, f"train_{name}") for name in ("x", "y", "owner", "attribute")}
+    return replace(raw, **{f"train_{name}": array[rows] for name, array in arrays_by_name.items() if array is not None})
 
 
 def convert_positions(server: Ids, rows: Ids) -> Ids:
@@ -168,11 +168,11 @@ def _distribute_rows(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
     message_start = f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients"
     memory.require_memory(16 * K * raw.n_strata, message_start, "reduce dataset.n_classes or clients")
     try:
-        split = options.partition.split(pool, clients, new_generator(options.seed, "partition"))
+        client_rows = options.partition.split(pool, clients, new_generator(options.seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
     del pool
-    rows = split if isinstance(split, Ragged) else Ragged.from_client_rows(split)
+    rows = client_rows if isinstance(client_rows, Ragged) else Ragged.from_client_rows(client_rows)
     if len(small_clients := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
         advice = raw.small_client_remedy if raw.train_owner is not None else ""
         advice = advice or f"take fewer clients, or set partition.min_samples={MIN_SAMPLES} where the partition has it"
@@ -191,12 +191,12 @@ def _shuffle_rows(clients: Ragged, seed: int) -> None:
 
 
 def _flip_labels(
-    noise: LabelNoise, clients: Ragged, true_y: Labels, rates: Values, n_classes: int, seed: int
+    label_noise: LabelNoise, clients: Ragged, true_y: Labels, rates: Values, n_classes: int, seed: int
 ) -> Labels | None:
     """Return the labels that clients see, aligned with `clients.rows`; None if no client has label noise.
 
     Args:
-        noise: flips the labels of a client.
+        label_noise: flips the labels of a client.
         clients: positions of each client's rows.
         true_y: labels of all training rows.
         rates: noise rate of each client, [clients]. Nothing is drawn for a client whose rate is 0.
@@ -211,7 +211,7 @@ def _flip_labels(
     for k in noisy_clients:
         rows = slice(clients.offsets[k], clients.offsets[k + 1])
         rng = generators.rekey(seed, "label_flip", client=k)
-        labels[rows] = noise.flip(labels[rows], rates[k], n_classes, rng)
+        labels[rows] = label_noise.flip(labels[rows], rates[k], n_classes, rng)
     return labels
 
 

@@ -13,7 +13,7 @@ from fedcohort.host import memory
 from fedcohort.record import folder
 from fedcohort.rng import seeded_torch
 from fedcohort.round.guard import format_name, name_component_in_errors
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 
 if TYPE_CHECKING:
     from torch import nn
@@ -31,7 +31,7 @@ STORED_BYTES = 4  # per number that a client stores between rounds
 EVALUATION_BATCH = 256  # samples that are evaluated in one batch, at least
 
 
-def build_network(composition: Composed, model: "Model", federation: "Federation") -> "nn.Module":
+def build_network(composition: Composition, model: "Model", federation: "Federation") -> "nn.Module":
     """Build the network, with initial weights drawn from the run's seed.
 
     Args:
@@ -64,7 +64,7 @@ def build_network(composition: Composed, model: "Model", federation: "Federation
     return network
 
 
-def check_forward_pass(composition: Composed, model: "Model", network: "nn.Module", facts: "Facts") -> None:
+def check_forward_pass(composition: Composition, model: "Model", network: "nn.Module", facts: "Facts") -> None:
     """Run two samples through network and objective.
 
     Args:
@@ -79,7 +79,7 @@ def check_forward_pass(composition: Composed, model: "Model", network: "nn.Modul
     from fedcohort.training.probe import probe_network, probe_objective
 
     federation, objective = facts.federation, facts.components.objective
-    own_classes = [module for module in network.modules() if not type(module).__module__.startswith("torch.")]
+    own_classes = [submodule for submodule in network.modules() if not type(submodule).__module__.startswith("torch.")]
     network_code = own_classes[0] if own_classes else model
     shape = [2, *federation.server_test.x.shape[1:]]
     call_text = f"{format_name(network_code, composition.option('model'))}: forward of inputs {shape}"
@@ -89,7 +89,7 @@ def check_forward_pass(composition: Composed, model: "Model", network: "nn.Modul
         probe_objective(objective, logits, federation)
 
 
-def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "FederatedLoop":
+def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -> "FederatedLoop":
     """Log the notices of a run and build its loop. This imports Lightning.
 
     Args:
@@ -112,13 +112,13 @@ def build_loop(composition: Composed, facts: "Facts", network: "nn.Module") -> "
     facts = replace(facts, layout=Layout.from_network(network), batch_norm=has_batch_statistics(network))
     if accelerator == "cpu":
         check_memory(facts, keeps_updates=keeps_updates(components))
-    for line in (
+    for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
         *processes.list_untested(accelerator, processes.count_training_processes(accelerator, devices), num_nodes),
         *notices.list_late_evaluations(config),
     ):
-        log.warning("%s", line)
+        log.warning("%s", notice)
     settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
     return FederatedLoop(components, settings, federation)
 
@@ -170,9 +170,9 @@ def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:
         (selector_bytes, f"the selector's matrices of {K:,} clients and {n_params:,} parameters", "reduce clients"),
         (_measure_store(facts), f"the stored vectors of {K:,} clients", store_cure),
     ]
-    largest_bytes, largest_need, advice_text = max(memory_needs, key=lambda need: need[0])
-    total = sum(n_bytes for n_bytes, _, _ in memory_needs)
-    memory.require_memory(total, f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)", advice_text)
+    largest_bytes, largest_need, advice_text = max(memory_needs, key=lambda memory_need: memory_need[0])
+    total_bytes = sum(n_bytes for n_bytes, _, _ in memory_needs)
+    memory.require_memory(total_bytes, f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)", advice_text)
 
 
 def _measure_store(facts: "Facts") -> float:

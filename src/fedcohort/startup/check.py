@@ -13,7 +13,7 @@ from hydra.utils import get_method
 
 from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.startup import components, options
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 
 if TYPE_CHECKING:
     from fedcohort.partition.base import Partition
@@ -26,12 +26,12 @@ GROUPS_WITHOUT_TORCH = (  # groups whose classes import no torch
 GROUPS_WITH_TORCH = ("objective", "regulariser", "codec", "server", "agg", "proxy")
 
 
-def check_before_data(composition: Composed) -> None:
+def check_before_data(composition: Composition) -> None:
     """Raise `FedcohortError` if the run of the config `composition` would be rejected, without reading data."""
     make_components(composition, make_light_components(composition))
 
 
-def make_light_components(composition: Composed) -> dict[str, Any]:
+def make_light_components(composition: Composition) -> dict[str, Any]:
     """Check the options, and return the components of the groups in GROUPS_WITHOUT_TORCH, by group.
 
     `composition` is the composed config. Raises `FedcohortError` for invalid options.
@@ -42,7 +42,7 @@ def make_light_components(composition: Composed) -> dict[str, Any]:
     return components_by_group
 
 
-def make_components(composition: Composed, light_components: Mapping[str, Any]) -> "Components":
+def make_components(composition: Composition, light_components: Mapping[str, Any]) -> "Components":
     """Return all components of a run after checking their requirements. This imports torch.
 
     Args:
@@ -81,7 +81,7 @@ def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
     return {"accelerator": trainer["accelerator"], "devices": devices, "num_nodes": trainer["num_nodes"]}
 
 
-def check_options(composition: Composed) -> None:
+def check_options(composition: Composition) -> None:
     """Check the names and ranges of all options that belong to no component, and the options that aliases set.
 
     An alias is a choice such as agg=fedavgm, which stands for options of other groups (`check_aliases`).
@@ -112,7 +112,7 @@ def check_options(composition: Composed) -> None:
     check_aliases(composition)
 
 
-def check_aliases(composition: Composed) -> None:
+def check_aliases(composition: Composition) -> None:
     """Raise `IncompatibleConfig` for an option that contradicts an alias, such as server=sgd with agg=fedavgm.
 
     An alias stands for choices of other groups (server: momentum) or for values of their options (client.steps: 1).
@@ -135,7 +135,7 @@ def check_aliases(composition: Composed) -> None:
                 raise IncompatibleConfig(f"{alias_text}, but {composition.option(node)} has no option {option}")
 
 
-def check_client_column(composition: Composed, partition: "Partition") -> None:
+def check_client_column(composition: Composition, partition: "Partition") -> None:
     """Raise `IncompatibleConfig` if a column of the data names the clients, but the partition ignores this column.
 
     Args:

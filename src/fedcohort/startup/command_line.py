@@ -45,11 +45,11 @@ REPLACEMENTS = {  # what to type in place of a rejected option
 LOGS = "${paths.logs}"
 
 
-def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str], configs: Path) -> int:
-    """Check the command line and call `main`. Print a user's mistake in one line.
+def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[str], configs: Path) -> int:
+    """Check the command line and call `command`. Print a user's mistake in one line.
 
     Args:
-        main: a command, or Hydra's main.
+        command: a command, or Hydra's main.
         arguments: the command line.
         configs: folder of the config groups.
 
@@ -61,12 +61,12 @@ def run_with_one_line_errors(main: Callable[[], object], arguments: Sequence[str
     os.environ[TRACEBACK_VARIABLE] = "1"  # Hydra then raises its errors instead of printing them
     try:
         check_command_line(arguments, configs)
-        main()
+        command()
     except Exception as error:
-        line = None if previous_value == "1" else hydra_errors.explain_error(error, arguments, configs)
-        if line is None:
+        error_line = None if previous_value == "1" else hydra_errors.explain_error(error, arguments, configs)
+        if error_line is None:
             raise
-        sys.stderr.write(f"{line}\n")
+        sys.stderr.write(f"{error_line}\n")
         return 2
     finally:
         _previous_values.pop()
@@ -155,7 +155,7 @@ def _check_form(arguments: Sequence[str], configs: Path) -> None:
 def check_hydra_options(arguments: Sequence[str]) -> None:
     """Raise `OptionError` if one of the `arguments` would make Hydra write outside paths.logs or execute other code."""
     typed_options = [argument.lstrip("+~").partition("=") for argument in arguments if not argument.startswith("-")]
-    logs = next((value for name, _, value in reversed(typed_options) if name == "paths.logs"), "logs")
+    logs_folder = next((value for name, _, value in reversed(typed_options) if name == "paths.logs"), "logs")
     for name, _, value in typed_options:
         if not re.match(r"hydra\b", name):
             continue
@@ -165,7 +165,7 @@ def check_hydra_options(arguments: Sequence[str]) -> None:
                 f"{name}={value} is rejected, as fedcohort makes the folders, the log and the callbacks of a run: "
                 f"{advice_text}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
             )
-        if name == SWEEP_DIR and not is_inside(value, logs):
+        if name == SWEEP_DIR and not is_inside(value, logs_folder):
             raise range_error(SWEEP_DIR, f"a folder inside paths.logs, such as '{LOGS}/sweeps/NAME'", value)
 
 
@@ -173,12 +173,12 @@ def _is_below(name: str, option: str) -> bool:
     return name == option or name.startswith((f"{option}.", f"{option}@"))
 
 
-def is_inside(folder: str, logs: str) -> bool:
-    """Return whether `folder` is below the folder `logs`; links and `..` are resolved."""
-    resolved_path = folder.strip("'\"").replace(LOGS, logs)
+def is_inside(folder: str, logs_folder: str) -> bool:
+    """Return whether `folder` is below the folder `logs_folder`; links and `..` are resolved."""
+    resolved_path = folder.strip("'\"").replace(LOGS, logs_folder)
     if "${" in resolved_path.replace("${now:", ""):
         return False
-    return Path(logs).resolve() in Path(resolved_path).resolve().parents
+    return Path(logs_folder).resolve() in Path(resolved_path).resolve().parents
 
 
 def check_sweep(arguments: Sequence[str]) -> None:
@@ -187,8 +187,8 @@ def check_sweep(arguments: Sequence[str]) -> None:
     `arguments` is the command line, with its launcher and sweeper.
     """
     for argument in arguments:
-        package, _, submodule = PLUGINS.get(argument, "").partition(".")
-        is_missing = importlib.util.find_spec(package) is None if package else False
+        plugin_package, _, submodule = PLUGINS.get(argument, "").partition(".")
+        is_missing = importlib.util.find_spec(plugin_package) is None if plugin_package else False
         if is_missing or (submodule and importlib.util.find_spec(PLUGINS[argument]) is None):
             install_command = 'pip install --constraint constraints.txt --editable ".[sweep]"'
             raise OptionError(f"{argument} needs a plugin: {install_command}")

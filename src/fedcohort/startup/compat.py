@@ -62,12 +62,12 @@ def list_groups_in_place() -> None:
     """
     from hydra._internal.config_loader_impl import ConfigLoaderImpl  # noqa: PLC0415  or no run would start
 
-    by_copy: Any = getattr(ConfigLoaderImpl, "get_group_options", None)
+    original_method: Any = getattr(ConfigLoaderImpl, "get_group_options", None)
 
     def list_options(loader: Any, group_name: str, results_filter: Any = ObjectType.CONFIG, *composed: Any) -> Any:  # noqa: ANN401
         if any(composed):  # a config is named, or overrides
-            return by_copy(loader, group_name, results_filter, *composed)
+            return original_method(loader, group_name, results_filter, *composed)
         return loader.repository.get_group_options(group_name, results_filter)
 
-    if by_copy is not None:
+    if original_method is not None:
         setattr(ConfigLoaderImpl, "get_group_options", list_options)  # noqa: B010 - mypy rejects the assignment

@@ -18,7 +18,7 @@ from fedcohort.contracts import find_error_line
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.round.guard import guard_component
 from fedcohort.startup import options
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 
 Instance = typing.Any  # a component, an observer or a callback
 TARGET = "_target_"
@@ -41,18 +41,18 @@ CALLBACK_CONTRACT: Contract = (
 
 def _make_contract(base: type) -> Contract:
     """Return the contract that a class fulfils if it inherits from `base`: names of classes, and text for messages."""
-    name = f"{base.__module__}.{base.__name__}"
-    return {name}, f"a class that inherits {name}"
+    class_path = f"{base.__module__}.{base.__name__}"
+    return {class_path}, f"a class that inherits {class_path}"
 
 
 def find_protocol(group: str) -> type:
     """Return the protocol class that the classes of the config group `group` inherit."""
-    module, name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
-    protocol: type = getattr(importlib.import_module(f"fedcohort.{module}"), name)
+    module_name, class_name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
+    protocol: type = getattr(importlib.import_module(f"fedcohort.{module_name}"), class_name)
     return protocol
 
 
-def make_component(composition: Composed, group: str, *, foreign: bool = False) -> Instance:
+def make_component(composition: Composition, group: str, *, foreign: bool = False) -> Instance:
     """Return the component of a group, with a guard around its methods; None if the group is empty (logger=none).
 
     Args:
@@ -118,18 +118,18 @@ def _instantiate(node: object, path: str, option: str) -> Instance:
     except TypeError as error:
         raise OptionError(f"{option}: {_compare_arguments(target, arguments, error)}") from error
     except Exception as error:
-        line = find_error_line(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
-        reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {line})' if line else ''}"
+        error_line = find_error_line(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
+        reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {error_line})' if error_line else ''}"
         raise OptionError(f"{option}: {node[TARGET]} rejects its options: {reason}") from error
 
 
-def _compare_arguments(target: type, arguments: Mapping[str, object], cause: TypeError) -> str:
+def _compare_arguments(target: type, arguments: Mapping[str, object], call_error: TypeError) -> str:
     """Return a text that names the unknown and missing options of a class.
 
     Args:
         target: the class.
         arguments: options that were passed, by name.
-        cause: the error of the call, whose text is returned if no option is unknown or missing.
+        call_error: the error of the call, whose text is returned if no option is unknown or missing.
     """
     variadic_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
     signature = inspect.signature(target).parameters
@@ -137,7 +137,7 @@ def _compare_arguments(target: type, arguments: Mapping[str, object], cause: Typ
     required_names = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
     problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
     problems += [f"needs the option {name!r}" for name in sorted(required_names - set(arguments))]
-    return f"{', '.join(problems) or cause}; {options.describe_valid_options(parameters)}"
+    return f"{', '.join(problems) or call_error}; {options.describe_valid_options(parameters)}"
 
 
 def _check_classes(node: object, path: str, option: str, contract: Contract, *, foreign: bool) -> None:
@@ -161,11 +161,11 @@ def _check_classes(node: object, path: str, option: str, contract: Contract, *, 
     target = None
     if TARGET in node:
         target = _import_class(node[TARGET], path, option, foreign=foreign)
-        names_of_bases, allowed = contract
+        names_of_bases, allowed_text = contract
         if names_of_bases.isdisjoint(f"{base_class.__module__}.{base_class.__name__}" for base_class in target.__mro__):
-            network = any(base_class.__module__ == "torch.nn.modules.module" for base_class in target.__mro__)
-            advice_text = f". For your own network, type model=module model.path={node[TARGET]}" if network else ""
-            raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed, node[TARGET])}{advice_text}")
+            is_network = any(base_class.__module__ == "torch.nn.modules.module" for base_class in target.__mro__)
+            advice_text = f". For your own network, type model=module model.path={node[TARGET]}" if is_network else ""
+            raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed_text, node[TARGET])}{advice_text}")
     for name in names:
         inner_place = f"{path}.{name}"
         _check_classes(
@@ -228,8 +228,8 @@ def _import_own_class(target: object, path: str) -> object:
     error = ranges.range_error(f"{path}.{TARGET}", allowed_text, target)
     if not isinstance(target, str) or not FEDCOHORT_CLASS.fullmatch(target):
         raise error
-    module, _, name = target.rpartition(".")
-    imported_class = vars(importlib.import_module(module)).get(name)
-    if getattr(imported_class, "__module__", None) != module:  # such as fedcohort.record.provenance.subprocess
+    module_name, _, class_name = target.rpartition(".")
+    imported_class = vars(importlib.import_module(module_name)).get(class_name)
+    if getattr(imported_class, "__module__", None) != module_name:  # such as fedcohort.record.provenance.subprocess
         raise error
     return imported_class

@@ -24,7 +24,7 @@ PRESET = "heterogeneity"  # the group whose choices set choices of other groups
 
 
 @dataclass(frozen=True)
-class Composed:
+class Composition:
     """A composed config, and the overrides that were typed for it.
 
     Attributes:
@@ -43,7 +43,7 @@ class Composed:
         return f"{group}={self.choices.get(group, '?')}"
 
 
-def compose_run(overrides: Sequence[str], configs: Path, *extra_overrides: str) -> Composed:
+def compose_run(overrides: Sequence[str], configs: Path, *extra_overrides: str) -> Composition:
     """Return the composed config of `python train.py <overrides>`.
 
     Args:
@@ -67,8 +67,8 @@ def compose_group(group: str, overrides: Sequence[str], configs: Path) -> dict[s
         overrides: the overrides.
         configs: folder of the config groups.
     """
-    options: Any = OmegaConf.to_container(compose_with_hydra(overrides, configs)[group], resolve=True)
-    return dict(options)
+    group_options: Any = OmegaConf.to_container(compose_with_hydra(overrides, configs)[group], resolve=True)
+    return dict(group_options)
 
 
 def read_yaml(path: Path) -> dict[str, Any]:
@@ -76,8 +76,8 @@ def read_yaml(path: Path) -> dict[str, Any]:
     if path.exists() and not path.is_file():  # reading a named pipe would block
         raise OptionError(f"{path} must be a file, got a folder, a named pipe or a device")
     try:
-        options: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
-        return dict(options)
+        yaml_content: Any = OmegaConf.to_container(OmegaConf.load(path), resolve=False)
+        return dict(yaml_content)
     except yaml.YAMLError as error:
         raise OptionError(f"{path} can't be read: {' '.join(str(error).split())}") from error
     except RecursionError as error:
@@ -90,7 +90,7 @@ def find_config_folder(hydra: HydraConf | DictConfig) -> Path:
     return folder
 
 
-def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composed:
+def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composition:
     """Return the config that Hydra has composed as plain data.
 
     Args:
@@ -105,8 +105,8 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         config: dict[str, Any] = {str(key): _resolve_interpolations(cfg[key]) for key in cfg if key != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
-    made_choices = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
-    chosen_groups = {group.split("@")[-1]: str(choice) for group, choice in made_choices.items()}
+    choice_by_key = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
+    chosen_groups = {group.split("@")[-1]: str(choice) for group, choice in choice_by_key.items()}
     # Where the data determine the class (partition=own), the choice and its preset are called after that class
     for group, choice in list(chosen_groups.items()):
         node = cfg.get(group)
@@ -117,7 +117,7 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
     if typed_preset := next((override for override in overrides if override.startswith(f"{PRESET}.")), None):
         raise OptionError(f"{typed_preset}: a preset has no options, type {typed_preset.removeprefix(f'{PRESET}.')}")
     _remove_preset(config, chosen_groups)
-    return Composed(config, chosen_groups, overrides)
+    return Composition(config, chosen_groups, overrides)
 
 
 def _resolve_interpolations(value: object) -> object:
@@ -142,15 +142,15 @@ def _has_options(config: object, options: object) -> bool:
 
 
 @contextmanager
-def initialised_hydra(configs: Path) -> Iterator[None]:
+def initialise_hydra(configs: Path) -> Iterator[None]:
     """Initialise Hydra with the folder `configs` of config groups in a block, and restore its previous state."""
-    hydra, version = GlobalHydra.instance().hydra, VersionBase.instance().version_base
+    previous_hydra, previous_version = GlobalHydra.instance().hydra, VersionBase.instance().version_base
     GlobalHydra.instance().clear()
     try:
         with initialize_config_dir(str(configs), version_base="1.3"):
             yield
     finally:
-        GlobalHydra.instance().hydra, VersionBase.instance().version_base = hydra, version
+        GlobalHydra.instance().hydra, VersionBase.instance().version_base = previous_hydra, previous_version
 
 
 def compose_with_hydra(overrides: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
@@ -161,7 +161,7 @@ def compose_with_hydra(overrides: Sequence[str], configs: Path, *, with_hydra: b
         configs: folder of the config groups.
         with_hydra: whether the result has the node `hydra`.
     """
-    with initialised_hydra(configs):
+    with initialise_hydra(configs):
         return compose("train", overrides=list(overrides), return_hydra_config=with_hydra)
 
 
@@ -170,8 +170,8 @@ def _if_set(option: str, if_set: object, if_null: object, *, _root_: DictConfig)
 
 
 def _preset(option: str, default: object, *, _root_: DictConfig) -> object:
-    value = OmegaConf.select(_root_, f"{PRESET}.sets.{option}")
-    return default if value is None else value
+    preset_value = OmegaConf.select(_root_, f"{PRESET}.sets.{option}")
+    return default if preset_value is None else preset_value
 
 
 OmegaConf.register_new_resolver("if_set", _if_set, replace=True)

@@ -20,21 +20,21 @@ from fedcohort.startup import check, compose, options
 DATA_GROUPS = ("partition", "label_noise", "feature_noise", "dataset")  # presets and interpolations affect these
 OVERRIDE_PARSER = OverridesParser.create()
 PACKAGE = re.compile(r"^# @package (\S+)", re.MULTILINE)
-Draft = tuple[DictConfig, dict[str, str]]  # an unresolved config, and the choice of each group
+ConfigDraft = tuple[DictConfig, dict[str, str]]  # an unresolved config, and the choice of each group
 
 
 class JobComposer:
     """Composes configs from one folder of groups.
 
     Args:
-        by_hydra: composes overrides with Hydra, including the node `hydra`, which is then removed. It is called once
-            for each set of overrides.
+        compose_by_hydra: composes overrides with Hydra, including the node `hydra`, which is then removed. It is called
+            once for each set of overrides.
         configs: folder of the config groups.
     """
 
-    def __init__(self, by_hydra: Callable[[tuple[str, ...]], DictConfig], configs: Path) -> None:
+    def __init__(self, compose_by_hydra: Callable[[tuple[str, ...]], DictConfig], configs: Path) -> None:
         def compose_without_node(overrides: tuple[str, ...]) -> bytes:
-            cfg = by_hydra(overrides)
+            cfg = compose_by_hydra(overrides)
             choices = dict(cfg.hydra.runtime.choices)
             with open_dict(cfg):
                 del cfg["hydra"]  # which is slow to copy
@@ -42,11 +42,11 @@ class JobComposer:
 
         self._by_hydra, self._configs = cache(compose_without_node), configs
 
-    def compose(self, overrides: tuple[str, ...]) -> compose.Composed:
+    def compose(self, overrides: tuple[str, ...]) -> compose.Composition:
         """Return the composed config of a job's `overrides`. Raises `OptionError`, and Hydra's errors."""
         return compose.compose_config(*self.draft(overrides), overrides)
 
-    def draft(self, overrides: tuple[str, ...]) -> Draft:
+    def draft(self, overrides: tuple[str, ...]) -> ConfigDraft:
         """Return an unresolved config, which the caller may change, and the choice of each group.
 
         `overrides` are those of a job. Raises Hydra's errors.
@@ -72,14 +72,14 @@ class JobComposer:
             choices[group] = choice
         for override in plain_overrides.values():
             node, _, option = override.key_or_group.rpartition(".")
-            content = OmegaConf.select(cfg, node) if node else cfg
-            if (isinstance(content, DictConfig) and option in content) == override.is_add():
+            config_node = OmegaConf.select(cfg, node) if node else cfg
+            if (isinstance(config_node, DictConfig) and option in config_node) == override.is_add():
                 return self._copy(overrides)  # Hydra composes it, or raises its error
             OmegaConf.update(cfg, override.key_or_group, override.value(), force_add=override.is_add())
         return cfg, choices
 
-    def _copy(self, overrides: tuple[str, ...]) -> Draft:
-        draft: Draft = pickle.loads(self._by_hydra(overrides))
+    def _copy(self, overrides: tuple[str, ...]) -> ConfigDraft:
+        draft: ConfigDraft = pickle.loads(self._by_hydra(overrides))
         return draft
 
     def _is_plain_option(self, override: Override) -> bool:
@@ -121,11 +121,11 @@ def _find_affected_options(configs: Path, group: str, choice: str) -> frozenset[
         group: the group of the choice.
         choice: the choice.
     """
-    package = PACKAGE.search(_read_text(configs, group, choice))
-    if package is None:
+    package_match = PACKAGE.search(_read_text(configs, group, choice))
+    if package_match is None:
         return frozenset()
-    if package[1] != "_global_":
-        return frozenset({package[1].split(".")[0]})
+    if package_match[1] != "_global_":
+        return frozenset({package_match[1].split(".")[0]})
     node = _read_config(configs, group, choice)
     names = {str(name) for name in node}
     for entry in node.get("defaults", ()):
@@ -157,28 +157,28 @@ def _parse_override(text: str) -> Override:
     return override
 
 
-def compose_job(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...] = ()) -> compose.Composed:
+def compose_job(overrides: tuple[str, ...], configs: Path, hydra_options: tuple[str, ...] = ()) -> compose.Composition:
     """Return the composed config of a job. Jobs that differ only in a final override of `seed` share the work.
 
     Args:
         overrides: the overrides of the job.
         configs: folder of the config groups.
-        hydra: options of Hydra that were typed, such as `hydra.searchpath`.
+        hydra_options: options of Hydra that were typed, such as `hydra.searchpath`.
     """
     *common_overrides, last_override = overrides or ("",)
     if not re.fullmatch("seed=[0-9]+", last_override):
-        return _make_composer(configs, hydra).compose(overrides)
-    cfg, choices = _draft_config(tuple(common_overrides), configs, hydra)
+        return _make_composer(configs, hydra_options).compose(overrides)
+    cfg, choices = _draft_config(tuple(common_overrides), configs, hydra_options)
     OmegaConf.update(cfg, "seed", int(last_override.partition("=")[2]))
     return compose.compose_config(cfg, choices, overrides)
 
 
 @lru_cache(maxsize=1000)
-def _draft_config(overrides: tuple[str, ...], configs: Path, hydra: tuple[str, ...]) -> Draft:
-    return _make_composer(configs, hydra).draft(overrides)
+def _draft_config(overrides: tuple[str, ...], configs: Path, hydra_options: tuple[str, ...]) -> ConfigDraft:
+    return _make_composer(configs, hydra_options).draft(overrides)
 
 
 @cache
-def _make_composer(configs: Path, hydra: tuple[str, ...]) -> JobComposer:
+def _make_composer(configs: Path, hydra_options: tuple[str, ...]) -> JobComposer:
     by_hydra = partial(compose.compose_with_hydra, configs=configs, with_hydra=True)
-    return JobComposer(lambda overrides: by_hydra((*hydra, *overrides)), configs)
+    return JobComposer(lambda overrides: by_hydra((*hydra_options, *overrides)), configs)

@@ -23,7 +23,7 @@ from fedcohort.record import folder, manifest, provenance
 from fedcohort.roles import RunIdentity, select_options
 from fedcohort.round.guard import find_faulty_component, map_modules_to_options
 from fedcohort.startup.check import count_processes
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 from fedcohort.startup.observers import RunObservers
 from fedcohort.startup.restart import ResumePoint, find_resume_point
 from fedcohort.startup.run_info import describe_run
@@ -32,7 +32,7 @@ log = logging.getLogger("fedcohort")
 
 
 def fit(
-    composition: Composed,
+    composition: Composition,
     loop: FederatedLoop,
     network: torch.nn.Module,
     run_observers: RunObservers,
@@ -65,7 +65,7 @@ def fit(
     if begin_result is None:
         return None
     path, is_new, resume_point = begin_result
-    rounds_done = resume_point.rounds
+    rounds_done = resume_point.rounds_done
     make_repeatable(config["trainer"]["accelerator"], config["engine"]["precision"])
     loop.observers, loop.spending = run_observers.observers, resume_point.spending
     loop.ends_early = run_observers.ends_early
@@ -88,7 +88,7 @@ def fit(
     return path
 
 
-def _list_module_options(composition: Composed, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
+def _list_module_options(composition: Composition, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
     """Return the option, with its class, to which each module of the components' code belongs, by module name.
 
     Args:
@@ -130,7 +130,7 @@ def _record_start(
     if run_folder is None:
         raise TypeError("run_folder is None, but the first task of a run needs its folder: pass it")
     resume_point = find_resume_point(run_folder, loop.settings.config_hash, config["resume"], start_record)
-    rounds_done, rounds = resume_point.rounds, config["rounds"]
+    rounds_done, rounds = resume_point.rounds_done, config["rounds"]
     if rounds_done > rounds:
         raise OptionError(
             f"rounds must be at least {rounds_done}, as many as {run_folder.path} has already, got {rounds}"
@@ -138,8 +138,8 @@ def _record_start(
     loop.settings.budget.check_not_exceeded(resume_point.spending, run_folder.path)
     manifest.remove_manifest(run_folder.path)  # the files change from here on
     folder.write_atomically(run_folder.path / "config.yaml", OmegaConf.to_yaml(dict(config)))
-    start_entry = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced, **start_record}
-    provenance.append_start(run_folder.path, start_entry)
+    resume_entry = {"round": rounds_done, "resume": config["resume"], "forced": resume_point.forced_differences}
+    provenance.append_start(run_folder.path, {**resume_entry, **start_record})
     return run_folder.path, run_folder.is_new, resume_point
 
 
@@ -178,16 +178,16 @@ def _report_ending(path: Path, resume_command: str, option_by_module: Mapping[st
         interrupts.enter_phase(RunPhase.START)
         interrupts.begin_listening()
     if interrupts.exit_code:
-        status = folder.status_of(path)
-        rounds_done = status.get("rounds_done")
-        if rounds_done and status["status"] != "finished":
+        run_status = folder.status_of(path)
+        rounds_done = run_status.get("rounds_done")
+        if rounds_done and run_status["status"] != "finished":
             log.warning("stopped after round %d; resume with: %s", rounds_done, resume_command)
         elif not rounds_done and interrupts.exit_code != CLOSED_PIPE_CODE:
             log.warning("%s", STOPPED_BEFORE_TRAINING)
         raise StoppedRun(interrupts.exit_code, path) if rounds_done else SystemExit(interrupts.exit_code)
 
 
-def _spell_resume_command(composition: Composed, sweep: str | None) -> str:
+def _spell_resume_command(composition: Composition, sweep: str | None) -> str:
     """Return the command that resumes the run.
 
     Args:

@@ -70,13 +70,13 @@ def explain_error(error: BaseException, arguments: Sequence[str], configs: Path)
                 return make_unknown_choice_message(configs, group, value)
         return f"can't read {' '.join(arguments)}: type name=value"
     if type(error).__name__ in LOST_JOB_ERRORS:
-        lines = [line for line in str(error).splitlines() if line.strip("- ")]
-        return f"a job was lost: {' '.join(lines[:2])}"  # the log of the job follows
+        error_lines = [error_line for error_line in str(error).splitlines() if error_line.strip("- ")]
+        return f"a job was lost: {' '.join(error_lines[:2])}"  # the log of the job follows
     return f"SLURM rejected the jobs: {error_text}" if type(error).__module__.startswith("submitit") else None
 
 
 @contextmanager
-def plain_errors(arguments: Sequence[str], configs: Path) -> Iterator[None]:
+def raise_plain_errors(arguments: Sequence[str], configs: Path) -> Iterator[None]:
     """Raise `OptionError` with the message that a command prints, where Hydra or a library has its own error.
 
     Args:
@@ -118,25 +118,25 @@ def make_unknown_choice_message(configs: Path, name: str, value: str, choices: I
     return f"{error}. There is {' and '.join(other_groups)}" if other_groups else str(error)
 
 
-def _explain_missing(error: MissingConfigException, text: str, arguments: Sequence[str], configs: Path) -> str:
+def _explain_missing(error: MissingConfigException, error_text: str, arguments: Sequence[str], configs: Path) -> str:
     """Return the message for a choice without a yaml, which was typed or is named in another yaml.
 
     Args:
         error: Hydra's error.
-        text: text of the error in one line.
+        error_text: text of the error in one line.
         arguments: the command line.
         configs: folder of the config groups.
     """
-    match = re.match(r"In '(.*?)': Could not \w+ '((?:hydra/)?[^/']*)/(.*?)'", str(error))
-    if match is None:
-        return text
-    file, group, value = match.groups()
+    message_match = re.match(r"In '(.*?)': Could not \w+ '((?:hydra/)?[^/']*)/(.*?)'", str(error))
+    if message_match is None:
+        return error_text
+    yaml_name, group, value = message_match.groups()
     nested = [name for name in (argument.rpartition("=")[0] for argument in arguments) if name.startswith(f"{group}@")]
     line = make_unknown_choice_message(configs, nested[0] if nested else group, value, error.options or ())
-    return line if file in ("train", "hydra/config") or nested else f"configs/{file}.yaml: {line}"
+    return line if yaml_name in ("train", "hydra/config") or nested else f"configs/{yaml_name}.yaml: {line}"
 
 
-def _explain_composition(error: HydraException, text: str, configs: Path) -> str:
+def _explain_composition(error: HydraException, error_text: str, configs: Path) -> str:
     cause = error.__cause__
     if isinstance(cause, OmegaConfBaseException) and "not in " in str(cause) and cause.full_key:
         return _explain_unknown_option(cause, configs)
@@ -145,7 +145,7 @@ def _explain_composition(error: HydraException, text: str, configs: Path) -> str
         if match := re.match(pattern, first_line):
             return message.format(match[1])
     reason = " ".join(str(cause).partition("Config search path")[0].split()) if cause else ""
-    return ": ".join(filter(None, (text, reason)))
+    return ": ".join(filter(None, (error_text, reason)))
 
 
 def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str:
@@ -168,8 +168,8 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
         mapping = f"{group}={{{key}: VALUE}}"
         return f"{group} has no option {key!r}; it is a single value: type {group}=VALUE, or '{mapping}' for a mapping"
     yaml_texts = {choice: (configs / group / f"{choice}.yaml").read_text() for choice in list_choices(configs, group)}
-    pattern = re.compile(rf"^(  )?{re.escape(key)}:", re.MULTILINE)
-    choices_with_option = [choice for choice, text in yaml_texts.items() if pattern.search(text)]
+    option_pattern = re.compile(rf"^(  )?{re.escape(key)}:", re.MULTILINE)
+    choices_with_option = [choice for choice, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
     other_choices = f"; {key!r} is an option of {group}={', '.join(choices_with_option)}" if choices_with_option else ""
     target = str(node.get("_target_", "")).split(".")
     if target[:2] == ["fedcohort", group] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from fedcohort.component import Facts
 from fedcohort.dataset.base import Raw, check_data
 from fedcohort.host import memory
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 
 if TYPE_CHECKING:
     from fedcohort.data.federation import Federation
@@ -21,7 +21,7 @@ def find_data_seed(config: Mapping[str, Any]) -> int:
     return int(config["seed"] if config["data_seed"] is None else config["data_seed"])
 
 
-def load_federation(composition: Composed, components_by_group: Mapping[str, Any]) -> "Federation":
+def load_federation(composition: Composition, components_by_group: Mapping[str, Any]) -> "Federation":
     """Load the data and split them among the clients.
 
     Args:
@@ -45,13 +45,13 @@ def load_federation(composition: Composed, components_by_group: Mapping[str, Any
         return raw
 
     split_components = {group: components_by_group[group] for group in DATA_GROUPS if group != "dataset"}
-    options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
+    split_options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
     return build_federation(
-        read_raw(), options
+        read_raw(), split_options
     )  # no other reference to the data is kept, so that `build` can free them
 
 
-def load_run_facts(composition: Composed, components_by_group: Mapping[str, Any], components: "Components") -> Facts:
+def load_run_facts(composition: Composition, components_by_group: Mapping[str, Any], components: "Components") -> Facts:
     """Load the data of a run, and check that they meet the requirements of its components.
 
     Args:
@@ -73,8 +73,8 @@ def load_run_facts(composition: Composed, components_by_group: Mapping[str, Any]
     largest_client = int(federation.n_train.argmax())
     most_samples = int(federation.n_train[largest_client])
     if components.samples.is_foreseeable:
-        rows = foresee_samples(components.samples, largest_client, most_samples, Draws(0, federation.n_clients))
-        most_samples = most_samples if rows is None else len(rows)
+        sample_rows = foresee_samples(components.samples, largest_client, most_samples, Draws(0, federation.n_clients))
+        most_samples = most_samples if sample_rows is None else len(sample_rows)
     facts = Facts(components, composition.config, federation, most_samples)
     requirements.check_population(composition.choices, facts)
     proxy = components.proxy.inputs(federation, find_data_seed(composition.config))

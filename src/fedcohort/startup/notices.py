@@ -34,8 +34,8 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
         for recommendation in sort_requirements(getattr(facts.components, group).recommendations, choices[group]):
             if recommendation.holds(facts) is False:
                 unmet_recommendations.setdefault(recommendation, []).append(f"{group}={choices[group]}")
-    for requirement, options in unmet_recommendations.items():
-        notices.append(format_requirement(requirement, " and ".join(options), choices, facts))
+    for requirement, option_texts in unmet_recommendations.items():
+        notices.append(format_requirement(requirement, " and ".join(option_texts), choices, facts))
     notices += _list_options_without_effect(choices, facts, typed_overrides)
     notices += _list_sent_model_notices(choices, facts)
     for group in (field.name for field in fields(facts.components)):
@@ -52,23 +52,23 @@ def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed
     epochs = [override for override in typed_overrides if override.startswith("client.epochs=")]
     if components.client.steps is not None and epochs:
         notices.append(f"{epochs[-1]} has no effect: client.steps={components.client.steps} is set (null for epochs)")
-    name = "epochs" if components.client.steps is None else "steps"
-    local_units = getattr(components.client, name)
+    unit = "epochs" if components.client.steps is None else "steps"
+    local_units = getattr(components.client, unit)
     if components.deadline.partial_work and not components.deadline.bounded:
         required = facts.config["requires"]
         aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
-        deadline = f"deadline={choices['deadline']}, where all clients finish"
+        deadline_text = f"deadline={choices['deadline']}, where all clients finish"
         hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
-        notices.append("; ".join([f"deadline.partial_work=true has no effect with {deadline}", *hints]))
+        notices.append("; ".join([f"deadline.partial_work=true has no effect with {deadline_text}", *hints]))
     elif components.deadline.partial_work and local_units == 1:
-        notices.append(f"deadline.partial_work=true has no effect with client.{name}=1, which can't be done in part")
+        notices.append(f"deadline.partial_work=true has no effect with client.{unit}=1, which can't be done in part")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
         false_signals = ", ".join(sorted(components.attack.falsified_signals))
         message_start = f"attack={choices['attack']} has no effect"
         notices.append(f"{message_start}: neither the selector nor the aggregator reads {false_signals}")
     if components.signal_noise.perturbs:
-        signals = {name: find_signal(name) for name in sorted(components.needs())}
-        unprotected = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
+        signals = {unit: find_signal(unit) for unit in sorted(components.needs())}
+        unprotected = [unit for unit, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
         if not any(isinstance(signal, Reported | QueriedSignal) and signal.bytes_up for signal in signals.values()):
             notices.append(
                 f"signal_noise={choices['signal_noise']} has no effect: no component reads a reported number"

@@ -13,7 +13,7 @@ from fedcohort.record.status import RunStatus
 from fedcohort.startup import components
 from fedcohort.startup.command_line import is_inside
 from fedcohort.startup.components import CALLBACK_CONTRACT, Instance
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 
 # options of callbacks and trackers that are folders
 FOLDER_OPTIONS = frozenset({"dirpath", "save_dir", "root_dir", "logs"})
@@ -35,7 +35,7 @@ class RunObservers:
     ends_early: Sequence[Any]
 
 
-def make_observers(composition: Composed) -> RunObservers:
+def make_observers(composition: Composition) -> RunObservers:
     """Return the observers and callbacks that the config `composition` names; raise `OptionError` if one is invalid."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
@@ -74,9 +74,9 @@ def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
             if folder is not None and folder != logs and not is_inside(str(folder), logs):
                 allowed_text = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"
                 raise ranges.range_error(f"{node_name}.{option}", allowed_text, folder)
-        name = options.get("filename")
-        if name is not None and Path(str(name)).name != name:
-            raise ranges.range_error(f"{node_name}.filename", "null, or a file's name without a folder", name)
+        file_name = options.get("filename")
+        if file_name is not None and Path(str(file_name)).name != file_name:
+            raise ranges.range_error(f"{node_name}.filename", "null, or a file's name without a folder", file_name)
 
 
 def _check_monitors(callbacks: Mapping[str, Any]) -> None:

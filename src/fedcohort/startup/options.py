@@ -43,10 +43,10 @@ def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
 
     `trainer` is the node of this name in the config.
     """
-    devices = cores.count_available_cores() if trainer["devices"] == "auto" else trainer["devices"]
-    is_forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and devices > 1
+    n_devices = cores.count_available_cores() if trainer["devices"] == "auto" else trainer["devices"]
+    is_forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and n_devices > 1
     if is_forked and trainer["threads"] > 1:
-        allowed_text = f"1 where trainer.devices={trainer['devices']} forks {devices} processes on one machine"
+        allowed_text = f"1 where trainer.devices={trainer['devices']} forks {n_devices} processes on one machine"
         raise ranges.range_error("trainer.threads", allowed_text, trainer["threads"])
 
 
@@ -94,7 +94,7 @@ def check_writable_folder(option: str, value: object) -> None:
 
 
 OPTION_CHECKS: Mapping[str, OptionCheck] = {  # `round/settings.py` has the options that rounds read
-    **{option: check_all_options for _, option, check_all_options in list_setting_checks()},
+    **{option: check_value for _, option, check_value in list_setting_checks()},
     "name": check_run_name,
     "data_seed": integer_check("[0, inf)", allow_null=True),
     "clients": integer_check("[1, inf)", allow_null=True),
@@ -122,25 +122,25 @@ def spell_value(value: object) -> str:
     return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def describe_valid_options(names: Collection[str]) -> str:
-    """Return the part of a message that lists the valid options `names`, as in "its options are a, b"."""
-    if len(names) == 1:
-        return f"its only option is {next(iter(names))}"
-    return f"its options are {', '.join(names)}" if names else "it has no options"
+def describe_valid_options(option_names: Collection[str]) -> str:
+    """Return the part of a message that lists the valid options `option_names`, as in "its options are a, b"."""
+    if len(option_names) == 1:
+        return f"its only option is {next(iter(option_names))}"
+    return f"its options are {', '.join(option_names)}" if option_names else "it has no options"
 
 
-def make_unknown_option_error(node_name: str, option: str, names: Collection[str]) -> OptionError:
+def make_unknown_option_error(node_name: str, option: str, valid_options: Collection[str]) -> OptionError:
     """Return the error for an option that does not exist.
 
     Args:
         node_name: path of the option's node, or group=choice; "" for the top level.
         option: the option that was typed.
-        names: the valid options.
+        valid_options: the valid options.
     """
-    suggestion = ranges.did_you_mean(option, names)
+    suggestion = ranges.did_you_mean(option, valid_options)
     if node_name:
-        return OptionError(f"{node_name} has no option {option!r}; {describe_valid_options(names)}{suggestion}")
-    return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(names))}{suggestion}")
+        return OptionError(f"{node_name} has no option {option!r}; {describe_valid_options(valid_options)}{suggestion}")
+    return OptionError(f"there is no option {option!r}; there are {', '.join(sorted(valid_options))}{suggestion}")
 
 
 @cache

@@ -14,7 +14,7 @@ from hydra.core.override_parser.types import Quote, QuotedString
 from fedcohort.errors import OptionError
 
 PLAIN_TEXT = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
-NOT_TEXT = {"null", "true", "false", "nan", "inf"}
+RESERVED_TEXTS = {"null", "true", "false", "nan", "inf"}
 VALUE_TYPES = "a number, a text, True, False, None, a path, or a list or dict of these"
 
 
@@ -36,11 +36,11 @@ def list_overrides(options: Mapping[str, object], *, is_sweep: bool = False) -> 
         is_list = isinstance(value, list | tuple | range) or (isinstance(value, str) and "," in value)
         if is_list and not is_sweep and "." not in name:
             raise OptionError(f"{name}={value!r}: several values are a sweep, call fedcohort.sweep")
-        values = {name: value}
+        value_by_option = {name: value}
         if isinstance(value, Mapping) and "." not in name:
-            values = {f"{name}.{key}": option_value for key, option_value in value.items()}
+            value_by_option = {f"{name}.{key}": option_value for key, option_value in value.items()}
         spell_option = _spell_values if is_sweep else spell_override_value
-        overrides += [f"{key}={spell_option(key, option_value)}" for key, option_value in values.items()]
+        overrides += [f"{key}={spell_option(key, option_value)}" for key, option_value in value_by_option.items()]
     return overrides
 
 
@@ -53,9 +53,9 @@ def _spell_values(name: str, value: object) -> str:
         return value  # as typed on the command line
     if isinstance(value, str | Mapping) or not isinstance(value, Iterable):
         return spell_override_value(name, value)
-    if not (values := [spell_override_value(name, element) for element in value]):
+    if not (spelled_values := [spell_override_value(name, element) for element in value]):
         raise OptionError(f"{name} has no values: a list of a sweep holds at least one, as in [0.1]")
-    return ",".join(values)
+    return ",".join(spelled_values)
 
 
 def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a user passes
@@ -68,13 +68,13 @@ def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a
         return repr(value)
     if isinstance(value, str | Path):
         text = str(value)
-        is_plain = PLAIN_TEXT.fullmatch(text) and text.lower() not in NOT_TEXT
+        is_plain = PLAIN_TEXT.fullmatch(text) and text.lower() not in RESERVED_TEXTS
         return text if is_plain else str(QuotedString(text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
-        pairs = (
+        pair_texts = (
             f"{spell_override_value(name, key)}:{spell_override_value(name, element)}" for key, element in value.items()
         )
-        return "{" + ",".join(pairs) + "}"
+        return "{" + ",".join(pair_texts) + "}"
     if isinstance(value, list | tuple | range):
         return "[" + ",".join(spell_override_value(name, element) for element in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays

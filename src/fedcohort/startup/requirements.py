@@ -61,9 +61,9 @@ def format_requirement(
         choices: the choice in each group.
         facts: the run, as far as it is known; None if nothing is known.
     """
-    options = {group: f"{group}={choice}" for group, choice in choices.items()}
+    option_by_group = {group: f"{group}={choice}" for group, choice in choices.items()}
     full_participation = " and ".join((facts and facts.options_for_full_participation) or ())
-    return requirement.message.format(**options, option=option, full_participation=full_participation)
+    return requirement.message.format(**option_by_group, option=option, full_participation=full_participation)
 
 
 def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[Requirement]:

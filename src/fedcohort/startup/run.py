@@ -17,14 +17,14 @@ from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.round.budget import Budget
 from fedcohort.startup import build, load
 from fedcohort.startup.check import make_components, make_light_components
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 from fedcohort.startup.observers import RunObservers, make_observers
 from fedcohort.tracking import sweeps
 
 log = logging.getLogger("fedcohort")
 
 
-def run(composition: Composed, job: SweepJob | None = None, *, is_last: bool = False) -> Path:
+def run(composition: Composition, job: SweepJob | None = None, *, is_last: bool = False) -> Path:
     """Execute a run, and return its folder.
 
     Args:
@@ -44,7 +44,7 @@ def run(composition: Composed, job: SweepJob | None = None, *, is_last: bool = F
                 memory.collect_after_run()  # a process may execute hundreds of runs
 
 
-def _run(composition: Composed, job: SweepJob | None) -> Path:
+def _run(composition: Composition, job: SweepJob | None) -> Path:
     config, sweep = composition.config, job.id if job else None
     num_nodes = config["trainer"]["num_nodes"]
     # Step 2: check
@@ -90,11 +90,11 @@ def _run(composition: Composed, job: SweepJob | None) -> Path:
     return run_folder.path
 
 
-def _name_folder(composition: Composed) -> str:
+def _name_folder(composition: Composition) -> str:
     """Return the first part of the run folder's name, from the choices in the config `composition`."""
     choices = composition.choices
-    method = f"exp_{choices['experiment']}" if "experiment" in choices else choices["selector"]
-    return composition.config["name"] or f"{method}-{choices['agg']}-{choices['dataset']}"
+    method_name = f"exp_{choices['experiment']}" if "experiment" in choices else choices["selector"]
+    return composition.config["name"] or f"{method_name}-{choices['agg']}-{choices['dataset']}"
 
 
 def _reuse_finished_run(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:

@@ -7,7 +7,7 @@ from fedcohort.record import folder, provenance
 from fedcohort.record.observer import RunInfo
 from fedcohort.roles import role_of
 from fedcohort.signal.base import unknowable_signals
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 from fedcohort.tracking import sweeps
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ DATA_FIELDS = ("n_train", "class_counts", "noise_rate", "skew", "feature_noise",
 
 
 def describe_run(
-    composition: Composed,
+    composition: Composition,
     loop: "FederatedLoop",
     network: "nn.Module",
     sweep: str | None,
@@ -54,8 +54,8 @@ def describe_run(
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],
-        start=resume_point.rounds,
-        spent=resume_point.spending.to_plain_data() if resume_point.rounds else {},
+        start=resume_point.rounds_done,
+        spent=resume_point.spending.to_plain_data() if resume_point.rounds_done else {},
         starts=starts,
         changed=list_typed_options(composition),
         **this_start,
@@ -75,7 +75,7 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         "categories": federation.categories,
         "yardstick": ", ".join(unknowable_signals(loop.components.needs())),  # signals that make the run an oracle
     }
-    return {name: text for name, text in tags.items() if text or name in ("tracking", "engine", "data")}
+    return {name: tag_text for name, tag_text in tags.items() if tag_text or name in ("tracking", "engine", "data")}
 
 
 def describe_data(federation: "Federation") -> dict[str, Any]:
@@ -86,7 +86,7 @@ def describe_data(federation: "Federation") -> dict[str, Any]:
     }
 
 
-def list_typed_options(composition: Composed) -> dict[str, str]:
+def list_typed_options(composition: Composition) -> dict[str, str]:
     """Return the typed choices and options in `composition` that MLflow also records, with their values as typed."""
     typed_overrides = (override.lstrip("+~").partition("=") for override in composition.overrides)
     return {name: value for name, _, value in typed_overrides if role_of(name).is_tracked}

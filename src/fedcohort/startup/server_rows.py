@@ -35,15 +35,15 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     if raw.train_owner is not None:
         class_order[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
     # more than `n_server` where keys are equal
-    rows = np.flatnonzero(class_order <= np.partition(class_order, n_server - 1)[n_server - 1])
-    rows = rows[np.argsort(class_order[rows], kind="stable")[:n_server]]
+    server_rows = np.flatnonzero(class_order <= np.partition(class_order, n_server - 1)[n_server - 1])
+    server_rows = server_rows[np.argsort(class_order[server_rows], kind="stable")[:n_server]]
     if raw.train_owner is not None:
-        rows = keep_first_rows(rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
-    rows = np.sort(rows[np.isfinite(class_order[rows])])
-    if len(rows) == 0:
+        server_rows = keep_first_rows(server_rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
+    server_rows = np.sort(server_rows[np.isfinite(class_order[server_rows])])
+    if len(server_rows) == 0:
         advice_text = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
         problem_text = (
             f"dataset={raw.name}: server_val takes samples of owners with more than {MIN_SAMPLES} training samples"
         )
         raise DataError(f"{problem_text}, but no owner has more{advice_text}")
-    return rows
+    return server_rows

@@ -56,21 +56,21 @@ def build_federation(raw: Raw, options: SplitOptions) -> Federation:
     checksum = compute_checksum(raw)  # before the inputs are overwritten
     seed = options.seed
     raw = thin_samples(raw, options.limit, seed)
-    assigned = assign_samples(raw, options)
-    server, train, val = assigned.server, assigned.train, assigned.val
-    test_owners = None if raw.pooled_test or raw.test_owner is None else assigned.owners  # None: dealt by class
-    has_names = raw.owner_names and assigned.owners is not None
-    input_notes = [*([raw.inputs] if raw.inputs else []), *_describe_unused(raw, assigned.unused, test_owners)]
+    assignment = assign_samples(raw, options)
+    server, train, val = assignment.server, assignment.train, assignment.val
+    test_owners = None if raw.pooled_test or raw.test_owner is None else assignment.owners  # None: dealt by class
+    has_names = raw.owner_names and assignment.owners is not None
+    input_notes = [*([raw.inputs] if raw.inputs else []), *_describe_unused(raw, assignment.n_unused, test_owners)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
     memory.return_free_memory()
-    test = _assign_test_rows(raw, test_owners, len(train), assigned.class_counts, seed)
+    test = _assign_test_rows(raw, test_owners, len(train), assignment.class_counts, seed)
     train_x, val_x, server_x = _arrange_rows(raw, raw.train_x, (train.rows, val.rows, server))
     train_y, val_y, server_y = _arrange_rows(raw, raw.train_y, (train.rows, val.rows, server))
     memory.return_free_memory()
     noise = options.feature_noise
-    disturbed = disturb_clients(noise, [(train_x, train), (val_x, val)], seed) if noise else None
-    seen_train = train_y if assigned.train_y is None else assigned.train_y
-    seen_val = val_y if assigned.val_y is None else assigned.val_y
+    disturbance = disturb_clients(noise, [(train_x, train), (val_x, val)], seed) if noise else None
+    seen_train = train_y if assignment.train_y is None else assignment.train_y
+    seen_val = val_y if assignment.val_y is None else assignment.val_y
     return Federation(
         **{name: getattr(raw, name) for name in COPIED_FIELDS},
         train=_make_shard(raw, train_x, train, seen_train, train_y),
@@ -78,16 +78,16 @@ def build_federation(raw: Raw, options: SplitOptions) -> Federation:
         test=_make_shard(raw, raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
         server_val=_make_rows(raw, *((server_x, server_y) if raw.valid is None else raw.valid)),
         server_test=_make_rows(raw, raw.test_x, raw.test_y),
-        class_counts=assigned.class_counts,
-        noise_rate=assigned.noise_rate,
+        class_counts=assignment.class_counts,
+        noise_rate=assignment.noise_rate,
         inputs="; ".join(input_notes),
         group_counts=_count_groups(raw, train, seen_train),
         server_test_attribute=raw.test_attribute,
         checksum=checksum,
-        feature_noise=None if disturbed is None else disturbed.noise_levels,
-        clean_row_hashes=None if disturbed is None else disturbed.clean_row_hashes,
-        client_map=assigned.hash,
-        client_names=np.array(raw.owner_names)[assigned.owners] if has_names else None,
+        feature_noise=None if disturbance is None else disturbance.noise_levels,
+        clean_row_hashes=None if disturbance is None else disturbance.clean_row_hashes,
+        client_map=assignment.holder_hash,
+        client_names=np.array(raw.owner_names)[assignment.owners] if has_names else None,
     )
 
 
@@ -164,17 +164,17 @@ def _arrange_rows(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.n
     """
     sizes = [len(positions) for positions in row_sets]
     is_reusable = raw.single_use and x.flags.c_contiguous and x.flags.writeable
-    is_reusable = is_reusable and not any(np.may_share_memory(x, test) for test in (raw.test_x, raw.test_y))
+    is_reusable = is_reusable and not any(np.may_share_memory(x, test_array) for test_array in (raw.test_x, raw.test_y))
     if not is_reusable or sum(sizes) < len(x):
         return [x[positions] for positions in row_sets]
-    stops, flat = np.cumsum(sizes), x.reshape(len(x), -1)
-    step = -(-flat.shape[1] // N_BLOCKS)
-    for start in range(0, flat.shape[1], step):
-        columns = np.ascontiguousarray(flat[:, start : start + step])
-        reordered = np.empty_like(columns)
-        for positions, block in zip(row_sets, np.split(reordered, stops[:-1]), strict=True):
-            columns.take(positions, axis=0, out=block, mode="clip")  # other modes use a buffer
-        flat[:, start : start + step] = reordered
+    stops, flat_x = np.cumsum(sizes), x.reshape(len(x), -1)
+    block_width = -(-flat_x.shape[1] // N_BLOCKS)
+    for start in range(0, flat_x.shape[1], block_width):
+        column_block = np.ascontiguousarray(flat_x[:, start : start + block_width])
+        reordered = np.empty_like(column_block)
+        for positions, part_block in zip(row_sets, np.split(reordered, stops[:-1]), strict=True):
+            column_block.take(positions, axis=0, out=part_block, mode="clip")  # other modes use a buffer
+        flat_x[:, start : start + block_width] = reordered
     return np.split(x, stops[:-1])
 
 

@@ -25,7 +25,7 @@ from fedcohort.results.matching.tracked_run import INTERVAL_OPTION_BY_METRIC
 from fedcohort.results.run import Evaluations
 from fedcohort.round.budget import Budget
 from fedcohort.startup import command_line, hydra_errors
-from fedcohort.startup.compose import Composed
+from fedcohort.startup.compose import Composition
 from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Overrides, RunKey, Study, option_name
@@ -87,12 +87,12 @@ class Outcome:
     folder: Path | None = None
 
 
-def compose_run(overrides: Overrides, configs: Path) -> Composed:
+def compose_run(overrides: Overrides, configs: Path) -> Composition:
     """Compose the configuration of a run with `overrides`, seed 0, and the groups in the folder `configs`.
 
     Raises `FedcohortError` for an invalid configuration, for Hydra's errors too.
     """
-    with hydra_errors.plain_errors(overrides, configs):
+    with hydra_errors.raise_plain_errors(overrides, configs):
         command_line.check_arguments(overrides, configs)
         return compose_job((*overrides, "seed=0"), configs)
 
