@@ -101,7 +101,7 @@ class OneClass(Targets):
     def loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         return _cross_entropy(logits, y, "mean")
 
-    def total(self, logits: "Tensor", y: "Tensor") -> "Tensor":
+    def summed_loss(self, logits: "Tensor", y: "Tensor") -> "Tensor":
         return _cross_entropy(logits, y, "sum")
 
     def strata(self, y: Labels, n_classes: int) -> tuple[Int64[np.ndarray, "n"], int]:
