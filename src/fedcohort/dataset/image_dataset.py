@@ -150,7 +150,7 @@ class SmallImages(ImageTables):
     def load(self, seed: int) -> Raw:
         """Return images [N, channels, height, width] and their classes [N]; `seed` has no effect.
 
-        Raises `DataError` if a table is missing or damaged, or has other columns, images or labels.
+        Raises `DataError` if a table is missing, damaged or invalid.
         """
         return self.layout.load(self.read_frames(), self.pixels)
 
@@ -214,10 +214,7 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value:
         frame: table that has the column.
         name: name of the column.
         image_format: shape of an image.
-        white_value: number that stands for white, 1 or 255.
-
-    Raises:
-        DataError: lists have another shape, or numbers are no pixels.
+        white_value: number that stands for white, 1 or 255; other numbers raise `DataError`, as do other shapes.
     """
     list_values, (channels, height, width) = frame.read_arrays(name), image_format.shape
     value_shape, allowed_shapes = list_values.shape[1:], [(channels * height * width,), image_format.shape]

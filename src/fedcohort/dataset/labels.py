@@ -170,10 +170,7 @@ def _parse_whole_numbers(labels: np.ndarray) -> np.ndarray:
 
 
 def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether `label_texts` [n] are the numbers 0, 1, 2, ... without gaps, each in one spelling.
-
-    If `n_classes` is set, gaps are allowed, and all numbers must be below it.
-    """
+    """Return whether `label_texts` [n] are 0, 1, 2, ..., each in one spelling; gaps are allowed below `n_classes`."""
     spellings = np.unique(label_texts)
     class_numbers = np.unique(_parse_whole_numbers(spellings))
     are_whole = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)

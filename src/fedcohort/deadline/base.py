@@ -209,7 +209,7 @@ def find_arrival(finish_s: Values, n_awaited: int) -> float:
 
     Args:
         finish_s: seconds at which each client would answer, [m].
-        n_awaited: number of arrivals that are waited for, at least 1.
+        n_awaited: number of arrivals that are waited for.
     """
     n = min(n_awaited, len(finish_s))
     return float(np.partition(finish_s, n - 1)[n - 1]) if n else 0.0
@@ -232,8 +232,7 @@ def _units_in_time(
 ) -> Ids:
     """Return the most units, of those requested, that each client completes by `close_s`, int64 [m].
 
-    Bisection finds them: the completion time does not decrease with the units. A job may end a billionth of a unit
-    late.
+    Bisection finds them: the completion time does not decrease with the units. A job may end 1e-9 units late.
 
     Args:
         timing: seconds of each phase of the clients' jobs.
