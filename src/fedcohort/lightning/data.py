@@ -44,7 +44,7 @@ class ServerEvaluationData:
     samples one by one.
     """
 
-    def __init__(self, *sample_sets: Rows) -> None:
+    def __init__(self, *sample_sets: ServerSamples) -> None:
         self.sample_sets = sample_sets
 
     def __len__(self) -> int:

@@ -21,7 +21,7 @@ from fedcohort.round import store
 from fedcohort.round.budget import BudgetHistory, BudgetUse
 
 log = logging.getLogger("fedcohort")
-MODES_WITH_FALLBACK, FORCE = ("previous", "force"), "force"
+MODES_WITH_FALLBACK, FORCE_MODE = ("previous", "force"), "force"
 
 
 @dataclass(frozen=True)
@@ -29,18 +29,18 @@ class ResumePoint:
     """The state from which a run resumes.
 
     Attributes:
-        rounds: number of rounds that are done, 0 without a checkpoint.
-        forced: differences in code, versions and processes that resume=force ignores; None for other values of resume.
+        rounds_done: number of rounds that are done, 0 without a checkpoint.
+        forced_differences: differences in code, versions and processes that resume=force ignores; else None.
         spending: what the run has spent of its budget in these rounds.
     """
 
-    rounds: int = 0
-    forced: Sequence[str] | None = None
+    rounds_done: int = 0
+    forced_differences: Sequence[str] | None = None
     spending: BudgetHistory = field(default_factory=BudgetHistory)
 
 
 def find_resume_point(
-    folder: RunFolder, config_hash: str, resume: bool | str, now: provenance.StartRecord
+    folder: RunFolder, config_hash: str, resume: bool | str, start_record: provenance.StartRecord
 ) -> ResumePoint:
     """Find the newest intact checkpoint of a run, after checking journal, per-client tables and other files.
 
@@ -48,7 +48,7 @@ def find_resume_point(
         folder: the run's folder.
         config_hash: hash of the config, which the checkpoint must have.
         resume: the option: True for the newest checkpoint, "previous" to allow the one before, "force" for any code.
-        now: code, versions and processes of this start (`provenance.current_start`).
+        start_record: code, versions and processes of this start (`provenance.current_start`).
 
     Raises:
         CheckpointError: the files are damaged, or written with other code, versions or processes.
@@ -67,30 +67,30 @@ def find_resume_point(
         if previous_content is None:
             reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
-        done = checkpoint.count_rounds_in(previous_content)
+        n_done = checkpoint.count_rounds_in(previous_content)
         if resume not in MODES_WITH_FALLBACK:
             raise CheckpointError(
-                f"{error}; the previous checkpoint, of round {done}, is intact: resume from it with resume=previous"
+                f"{error}; the previous checkpoint, of round {n_done}, is intact: resume from it with resume=previous"
             ) from error
-        log.warning("%s; resuming from the previous checkpoint, of round %d", error, done)
+        log.warning("%s; resuming from the previous checkpoint, of round %d", error, n_done)
         content, path = previous_content, paths[1]
-    differences = provenance.list_differences(content[checkpoint.CHECKPOINT_ENTRY], now)
-    if differences and resume != FORCE:
+    differences = provenance.list_differences(content[checkpoint.CHECKPOINT_ENTRY], start_record)
+    if differences and resume != FORCE_MODE:
         raise CheckpointError(
             f"{path} was written under other conditions, so that the run would not resume to the same bits: "
             f"{'; '.join(differences)}. Restore these, or use resume=force, which summary.json and MLflow record"
         )
-    done = checkpoint.count_rounds_in(content)
+    n_done = checkpoint.count_rounds_in(content)
     states = content["callbacks"].values()
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
-    journal.check_journal(folder.path, done, next((state["journal"] for state in states if state.get("journal")), None))
+    journal.check_journal(folder.path, n_done, next((s["journal"] for s in states if s.get("journal")), None))
     if path != folder.checkpoint:
         os.replace(path, folder.checkpoint)
     for difference in differences:
         log.warning("resume=force continues in spite of a difference: %s", difference)
-    saved_histories = [state["spending"] for state in states if "spending" in state]  # older versions saved none
-    spending = BudgetHistory.from_plain_data(saved_histories[0]) if saved_histories else BudgetHistory(BudgetUse(done))
-    return ResumePoint(done, differences if resume == FORCE else None, spending)
+    histories = [state["spending"] for state in states if "spending" in state]  # older versions saved none
+    spending = BudgetHistory.from_plain_data(histories[0]) if histories else BudgetHistory(BudgetUse(n_done))
+    return ResumePoint(n_done, differences if resume == FORCE_MODE else None, spending)
 
 
 def load_checkpoint_files(path: Path, config_hash: str) -> dict[str, Any]:

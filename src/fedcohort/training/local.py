@@ -160,7 +160,7 @@ class LocalTrainer:
         if self.augmentation is None or augmentation_rng is None:
             return x
         scale = self.federation.scale
-        return self.augmentation.change(x if scale is None else scale.numbers(x), augmentation_rng)
+        return self.augmentation.change(x if scale is None else scale.convert_tensor(x), augmentation_rng)
 
     def _make_pass(self, task: ClientTask, corrections: Sequence[Correction]) -> TrainingPass:
         """Return the fastest kind of pass for `task` that supports local training with the hooks' `corrections`."""
