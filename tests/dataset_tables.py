@@ -41,7 +41,7 @@ def image_columns(word: str, **changes: Any) -> dict[str, Any]:
         pictures.image_columns[0]: [encode_image(image) for image in random_images(N, stored_shape(pictures))],
         pictures.label_columns[0]: [i % 2 for i in range(N)],
     }
-    if client_columns := getattr(get_class(load_options("dataset", word)["_target_"]), "client", ()):
+    if client_columns := getattr(get_class(load_options("dataset", word)["_target_"]), "client_columns", ()):
         columns[client_columns[0]] = [f"f{i // 6:02}" for i in range(N)]
     if hasattr(module, "PLACES"):
         columns["place"] = [i // 2 % 2 for i in range(N)]

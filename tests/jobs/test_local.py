@@ -25,11 +25,11 @@ from pathlib import Path
 
 from fedcohort.jobs import local
 from fedcohort.jobs.local import run_in_workers
-from sweep_jobs import toy
+from sweep_jobs import make_toy_jobs
 
 local.PRELOADS = ("fedcohort.jobs.fork_server",)
 local.start_fork_server(1)
-list(run_in_workers(toy(Path(sys.argv[1])), {0: ("wait",), 1: ("wait",)}, 2))
+list(run_in_workers(make_toy_jobs(Path(sys.argv[1])), {0: ("wait",), 1: ("wait",)}, 2))
 """
 
 

@@ -66,13 +66,13 @@ def test_a_job_that_crashes_names_file_line_and_log(tmp_path: Path) -> None:
 
 def test_a_local_sweep_reports_each_failure_and_finishes_its_other_jobs(tmp_path: Path) -> None:
     """One job fails, and one takes its process with it."""
-    kill = "+callback.die._target_=killing.no,killing.Fatal"
+    kill = "+callback.die._target_=process_kills.no,process_kills.ExitingObserver"
     done = train(tmp_path, "-m", "hydra/launcher=local", "cohort=4", kill)
     assert done.returncode == 1
     assert "Traceback" not in done.stderr
     (sweep,) = (path.name for path in (tmp_path / "sweeps").iterdir())
     *_, failed, killed, counts = done.stderr.splitlines()
-    assert failed.endswith("'killing' is not a package")
+    assert failed.endswith("'process_kills' is not a package")
     assert "its process was ended with exit code 9" in killed
     assert counts == f"sweep {sweep}: 2 failed."
 

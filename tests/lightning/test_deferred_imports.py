@@ -15,9 +15,9 @@ WHOLE_RUN = """
 import sys
 import torch
 
-from run_harness import go
+from run_harness import run_training
 
-ran = go(sys.argv[1], "model=mlp", "client=adam", "rounds=1")
+ran = run_training(sys.argv[1], "model=mlp", "client=adam", "rounds=1")
 absent = {"torch._dynamo", "torch._inductor", "sympy", "scipy.signal", "mlflow"}
 assert not absent & sys.modules.keys(), absent & sys.modules.keys()
 

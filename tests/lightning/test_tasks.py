@@ -19,7 +19,7 @@ from fedcohort.host.processes import check_processes
 from fedcohort.record.folder import status_of
 from fedcohort.record.observer import Observer
 from run_harness import run_training
-from test_ranks_runs import CASES, LEFT_BEHIND, assert_same_journal, assert_same_rest, federation, ran  # noqa: F401
+from test_process_ranks_runs import CASES, LEFT_BEHIND, assert_same_journal, assert_same_rest, federation, ran  # noqa: F401
 
 FORKED = multiprocessing.get_context("fork")
 PATIENCE_S = 120
