@@ -22,8 +22,8 @@ TESTS, SETTINGS, BETTER, WORSE = claims.count_significant()
 # the leaderboard's page: families of settings, round robin's mean difference over them, its p over the seeds
 FAMILIES = (
     re.findall(r"round_robin \S+ \[[^]]+\] \(t-test over (\d+) families", LEADERBOARD)[0],
-    *re.findall(r"^\| 1\. round_robin \| [^|]+ \| [^|]+ \| (\+[^|]+?) \| ", LEADERBOARD, re.MULTILINE),
-    *re.findall(r"^\| 1\. round_robin \| [^|]+ \| ([\d.]+) \| ", LEADERBOARD, re.MULTILINE),
+    *re.findall(r"^\| \d+\. round_robin \| [^|]+ \| [^|]+ \| (\+[^|]+?) \| ", LEADERBOARD, re.MULTILINE),
+    *re.findall(r"^\| \d+\. round_robin \| [^|]+ \| ([\d.]+) \| ", LEADERBOARD, re.MULTILINE),
 )
 OF_PAPERS = claims.count_significant(of_papers=True)
 OVER_SETTINGS = {name: claims.compare_over_settings(name) for name in ("cohorts_digits", "regimes_digits")}
