@@ -1,5 +1,6 @@
 """Relabel clients: a selector must treat them as before, independently of their ids."""
 
+from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
@@ -7,9 +8,41 @@ import numpy as np
 
 from fedcohort.selector.base import TIE_TOLERANCE
 from fedcohort.types import Ids, Population, ProbeResult, RoundOutcome, Selection
-from selector_harness import Relabelled, World, play_rounds, reorder
+from selector_harness import World, play_rounds, reorder
 
 ROUNDS = 8
+
+
+class Relabelled(np.random.Generator):
+    """Generator of the same draws, in which draws of one number per client follow the clients' new ids.
+
+    Attributes:
+        others: number of other draws, which relabelling does not change.
+
+    """
+
+    def __init__(self, like: np.random.Generator, new: Ids) -> None:
+        super().__init__(like.bit_generator)
+        self.new, self.others = new, 0
+
+    def relabelled(self, drawn: Any) -> Any:
+        if not isinstance(drawn, np.ndarray) or drawn.shape[-1:] != (len(self.new),):
+            self.others += 1
+            return drawn
+        out = np.empty_like(drawn)
+        out[..., self.new] = drawn
+        return out
+
+
+def _relabels(name: str) -> Callable[..., Any]:
+    return lambda self, *args, **options: self.relabelled(getattr(np.random.Generator, name)(self, *args, **options))
+
+
+DISTRIBUTIONS = (
+    "random uniform normal standard_normal exponential standard_exponential gumbel beta gamma standard_gamma"
+)
+for _name in (DISTRIBUTIONS + " integers choice permutation").split():
+    setattr(Relabelled, _name, _relabels(_name))
 
 
 def forced_cohort(round: int) -> list[int]:

@@ -153,38 +153,6 @@ def _make_up(seed: int, word: str, round: int, n_clients: int) -> np.ndarray:
     return SIGNAL_VALUES[word](draws) if word in SIGNAL_VALUES else 0.2 + draws
 
 
-class Relabelled(np.random.Generator):
-    """Generator of the same draws, in which draws of one number per client follow the clients' new ids.
-
-    Attributes:
-        others: number of other draws, which relabelling does not change.
-
-    """
-
-    def __init__(self, like: np.random.Generator, new: Ids) -> None:
-        super().__init__(like.bit_generator)
-        self.new, self.others = new, 0
-
-    def relabelled(self, drawn: Any) -> Any:
-        if not isinstance(drawn, np.ndarray) or drawn.shape[-1:] != (len(self.new),):
-            self.others += 1
-            return drawn
-        out = np.empty_like(drawn)
-        out[..., self.new] = drawn
-        return out
-
-
-def _relabels(name: str) -> Callable[..., Any]:
-    return lambda self, *args, **options: self.relabelled(getattr(np.random.Generator, name)(self, *args, **options))
-
-
-DISTRIBUTIONS = (
-    "random uniform normal standard_normal exponential standard_exponential gumbel beta gamma standard_gamma"
-)
-for _name in (DISTRIBUTIONS + " integers choice permutation").split():
-    setattr(Relabelled, _name, _relabels(_name))
-
-
 @dataclass(frozen=True)
 class Step:
     """One round of a selector.
@@ -265,7 +233,7 @@ def play_round(selector: Any, state: Any, world: World, round: int, failures: Ba
 def play_rounds(
     selector: Any, world: World, rounds: int, state: Any = None, start: int = 0, failures: Backoff = NO_FAILURES
 ) -> list[Step]:
-    """Play `rounds` rounds from round `start`; without `state` the selector starts anew."""
+    """Play `rounds` rounds from round `start`; without `state` the selector starts from its initial state."""
     state = selector.init(world.population(selector.needs)) if state is None else state
     steps: list[Step] = []
     for round in range(start, start + rounds):

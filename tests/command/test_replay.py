@@ -199,7 +199,7 @@ def test_other_options_stop_at_a_later_round(flash: Path) -> None:
 def test_unspecified_options_are_those_of_the_run(tmp_path: Path) -> None:
     folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
     assert again(folder, "selector.tie=id") == ReplayResult(6)
-    assert again(folder, "selector=round_robin").round_number == 1  # the word's own default draws among ties
+    assert again(folder, "selector=round_robin").round_number == 1  # round_robin's default breaks ties at random
 
 
 def test_signals_missing_in_the_log_are_named(ucb: Path, flash: Path) -> None:

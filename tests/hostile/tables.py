@@ -1,7 +1,8 @@
 """Tables of a user's own that `dataset=folder` must reject, or take with a notice.
 
 A case goes through composing, loading and dealing as a run does; one that is accepted also trains for a round. Columns
-of images and lists are in `table_images.py`, CSV files and damaged files in `table_files.py`.
+of images and lists are in `table_images.py`, columns of clients in `table_clients.py`, CSV files and damaged files in
+`table_files.py`.
 """
 
 import io
@@ -256,56 +257,7 @@ def twice(folder: Path) -> None:
         )
 
 
-def client_tables() -> list[Case]:
-    names = [f"c{k // 10}" for k in range(N)]
-    client_options = "dataset.client=who clients=null"
-
-    def clients(name: str, values: Any, *expected: str, test: Columns | None = None, **extra: Any) -> Case:
-        return table(name, {"who": values}, *expected, test=test, words=extra.pop("words", client_options), **extra)
-
-    return [
-        clients("no client column", None, "has no column 'who'"),
-        clients("one client", ["a"] * N, "cohort"),
-        clients("an empty client", with_value(names, 7, None), "row 7 is empty"),
-        clients("a NaN client", with_value([float(k // 10) for k in range(N)], 7, float("nan")), "row 7"),
-        clients("a client of spaces", with_value(names, 7, " "), "row 7 is empty"),
-        clients("fractional clients", [k / 2 for k in range(N)], "row 1 has client 0.5"),
-        clients("infinite clients", with_value([float(k // 10) for k in range(N)], 7, float("inf")), "row 7"),
-        clients("clients are lists", [[k // 10] for k in range(N)], "who"),
-        clients("clients are dates", pa.array([k // 10 for k in range(N)], pa.timestamp("s")), "who"),
-        clients("clients are bytes", [b"a", b"b"] * (N // 2), "who"),
-        clients("clients of one row", [f"c{k}" for k in range(N)], "owners with more than 3 training samples"),
-        clients("one client of one row", with_value(names, 0, "z"), "fewer than"),
-        clients("clients of two rows", [f"c{k // 2}" for k in range(N)], "owners with more than 3"),
-        clients(
-            "no client of train has test rows",
-            names,
-            "no client of the training data has test rows",
-            test={"who": [f"d{k // 10}" for k in range(N)]},
-        ),
-        clients("test has no clients", names, "1: x", test={"who": None}, accepted=True),
-        clients("test has texts, train numbers", [k // 10 for k in range(N)], "who", test={"who": names}),
-        clients("test has other clients, too", names, "1: x", test={"who": with_value(names, 0, "z")}, accepted=True),
-        clients("clients= of owners", names, "clients", words="dataset.client=who clients=100"),
-        clients(
-            "client column with another partition",
-            names,
-            "dataset.client=who",
-            words="dataset.client=who heterogeneity=noniid30",
-        ),
-        clients("huge ids", [2**62 + k // 10 for k in range(N)], "1: x", accepted=True),
-        clients("negative ids", [-(k // 10) for k in range(N)], "1: x", accepted=True),
-        clients("ids in Unicode", [f"Ü{k // 10} ☃" for k in range(N)], "1: x", accepted=True),
-        clients(
-            "the client column is an input",
-            names,
-            "must be two columns",
-            words="dataset.client=who dataset.features=who",
-        ),
-    ]
-
-
 def cases() -> list[Case]:
-    """List the cases: labels, features, clients."""
-    kinds = {"labels": label_tables(), "features": feature_tables(), "clients": client_tables()}
+    """List the cases: labels, features."""
+    kinds = {"labels": label_tables(), "features": feature_tables()}
     return [replace(c, name=f"{kind}: {c.name}") for kind, group in kinds.items() for c in group]

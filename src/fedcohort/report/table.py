@@ -52,13 +52,13 @@ class Table:
 
     @cached_property
     def texts(self) -> set[int]:
-        """The positions of the columns with long texts, which are left-aligned and wrap; the first is left out."""
+        """The positions of the columns with long texts, except the first; they are left-aligned and wrap."""
         cells = ((i, cell) for row in self.rows for i, cell in enumerate(row) if i)
         return {i for i, cell in cells if len(cell) > LONG_TEXT and re.search("[A-Za-z]{3}", cell)}
 
     @cached_property
     def names(self) -> set[int]:
-        """The positions of the columns whose cells are mostly names, which are left-aligned; the first is left out."""
+        """The positions of the columns whose cells are mostly names, except the first; they are left-aligned."""
         starts_with_letter = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.headings))]
         return {i for i, has_letter in enumerate(starts_with_letter) if i and 2 * sum(has_letter) > len(has_letter)}
 

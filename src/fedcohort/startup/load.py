@@ -65,7 +65,6 @@ def load_run_facts(composition: Composition, components_by_group: Mapping[str, A
     Raises:
         FedcohortError: the data do not suffice for the components.
     """
-    from fedcohort.rng import Draws
     from fedcohort.round.sampling import foresee_samples
     from fedcohort.startup import requirements
 
@@ -73,7 +72,7 @@ def load_run_facts(composition: Composition, components_by_group: Mapping[str, A
     largest_client = int(federation.n_train.argmax())
     most_samples = int(federation.n_train[largest_client])
     if components.samples.is_foreseeable:
-        sample_rows = foresee_samples(components.samples, largest_client, most_samples, Draws(0, federation.n_clients))
+        sample_rows = foresee_samples(components.samples, largest_client, most_samples, federation.draws(0))
         most_samples = most_samples if sample_rows is None else len(sample_rows)
     facts = Facts(components, composition.config, federation, most_samples)
     requirements.check_population(composition.choices, facts)
