@@ -142,9 +142,9 @@ TABLES: dict[str, dict[str, tuple[Change, str]]] = {
         **{f"{name} as a text": (_cast(name, pa.string()), name) for name in ("seed", "step", "value", "virtual_s")},
         "step as a real number": (_cast("step", pa.float64()), "step"),
         **{f"an empty cell of {name}": (_blank(name), name) for name in ("cell", "selector", "seed", "step", "value")},
-        "a row twice": (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "in order"),
-        "rounds backwards": (lambda table: table.take(list(range(table.num_rows))[::-1]), "in order"),
-        "a negative round": (_set("step", -1), "in order"),
+        "a row twice": (lambda table: pa.concat_tables([table, table.slice(0, 1)]), "in ascending order"),
+        "rounds backwards": (lambda table: table.take(list(range(table.num_rows))[::-1]), "in ascending order"),
+        "a negative round": (_set("step", -1), "in ascending order"),
         "a column twice": (lambda table: table.append_column("value", table["value"]), "value"),
     },
 }

@@ -76,7 +76,7 @@ def image_tables() -> list[Case]:
             "row 5 can't be read as an image",
         ),
         images("images standardised", IMAGES, "pixels must be", words="dataset.pixels=uint8 dataset.standardise=train"),
-        images("images with a shape of another size", IMAGES, "holds 9 values", words="dataset.shape=[1,3,3]"),
+        images("images with a shape of another size", IMAGES, "has 9 values, but", words="dataset.shape=[1,3,3]"),
         images("images, and leave_out", IMAGES, "leave_out must be", words="dataset.leave_out=[x]"),
         images("lists of two lengths", with_value(LISTS, 5, [1.0]), "row 5 has a list of another length"),
         images("an empty list", with_value(LISTS, 0, []), "row 0"),

@@ -209,7 +209,12 @@ def feature_tables() -> list[Case]:
         table("a scale beyond float32", {}, "dataset.scale=1e+300 makes values of", words="dataset.scale=1e300"),
         table("a shape of another size", {}, "dataset.shape=[3] has 3 values", words="dataset.shape=[3]"),
         table("a shape of 0", {}, "shape", words="dataset.shape=[0]"),
-        table("a shape beyond int64", {}, "holds", words="dataset.shape=[9000000000,9000000000,9000000000]"),
+        table(
+            "a shape beyond int64",
+            {},
+            f"has {9000000000**3} values, but",
+            words="dataset.shape=[9000000000,9000000000,9000000000]",
+        ),
         table("bytes for numbers", {}, "pixels must be", words="dataset.pixels=uint8"),
         table("scaled and standardised", {}, "scale must be", words="dataset.scale=2 dataset.standardise=train"),
         table(

@@ -130,8 +130,8 @@ VERBS = [
     ("completion", "bash"),
     ("completion tcsh", "bash"),
     ("completion bash zsh", "bash"),
-    ("demo -m", "fedcohort demo rejects"),
-    ("demo paths.logs=out", "fedcohort demo rejects"),
+    ("demo -m", "leave out '-m': fedcohort demo makes single runs"),
+    ("demo paths.logs=out", "leave out 'paths.logs=out': fedcohort demo makes single runs"),
     ("run seed", "can't read 'seed'"),
     ("run selector=flsh", "selector must be one of"),
 ]
