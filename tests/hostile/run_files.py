@@ -29,7 +29,7 @@ WORDS: tuple[str, ...] = (
     "rounds=5",
     "split.limit=240",
 )
-WORDS += ("checkpoint.every=2", "selector=oort", "engine=sequential")
+WORDS += ("checkpoint.every=2", "selector=oort", "engine=sequential", "eval.average=ema")
 KILLED_AT = 4  # the step whose line is the last: the checkpoint is of round 4, the one before it of round 2
 AHEAD = 3  # where the newest checkpoint is removed, steps from here on are ahead of the one before it
 
