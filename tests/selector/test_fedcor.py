@@ -289,6 +289,6 @@ def test_memory_is_that_of_two_covariance_matrices() -> None:
 
 def test_a_loss_of_1e12_nats_or_more_is_ignored() -> None:
     answers = ProbeResult(np.arange(4), np.array([0.5, 1e12, -1e12, np.nextafter(1e12, 0)]))
-    losses = fedcor.dense_losses(answers, 5)
+    losses = fedcor.losses_by_client(answers, 5)
     assert losses[0] == 0.5
     assert np.isnan(losses).tolist() == [False, True, True, False, True]

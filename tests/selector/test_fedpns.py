@@ -16,9 +16,9 @@ from fedcohort.selector.fedpns import (
     State,
     agreements_after_removal,
     divide_by_largest,
-    find_opposing,
+    find_opposing_gradients,
     gradient_agreement,
-    products_per_step,
+    inner_products_per_step,
 )
 from fedcohort.signal.base import Derived, find_signal
 from fedcohort.training.evaluate import SignalMeasurer
@@ -52,11 +52,11 @@ def test_agreement_by_hand() -> None:
     np.testing.assert_allclose(
         agreements_after_removal(H, np.arange(4)), [1.046667, 0.563333, 0.496667, 2.833333], atol=5e-7
     )
-    np.testing.assert_array_equal(find_opposing(H, 3), [[3], [3]])
+    np.testing.assert_array_equal(find_opposing_gradients(H, 3), [[3], [3]])
     np.testing.assert_array_equal(
-        find_opposing(H, 1), [[3], [3]]
+        find_opposing_gradients(H, 1), [[3], [3]]
     )  # 2.83 is the most that three can have: no other client opposes
-    assert not len(find_opposing(H, 4)[0])
+    assert not len(find_opposing_gradients(H, 4)[0])
 
 
 def test_without_clients_there_is_no_agreement() -> None:
@@ -87,7 +87,7 @@ def test_the_gram_matrix_gives_the_same_labels_as_the_updates() -> None:
         np.testing.assert_allclose(agreements_after_removal(H, members), expected, atol=1e-10)
         steps = rng.integers(1, 9, 7).astype(np.float64)
         g_step = g / steps[:, None]
-        np.testing.assert_allclose(products_per_step(H, steps), g_step @ g_step.T, atol=1e-10)
+        np.testing.assert_allclose(inner_products_per_step(H, steps), g_step @ g_step.T, atol=1e-10)
 
 
 def test_before_the_first_round_all_counts_are_zero() -> None:

@@ -12,12 +12,12 @@ from config_options import make_typed
 from fedcohort.component import Requirement
 from fedcohort.errors import OptionError
 from fedcohort.selector.pyramidfl import (
-    NEEDS_UNCHANGED_TRAINING,
-    NEEDS_VARIABLE_WORK,
+    UNCHANGED_TRAINING_REQUIREMENT,
+    VARIABLE_WORK_REQUIREMENT,
     PyramidFl,
-    drop_rates,
+    compute_importances,
     predict_job_seconds,
-    update_importances,
+    tensor_drop_rates,
     work_multipliers,
 )
 from fedcohort.selector.ranking_terms import client_utilities
@@ -52,14 +52,16 @@ def chosen(cohort: int = 3, units: int = 5, seed: int = 0, **changes: Any) -> An
 
 def test_the_most_important_clients_upload_most() -> None:
     """Ranks 1, 0, 2 of importances 5, 9, 1: .1 + rank (.6 - .1) / 3."""
-    np.testing.assert_allclose(drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3), [0.266667, 0.1, 0.433333], atol=5e-7)
-    np.testing.assert_allclose(drop_rates(np.array([4.0, 4, 1]), 0.1, 0.6, 3), [0.1, 0.1, 0.433333], atol=5e-7)
-    assert not len(drop_rates(np.empty(0), 0.1, 0.6, 3))
+    np.testing.assert_allclose(
+        tensor_drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3), [0.266667, 0.1, 0.433333], atol=5e-7
+    )
+    np.testing.assert_allclose(tensor_drop_rates(np.array([4.0, 4, 1]), 0.1, 0.6, 3), [0.1, 0.1, 0.433333], atol=5e-7)
+    assert not len(tensor_drop_rates(np.empty(0), 0.1, 0.6, 3))
 
 
 def test_fast_clients_train_longer_up_to_the_slowest_clients_time() -> None:
     """c = (17.33, 29, 10.67), R = 29: floor(11.67 / 2) = 5 and floor(18.33 / 1) = 18 units more, half of them."""
-    rho = drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
+    rho = tensor_drop_rates(np.array([5.0, 9, 1]), 0.1, 0.6, 3)
     c = predict_job_seconds(make_context(0, 3, 3, signals=TIMES), ids(0, 1, 2), rho)
     np.testing.assert_allclose(c, [17.333333, 29.0, 10.666667], atol=5e-7)
     unit_s = TIMES["expected_unit_s"]
@@ -111,14 +113,14 @@ def test_the_slowest_of_a_larger_cohort_are_dropped() -> None:
 def test_the_norm_is_that_of_the_update() -> None:
     """D = (1, 0) has the squared norm 1; the code takes D - w = (-2, -4), which has 20."""
     D, w = np.array([1.0, 0]), np.array([3.0, 4.0])
-    assert update_importances(np.array([np.linalg.norm(D)]), np.array([100.0]), np.ones(1)) ** 2 == 1.0
+    assert compute_importances(np.array([np.linalg.norm(D)]), np.array([100.0]), np.ones(1)) ** 2 == 1.0
     assert np.linalg.norm(D - w) ** 2 == pytest.approx(20.0)
 
 
 def test_invalid_utility_has_the_lowest_importance() -> None:
     norm = np.array([NAN, np.inf, -1.0, 2.0, 1e300, 4.0])
     count = np.array([3.0, 3.0, 3.0, NAN, 1e300, 50.0])
-    importance = update_importances(norm, count, np.ones(6))
+    importance = compute_importances(norm, count, np.ones(6))
     assert importance[:4].tolist() == [0, 0, 0, 0]
     assert np.isfinite(importance[4])
     assert importance[5] == 2.0
@@ -151,9 +153,9 @@ def test_importance_decides_from_the_second_time_on() -> None:
 @pytest.mark.parametrize(
     ("high", "beta", "requirements"),
     [
-        (0.6, 1.0, {NEEDS_UNCHANGED_TRAINING, NEEDS_VARIABLE_WORK}),
-        (0.6, 0.0, {NEEDS_UNCHANGED_TRAINING}),
-        (0.0, 1.0, {NEEDS_VARIABLE_WORK}),
+        (0.6, 1.0, {UNCHANGED_TRAINING_REQUIREMENT, VARIABLE_WORK_REQUIREMENT}),
+        (0.6, 0.0, {UNCHANGED_TRAINING_REQUIREMENT}),
+        (0.0, 1.0, {VARIABLE_WORK_REQUIREMENT}),
         (0, 0, set()),
     ],
 )

@@ -68,7 +68,7 @@ class ActiveFl(Selector[State]):
         alpha3: share of the cohort that is drawn uniformly.
         loss: loss of a client: "train", the mean over its local steps, "first_epoch", the mean when samples are first
             trained on, or "start", the loss of the round's global model, which costs a query.
-        value: a client's value: "sum" for sqrt(samples) times its mean loss, "mean" for its mean loss over
+        value: a client's value: "sum" for sqrt(samples) times its mean loss, "mean" for its mean loss divided by
             sqrt(samples).
         tie: clients that are excluded first among equal values: "random", or the lowest ids with "id".
     """
@@ -100,9 +100,9 @@ class ActiveFl(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({CLEAN_LABELS, Requirement(self._draws_by_value, UNIFORM_DRAW_MESSAGE)})
+        return frozenset({CLEAN_LABELS, Requirement(self._draws_clients_by_value, UNIFORM_DRAW_MESSAGE)})
 
-    def _draws_by_value(self, facts: Facts) -> bool | None:
+    def _draws_clients_by_value(self, facts: Facts) -> bool | None:
         return None if facts.cohort is None else self.alpha3 == 1 or self.count_drawn_by_value(facts.cohort) > 0
 
     def count_drawn_by_value(self, cohort: int) -> int:
@@ -133,13 +133,13 @@ class ActiveFl(Selector[State]):
             latest_losses = outcome.signals["train_loss"]
         else:
             latest_losses = outcome.signals["loss_sum"] / np.maximum(outcome.signals["n_used"], 1.0)
-        is_finite = np.isfinite(latest_losses)
+        is_finite_loss = np.isfinite(latest_losses)
         mean_losses = state.loss.copy()
-        mean_losses[outcome.clients[is_finite]] = latest_losses[is_finite]
+        mean_losses[outcome.clients[is_finite_loss]] = latest_losses[is_finite_loss]
         return None, State(mean_losses)
 
     def _choose_clients(self, state: State, ctx: RoundContext) -> tuple[Ids, Values, Values]:
-        """Return the cohort, and the value and the probability of the first draw of each client, [n_clients] each."""
+        """Return the cohort, each client's value, and its probability of being drawn first, [n_clients] each."""
         available_ids = ctx.available
         root_n_train = np.sqrt(np.maximum(ctx.signals["n_train"], 1))
         client_values = state.loss * root_n_train if self.value == "sum" else state.loss / root_n_train

@@ -38,7 +38,7 @@ from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, R
 
 log = logging.getLogger("fedcohort")
 MIN_POOL_SHARE = 0.2  # of all clients
-MIN_SHARE_WITH_COUNTS = 0.5  # of the pool, whose label counts are known, for balanced cohorts
+MIN_SHARE_WITH_LABEL_COUNTS = 0.5  # of the pool, whose label counts are known, for balanced cohorts
 RANGE_BY_INTEGER_OPTION = {"first": "[1, inf)", "probes": "[1, 1000]", "sample": "[2, inf)"}
 RANGE_BY_NUMBER_OPTION = {"probation": "[0, 0.5]", "speed_bound": "[0, 1)", "speed_gain": "[1, inf)"}
 RANGE_BY_NUMBER_OPTION |= dict.fromkeys(("gap", "persistence", "cover", "even"), "[0, 1]")
@@ -53,10 +53,8 @@ class State:
         interval: rounds between two probes of the clients' losses by class.
         counts: samples by client and class as last reported, [n_clients, n_classes]; 0 before.
         rate: share of wrong labels of each client beyond that of the cleanest ones, [n_clients]; NaN if not known.
-        n_selections, last_round: number of each client's selections, and round of the last, [n_clients] each; -1
-            before.
-        in_pool, is_fast: whether cohorts may be drawn from each client, by its labels and by its speed, [n_clients]
-            each.
+        n_selections, last_round: number of each client's selections, and round of the last or -1, [n_clients] each.
+        in_pool, is_fast: whether the label noise, and the speed, of each client allow its selection, [n_clients] each.
         durations: sums of the logarithms of the seconds of each client's jobs so far.
         watch: evidence of label noise from the probes so far.
         is_undecided: whether a probe was answered after the last decision on balance.
@@ -89,15 +87,16 @@ class Auto(Selector[State]):
         act: whether the diagnosis changes the selection; otherwise clients are probed, but selected at random.
         noise, speed: whether clients with more label noise, and slow clients, are left out.
         balance: whether cohorts are balanced over classes where random ones hold few classes.
-        first, probes: round of the first probe, or later, until clients have had 1.2 jobs on average; number of probes.
-        sample: number of clients of the first probe in larger federations.
+        first: rounds before the first probe and between probes, or more until clients have had 1.2 jobs on average.
+        probes: largest number of probes.
+        sample: about the number of clients that the first probe queries; all if there are fewer.
         gap: least difference in the rate of wrong labels between two groups of clients for which clients are left out.
         persistence: least ratio of this difference to that of the previous probe for which they are left out.
         cover: least ratio of a class's share among remaining clients to its share among all clients.
-        probation: share of all places that stays with the clients left out.
-        even: cohorts are balanced if random ones hold fewer effective classes than this share of the pool's.
-        speed_bound: lower 95 % bound of the persistent share of the variance of speeds from which clients are left out.
-        speed_gain: least predicted factor by which rounds become shorter.
+        probation: share of the cohort's places that goes to clients that are left out for label noise.
+        even: cohorts are balanced if random ones have less than this share of the pool's effective number of classes.
+        speed_bound: least share of the variance of speeds that persists (lower 95 % bound) to leave out slow clients.
+        speed_gain: least factor by which rounds must become shorter, as predicted, for slow clients to be left out.
     """
 
     act: bool
@@ -131,7 +130,7 @@ class Auto(Selector[State]):
         return (f"selector={choice} selects at random until it has measured twice, in round {2 * self.first} or later",)
 
     def init(self, population: Population) -> State:
-        K, zero_values = population.n_clients, np.zeros(population.n_clients)
+        K, zero_sums = population.n_clients, np.zeros(population.n_clients)
         return State(
             n_classes=population.n_classes,
             interval=rounds_between_probes(self.first, K, population.cohort),
@@ -141,32 +140,32 @@ class Auto(Selector[State]):
             last_round=np.full(K, -1),
             in_pool=np.ones(K, dtype=bool),
             is_fast=np.ones(K, dtype=bool),
-            durations=Durations(np.zeros(K, np.int64), zero_values, zero_values),
+            durations=Durations(np.zeros(K, np.int64), zero_sums, zero_sums),
         )
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
-        probe_number, round_remainder = divmod(ctx.round, state.interval)
-        if round_remainder or not 1 <= probe_number <= self.probes or (state.watch.is_done and not state.needs_counts):
+        probe_number, interval_offset = divmod(ctx.round, state.interval)
+        if interval_offset or not 1 <= probe_number <= self.probes or (state.watch.is_done and not state.needs_counts):
             return ()
         queried_ids = ctx.ready
         if probe_number == 1 and ctx.n_clients > self.sample:
-            first_round = ctx.round - math.ceil(self.sample / ctx.cohort)
-            queried_ids = queried_ids[state.last_round[queried_ids] >= first_round]
+            first_sampled_round = ctx.round - math.ceil(self.sample / ctx.cohort)
+            queried_ids = queried_ids[state.last_round[queried_ids] >= first_sampled_round]
         return (Probe("class_loss", queried_ids, {"n_classes": state.n_classes}, concurrent=True),)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if not self.act:
             return Selection(draw(np.ones(ctx.n_clients), ctx.available, ctx.cohort, ctx.rng)), state
         in_pool = state.in_pool & state.is_fast
-        n_probation, owed_places = self._count_probation_places(state, ctx)
-        clients = draw(in_pool.astype(float), ctx.available, ctx.cohort - n_probation, ctx.rng)
+        probation_places, owed_places = self._count_probation_places(state, ctx)
+        clients = draw(in_pool.astype(float), ctx.available, ctx.cohort - probation_places, ctx.rng)
         state = self._decide_class_balance(state, in_pool, ctx)
         pool_ids = ctx.available[in_pool[ctx.available]]
         if state.is_balanced and len(pool_ids) >= ctx.cohort:
-            clients = balance_cohort(state.counts, state.n_selections, pool_ids, ctx.cohort - n_probation, ctx.rng)
-        if n_probation:
+            clients = balance_cohort(state.counts, state.n_selections, pool_ids, ctx.cohort - probation_places, ctx.rng)
+        if probation_places:
             excluded_ids = np.setdiff1d(ctx.available[~state.in_pool[ctx.available]], clients)
-            clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, n_probation, ctx.rng))
+            clients = np.union1d(clients, draw(np.ones(ctx.n_clients), excluded_ids, probation_places, ctx.rng))
         if not state.watch.is_acting:
             return Selection(clients), replace(state, owed_places=owed_places)
         selection = Selection(clients, -state.rate, {"excess_rate": state.rate, "in_pool": in_pool.astype(float)})
@@ -194,15 +193,15 @@ class Auto(Selector[State]):
         return min(int(owed_places), n_excluded, ctx.cohort), owed_places - int(owed_places)
 
     def _decide_class_balance(self, state: State, in_pool: Bool[np.ndarray, "_k"], ctx: RoundContext) -> State:
-        """Return the state with the decision, once per probe, whether cohorts from `in_pool` are class-balanced."""
+        """Return the state after deciding, once per probe, whether cohorts of the clients `in_pool` are balanced."""
         if not (self.balance and state.is_undecided):
             return state
-        has_counts = in_pool & (state.counts.sum(1) > 0)
-        if state.watch.is_suspected or not has_counts.any():
+        has_label_counts = in_pool & (state.counts.sum(1) > 0)
+        if state.watch.is_suspected or not has_label_counts.any():
             return replace(state, is_undecided=False, is_balanced=False)
-        cohort_classes, pool_classes = compute_cohort_classes(state.counts, has_counts, ctx.cohort, ctx.rng)
+        cohort_classes, pool_classes = compute_cohort_classes(state.counts, has_label_counts, ctx.cohort, ctx.rng)
         is_cohort_uneven = cohort_classes < self.even * pool_classes
-        needs_counts = is_cohort_uneven and bool(has_counts.sum() < MIN_SHARE_WITH_COUNTS * in_pool.sum())
+        needs_counts = is_cohort_uneven and bool(has_label_counts.sum() < MIN_SHARE_WITH_LABEL_COUNTS * in_pool.sum())
         is_balanced = is_cohort_uneven and not needs_counts
         if is_balanced != state.is_balanced:
             log.info(
@@ -212,9 +211,9 @@ class Auto(Selector[State]):
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
     def _update_noise_rates(self, state: State, class_losses: ProbeResult, round: int) -> State:
-        """Return the state with label noise by the probe `class_losses` of `round`, and a new pool if it persists."""
-        is_usable = np.isfinite(class_losses.values).all(1) & (class_losses.values >= 0).all(1)
-        clients, losses = class_losses.clients[is_usable], ClassLosses.from_rows(class_losses.values[is_usable])
+        """Return the state with the label noise in the probe `class_losses` of `round`, and the pool that follows."""
+        is_valid_row = np.isfinite(class_losses.values).all(1) & (class_losses.values >= 0).all(1)
+        clients, losses = class_losses.clients[is_valid_row], ClassLosses.from_rows(class_losses.values[is_valid_row])
         if not losses.n_samples.any():
             return state
         counts = state.counts.copy()
@@ -238,13 +237,14 @@ class Auto(Selector[State]):
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state after the round `outcome`, without the slowest clients in `is_fast` if speeds persist."""
-        has_counts = state.in_pool & (state.counts.sum(1) > 0)
+        """Return the state after the round `outcome`; if speeds persist, `is_fast` is false for the slowest clients."""
+        has_label_counts = state.in_pool & (state.counts.sum(1) > 0)
         speeds = estimate_speeds(state.durations, state.counts.sum(1))
-        if not speeds.low > self.speed_bound or not has_counts.any():
+        if not speeds.low > self.speed_bound or not has_label_counts.any():
             return replace(state, is_fast=np.ones_like(state.is_fast))
         cohort = len(outcome.selection.clients)
-        is_fast, _ = choose_fast_clients(speeds, state.counts, has_counts, cohort, self.cover, self.speed_gain)
+        is_fast, _ = choose_fast_clients(speeds, state.counts, has_label_counts, cohort, self.cover, self.speed_gain)
+        n_slow, n_pool = (has_label_counts & ~is_fast).sum(), has_label_counts.sum()
         message = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
-        log.info(message, outcome.round + 1, 100 * speeds.rho, (has_counts & ~is_fast).sum(), has_counts.sum())
-        return replace(state, is_fast=is_fast | ~has_counts)
+        log.info(message, outcome.round + 1, 100 * speeds.rho, n_slow, n_pool)
+        return replace(state, is_fast=is_fast | ~has_label_counts)

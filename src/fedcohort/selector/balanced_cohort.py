@@ -21,7 +21,7 @@ from fedcohort.types import ProbeResult, RoundContext, Selection
 
 @dataclass(frozen=True)
 class BalancedCohort(StatelessSelector):
-    """A selector that balances the cohort's samples per class or group; a client's score is its negative imbalance.
+    """A selector that balances the cohort's samples per class or group; a score is minus a client's own imbalance.
 
     Attributes:
         counts_signal: name of the signal with each client's number of samples per class or group, [n_clients, classes].
@@ -39,8 +39,8 @@ class BalancedCohort(StatelessSelector):
         cohort_counts = np.zeros(class_counts.shape[1])
         chosen_ids: list[int] = []
         while len(chosen_ids) < min(ctx.cohort, len(ctx.available)):
-            imbalances = class_imbalances(class_counts, cohort_counts) if chosen_ids else 0.0
-            (k,) = top(np.where(has_samples, -imbalances, -np.inf), remaining_ids, 1, ctx.rng).tolist()
+            cohort_imbalances = class_imbalances(class_counts, cohort_counts) if chosen_ids else 0.0
+            (k,) = top(np.where(has_samples, -cohort_imbalances, -np.inf), remaining_ids, 1, ctx.rng).tolist()
             chosen_ids.append(k)
             remaining_ids, cohort_counts = remaining_ids[remaining_ids != k], cohort_counts + class_counts[k]
         return Selection(np.sort(np.array(chosen_ids, dtype=np.int64)), -class_imbalances(class_counts)), state

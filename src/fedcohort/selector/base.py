@@ -25,6 +25,7 @@ NEW_NAMES_OF_FUNCTIONS = {  # by old names, for one release
     "answers": "find_answers",
     "successive": "draw_successively",
     "begins_with_all": "describe_full_first_round",
+    "check_limit": "check_population_limit",
 }
 __getattr__ = renamed_names(__name__, NEW_NAMES_OF_FUNCTIONS)
 
@@ -52,8 +53,8 @@ class Selector(Component, Protocol[S]):
         absolute: whether the weights of its AggregationOverrides are used without normalisation, which some aggregators
             reject.
         uncapped: whether the selector chooses all available clients in every round, whatever the cohort.
-        robust_loss: the weights alpha, beta and A of the robust loss that the selector queries; empty if it queries
-            none.
+        robust_loss: the constants alpha, beta and A of FLASH's robust loss that the selector queries; empty if it
+            queries none.
     """
 
     backs_off: ClassVar[bool] = False
@@ -156,10 +157,11 @@ def describe_full_first_round(choice: str) -> str:
     return f"selector={choice} trains all ready clients in round 1, whatever the cohort"
 
 
-def check_limit(limit: int, n_clients: int, reason: str) -> None:
-    """Raise `OptionError` if the option `limit`, the largest population, is below `n_clients`; `reason` explains it."""
+def check_population_limit(limit: int, n_clients: int, limit_reason: str) -> None:
+    """Raise `OptionError` if the option `limit` is below `n_clients`; `limit_reason` says why a limit exists."""
     if limit < n_clients:
-        raise ranges.range_error("limit", f"an integer of at least {n_clients}, the number of clients, {reason}", limit)
+        allowed_text = f"an integer of at least {n_clients}, the number of clients, {limit_reason}"
+        raise ranges.range_error("limit", allowed_text, limit)
 
 
 def find_answers(probes: Mapping[str, ProbeResult], signal: str) -> ProbeResult:
@@ -186,28 +188,28 @@ def top(scores: Values, available_ids: Ids, n_chosen: int, rng: np.random.Genera
         n_chosen: number of clients to choose.
         rng: random generator that breaks ties.
         tie_rule: "random" draws among the clients tied at the last place, "id" takes the lowest ids. Both draw one
-            vector.
+            random number for each client.
     """
     logger = start_draw(rng)
     tie_noise = rng.random(len(scores))[available_ids]
     if n_chosen >= len(available_ids):
         return np.sort(end_draw(logger, available_ids, np.inf, available_ids))
     client_scores = rank_nan_last(scores)[available_ids]
-    cut_score = np.partition(client_scores, len(client_scores) - n_chosen)[len(client_scores) - n_chosen]
-    if np.isfinite(cut_score):
-        tie_tolerance = TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(client_scores), abs(cut_score)))
-        is_near_cut = np.isfinite(client_scores) & (np.abs(client_scores - cut_score) <= tie_tolerance)
+    cutoff_score = np.partition(client_scores, len(client_scores) - n_chosen)[len(client_scores) - n_chosen]
+    if np.isfinite(cutoff_score):
+        tie_tolerance = TIE_TOLERANCE * np.maximum(1.0, np.maximum(np.abs(client_scores), abs(cutoff_score)))
+        is_tied = np.isfinite(client_scores) & (np.abs(client_scores - cutoff_score) <= tie_tolerance)
     else:
-        is_near_cut = client_scores == cut_score
-    is_selected = (client_scores > cut_score) & ~is_near_cut
-    n_remaining = n_chosen - int(is_selected.sum())
-    tied_rows = np.flatnonzero(is_near_cut)
+        is_tied = client_scores == cutoff_score
+    is_selected = (client_scores > cutoff_score) & ~is_tied
+    n_remaining_places = n_chosen - int(is_selected.sum())
+    tied_rows = np.flatnonzero(is_tied)
     if tie_rule == "random":
         tied_rows = tied_rows[np.argsort(tie_noise[tied_rows], kind="stable")]
-    chosen_rows = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining]])
+    chosen_rows = np.concatenate([np.flatnonzero(is_selected), tied_rows[:n_remaining_places]])
     if logger:
         is_selected[chosen_rows] |= tie_rule == "id"
-        draw_weights = np.where(is_selected, np.inf, is_near_cut & (tie_rule == "random"))
+        draw_weights = np.where(is_selected, np.inf, is_tied & (tie_rule == "random"))
         end_draw(logger, available_ids, draw_weights, available_ids[chosen_rows])
     return np.sort(available_ids[chosen_rows])
 
@@ -234,16 +236,15 @@ def draw_successively(draw_weights: Values, available_ids: Ids, n_chosen: int, r
         rng: random generator of the draw.
     """
     logger = start_draw(rng)
-    draw_noise, client_weights = rng.standard_exponential(len(draw_weights)), draw_weights
+    exponential_draws, client_weights = rng.standard_exponential(len(draw_weights)), draw_weights
     if len(available_ids) < len(draw_weights):
-        draw_noise, client_weights = draw_noise[available_ids], client_weights[available_ids]
-    has_weight = np.isfinite(client_weights) & (client_weights > 0)
-    finite_noise, divisors = draw_noise, client_weights
-    if not has_weight.all():
-        finite_noise, divisors = np.where(has_weight, draw_noise, np.inf), np.where(has_weight, client_weights, 1.0)
-    draw_keys = finite_noise / divisors
-    cut_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
-    candidate_rows = np.flatnonzero(draw_keys <= cut_key)  # keys above the cut need no order
-    row_order = candidate_rows[np.lexsort((draw_noise[candidate_rows], draw_keys[candidate_rows]))]
-    logged_weights = np.where(has_weight, client_weights, 0.0)
-    return end_draw(logger, available_ids, logged_weights, available_ids[row_order[:n_chosen]])
+        exponential_draws, client_weights = exponential_draws[available_ids], client_weights[available_ids]
+    has_positive_weight = np.isfinite(client_weights) & (client_weights > 0)
+    key_divisors = client_weights if has_positive_weight.all() else np.where(has_positive_weight, client_weights, 1.0)
+    draw_keys = exponential_draws / key_divisors
+    draw_keys[~has_positive_weight] = np.inf
+    cutoff_key = nth_smallest(draw_keys, n_chosen) if 0 < n_chosen < len(draw_keys) else np.inf
+    candidate_rows = np.flatnonzero(draw_keys <= cutoff_key)  # keys above the cut need no order
+    rows_by_key = candidate_rows[np.lexsort((exponential_draws[candidate_rows], draw_keys[candidate_rows]))]
+    logged_weights = np.where(has_positive_weight, client_weights, 0.0)
+    return end_draw(logger, available_ids, logged_weights, available_ids[rows_by_key[:n_chosen]])

@@ -85,10 +85,10 @@ class PowerOfChoice(CandidateOptions, Selector[Stateless]):
         `probes` holds the answers by signal name. The scores are the losses, -inf for one that is not finite, NaN for
         clients that did not answer.
         """
-        answers = find_answers(probes, self.signal)
-        losses = np.where(np.isfinite(answers.values), answers.values, -np.inf)
-        scores = ProbeResult(answers.clients, losses).dense(ctx.n_clients)
-        clients = top(scores, answers.clients, ctx.cohort, ctx.rng)
-        filler_pool = np.setdiff1d(ctx.available, clients, assume_unique=True)
-        filler_ids = draw(np.ones(ctx.n_clients), filler_pool, ctx.cohort - len(clients), ctx.rng)
+        loss_answers = find_answers(probes, self.signal)
+        losses = np.where(np.isfinite(loss_answers.values), loss_answers.values, -np.inf)
+        scores = ProbeResult(loss_answers.clients, losses).dense(ctx.n_clients)
+        clients = top(scores, loss_answers.clients, ctx.cohort, ctx.rng)
+        unchosen_ids = np.setdiff1d(ctx.available, clients, assume_unique=True)
+        filler_ids = draw(np.ones(ctx.n_clients), unchosen_ids, ctx.cohort - len(clients), ctx.rng)
         return Selection(np.sort(np.concatenate([clients, filler_ids])), scores), state

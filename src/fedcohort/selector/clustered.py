@@ -42,7 +42,7 @@ from jaxtyping import Float32, Float64
 
 from fedcohort import ranges
 from fedcohort.maths.urns import Urns, cut_ward_tree, pour_into_urns, ward_tree
-from fedcohort.selector.base import Selector, check_limit
+from fedcohort.selector.base import Selector, check_population_limit
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -97,7 +97,7 @@ class Clustered(Selector[State]):
         return frozenset({"n_train"} if self.criterion == "size" else {"n_train", "update"})
 
     def memory_bytes(self, n_clients: int, n_params: int) -> float:
-        """Return the memory in bytes of updates and angles: 16 per number of both; 0 with criterion=size.
+        """Return the memory of updates and angles, 16 bytes for each number in them; 0 with criterion=size.
 
         Args:
             n_clients: number of clients.
@@ -113,30 +113,30 @@ class Clustered(Selector[State]):
         """
         K = population.n_clients
         if self.criterion == "similarity":
-            check_limit(self.limit, K, "whose updates are compared in every round")
-        n_rows = 0 if self.criterion == "size" else K
-        return State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((n_rows, n_rows)))
+            check_population_limit(self.limit, K, "whose updates are compared in every round")
+        n_angle_rows = 0 if self.criterion == "size" else K
+        return State(np.zeros(K, np.int64), np.zeros((K, 0), np.float32), np.zeros((n_angle_rows, n_angle_rows)))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         K, m, client_ids = ctx.n_clients, ctx.cohort, ctx.available
-        order_noise = ctx.rng.random(K)
+        random_sort_keys = ctx.rng.random(K)
         if len(client_ids) <= m:
             inclusion_probability = np.zeros(K)
             inclusion_probability[client_ids] = 1.0
             return Selection(client_ids, probability=inclusion_probability), replace(state, draws=np.zeros(K, np.int64))
         if self.tie == "random":
-            client_ids = client_ids[np.argsort(order_noise[client_ids])]
+            client_ids = client_ids[np.argsort(random_sort_keys[client_ids])]
         n_train = ctx.signals["n_train"][client_ids]
         n_train = n_train if n_train.any() else np.ones(len(n_train), np.int64)
         if self.criterion == "size":
             urns = urns_by_size(n_train, m)
         else:
             urns = urns_by_similarity(n_train, m, ward_tree(state.angles[np.ix_(client_ids, client_ids)], self.tree))
-        client_row, _, sample_mass = urns
-        drawn_masses = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
-        drawn_ids = client_ids[client_row[np.searchsorted(np.cumsum(sample_mass), drawn_masses, side="right")]]
+        entry_row, _, entry_mass = urns
+        mass_positions = np.arange(m) * n_train.sum() + ctx.rng.integers(n_train.sum(), size=m)
+        drawn_ids = client_ids[entry_row[np.searchsorted(np.cumsum(entry_mass), mass_positions, side="right")]]
         absence_probability = np.ones(K)
-        np.multiply.at(absence_probability, client_ids[client_row], 1 - sample_mass / n_train.sum())
+        np.multiply.at(absence_probability, client_ids[entry_row], 1 - entry_mass / n_train.sum())
         draws = np.bincount(drawn_ids, minlength=K)
         return Selection(np.flatnonzero(draws), probability=1 - absence_probability), replace(state, draws=draws)
 
@@ -159,8 +159,8 @@ def urns_by_size(n_train: Ids, n_urns: int) -> Urns:
         and the client's mass in the urn, int64 [entries] each.
     """
     client_order = np.argsort(-n_train, kind="stable")
-    client_row, urn_of_entry, part_mass = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
-    return client_order[client_row], urn_of_entry, part_mass
+    entry_row, urn_of_entry, entry_mass = pour_into_urns(n_urns * n_train[client_order], np.full(n_urns, n_train.sum()))
+    return client_order[entry_row], urn_of_entry, entry_mass
 
 
 def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarray, "merges 4"]) -> Urns:
@@ -176,14 +176,14 @@ def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarra
         and the client's mass in the urn, int64 [entries] each.
     """
     urn_mass = int(n_train.sum())
-    n_solo_urns, mass_left = np.divmod(n_urns * n_train, urn_mass)  # urns of one client, and the mass left over
-    cluster_of_client = cut_ward_tree(mass_left, client_tree, urn_mass)
-    shared_clients = np.flatnonzero(mass_left)
-    cluster_masses = np.bincount(cluster_of_client, mass_left, len(cluster_of_client)).astype(np.int64)
-    lowest_client = np.full(len(cluster_masses), len(n_train))
-    np.minimum.at(lowest_client, cluster_of_client[shared_clients], shared_clients)
+    n_solo_urns, shared_masses = np.divmod(n_urns * n_train, urn_mass)  # urns of one client, and the mass left over
+    cluster_of_client = cut_ward_tree(shared_masses, client_tree, urn_mass)
+    shared_clients = np.flatnonzero(shared_masses)
+    cluster_masses = np.bincount(cluster_of_client, shared_masses, len(cluster_of_client)).astype(np.int64)
+    lowest_client_ids = np.full(len(cluster_masses), len(n_train))
+    np.minimum.at(lowest_client_ids, cluster_of_client[shared_clients], shared_clients)
     cluster_numbers = np.unique(cluster_of_client[shared_clients])
-    cluster_numbers = cluster_numbers[np.lexsort((lowest_client[cluster_numbers], cluster_masses[cluster_numbers]))]
+    cluster_numbers = cluster_numbers[np.lexsort((lowest_client_ids[cluster_numbers], cluster_masses[cluster_numbers]))]
     n_shared_urns = n_urns - int(n_solo_urns.sum())
     n_light_clusters = len(cluster_numbers) - n_shared_urns  # lighter clusters, which fill up the urns of the others
     cluster_rank = np.empty(len(cluster_masses), np.int64)
@@ -191,15 +191,15 @@ def urns_by_similarity(n_train: Ids, n_urns: int, client_tree: Float64[np.ndarra
     client_order = shared_clients[np.lexsort((shared_clients, cluster_rank[cluster_of_client[shared_clients]]))]
     heavy_ids = client_order[cluster_rank[cluster_of_client[client_order]] >= n_light_clusters]
     light_ids = client_order[cluster_rank[cluster_of_client[client_order]] < n_light_clusters]
-    free_masses = urn_mass - cluster_masses[cluster_numbers[n_light_clusters:]]
-    spilled_rows, spill_urn, spill_mass = pour_into_urns(mass_left[light_ids], free_masses)
+    free_urn_masses = urn_mass - cluster_masses[cluster_numbers[n_light_clusters:]]
+    spilled_rows, spill_urns, spill_masses = pour_into_urns(shared_masses[light_ids], free_urn_masses)
     solo_ids = np.repeat(np.arange(len(n_train)), n_solo_urns)
-    client_row = np.concatenate([solo_ids, heavy_ids, light_ids[spilled_rows]])
-    heavy_urn = cluster_rank[cluster_of_client[heavy_ids]] - n_light_clusters
-    urn_of_entry = np.concatenate([np.arange(len(solo_ids)), len(solo_ids) + heavy_urn, len(solo_ids) + spill_urn])
-    part_mass = np.concatenate([np.full(len(solo_ids), urn_mass), mass_left[heavy_ids], spill_mass])
-    urn_order = np.argsort(urn_of_entry, kind="stable")
-    return client_row[urn_order], urn_of_entry[urn_order], part_mass[urn_order]
+    entry_client = np.concatenate([solo_ids, heavy_ids, light_ids[spilled_rows]])
+    heavy_urns = cluster_rank[cluster_of_client[heavy_ids]] - n_light_clusters
+    urn_of_entry = np.concatenate([np.arange(len(solo_ids)), len(solo_ids) + heavy_urns, len(solo_ids) + spill_urns])
+    entry_mass = np.concatenate([np.full(len(solo_ids), urn_mass), shared_masses[heavy_ids], spill_masses])
+    entries_by_urn = np.argsort(urn_of_entry, kind="stable")
+    return entry_client[entries_by_urn], urn_of_entry[entries_by_urn], entry_mass[entries_by_urn]
 
 
 def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "_n P"]) -> State:
@@ -217,9 +217,9 @@ def store_updates(state: State, clients: Ids, new_updates: Float64[np.ndarray, "
         updates = np.zeros((len(updates), new_updates.shape[1]), np.float32)
     updates[clients] = new_updates
     update_matrix = updates.astype(np.float64)
-    norms = np.linalg.norm(update_matrix, axis=1)
+    update_norms = np.linalg.norm(update_matrix, axis=1)
     scalar_products = update_matrix[clients] @ update_matrix.T
-    norm_products = np.outer(norms[clients], norms)
+    norm_products = np.outer(update_norms[clients], update_norms)
     cosines = np.divide(scalar_products, norm_products, out=np.ones_like(scalar_products), where=norm_products > 0)
     angles = state.angles.copy()
     angles[clients] = np.arccos(np.clip(cosines, -1.0, 1.0))

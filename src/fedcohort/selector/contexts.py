@@ -12,7 +12,7 @@ from fedcohort.types import Ids, ProbeResult, Values
 FEATURE_NAMES = ("train_ratio", "val_ratio", "duration", "prev_reward")
 
 MIN_LOSS = 1e-8  # of a baseline that a ratio divides by
-MIN_VARIANCE = 1e-9  # of the largest variance: a direction that varies less is rounding
+MIN_RELATIVE_VARIANCE = 1e-9  # of the largest variance: a direction that varies less is rounding
 
 
 @dataclass(frozen=True)
@@ -27,11 +27,11 @@ class FeatureScale:
     total: float = 0.0
     count: int = 0
 
-    def mean_size(self) -> float:
+    def mean_magnitude(self) -> float:
         """Return the mean absolute value of the feature's observations so far; 1 before the first observation."""
         return self.total / self.count if self.count else 1.0
 
-    def with_sizes(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
+    def with_values(self, absolute_values: Values, scale_rule: str) -> "FeatureScale":
         """Return the scale of a feature after more observations; observations of zero are left out.
 
         Args:
@@ -41,11 +41,11 @@ class FeatureScale:
         """
         if scale_rule == "none" or (scale_rule == "first_round" and self.count):
             return self
-        positive_values = absolute_values[absolute_values > 0]
-        return FeatureScale(self.total + float(positive_values.sum()), self.count + len(positive_values))
+        positive_observations = absolute_values[absolute_values > 0]
+        return FeatureScale(self.total + float(positive_observations.sum()), self.count + len(positive_observations))
 
 
-INITIAL_SCALE = FeatureScale()
+INITIAL_FEATURE_SCALE = FeatureScale()
 
 
 @dataclass(frozen=True)
@@ -61,16 +61,17 @@ class LossRatios:
     first: Values
     ratio: Values
 
-    def with_loss_answers(self, answers: ProbeResult) -> "LossRatios":
+    def with_loss_answers(self, loss_answers: ProbeResult) -> "LossRatios":
         """Return the loss ratios after new answers of some clients.
 
         Args:
-            answers: losses in nats of the clients that answered. A client's first finite loss divides its later losses.
+            loss_answers: losses in nats of the clients that answered. A client's first finite loss divides its later
+                ones.
         """
         first_losses, loss_ratios = self.first.copy(), self.ratio.copy()
-        clients, losses = answers.clients, answers.values
-        is_first = np.isnan(first_losses[clients]) & np.isfinite(losses)
-        first_losses[clients[is_first]] = losses[is_first]
+        clients, losses = loss_answers.clients, loss_answers.values
+        is_first_loss = np.isnan(first_losses[clients]) & np.isfinite(losses)
+        first_losses[clients[is_first_loss]] = losses[is_first_loss]
         loss_ratios[clients] = losses / np.maximum(first_losses[clients], MIN_LOSS)
         return LossRatios(first_losses, loss_ratios)
 
@@ -92,15 +93,15 @@ class Measurements:
     val: LossRatios
     tau: Values
     r: Values
-    tau_unit: FeatureScale = INITIAL_SCALE
-    r_unit: FeatureScale = INITIAL_SCALE
+    tau_unit: FeatureScale = INITIAL_FEATURE_SCALE
+    r_unit: FeatureScale = INITIAL_FEATURE_SCALE
 
     @classmethod
     def initial_measurements(cls, n_clients: int) -> "Measurements":
         """Return the measurements of `n_clients` clients before round 0: loss ratios 1, no durations, rewards 0."""
-        unknown_values = np.full(n_clients, np.nan)
-        initial_ratios = LossRatios(unknown_values, np.ones(n_clients))
-        return cls(initial_ratios, initial_ratios, unknown_values, np.zeros(n_clients))
+        nan_by_client = np.full(n_clients, np.nan)
+        initial_loss_ratios = LossRatios(nan_by_client, np.ones(n_clients))
+        return cls(initial_loss_ratios, initial_loss_ratios, nan_by_client, np.zeros(n_clients))
 
     def with_durations(self, clients: Ids, job_seconds: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new durations of some clients.
@@ -112,9 +113,9 @@ class Measurements:
             scale_rule: observations that set the unit of durations: those of all rounds ("running"), only the first
                 ("first_round"), or none ("none"), with a unit of one second.
         """
-        is_measured, durations_s = np.isfinite(job_seconds), self.tau.copy()
-        durations_s[clients[is_measured]] = job_seconds[is_measured]
-        return replace(self, tau=durations_s, tau_unit=self.tau_unit.with_sizes(job_seconds[is_measured], scale_rule))
+        has_duration, durations_s = np.isfinite(job_seconds), self.tau.copy()
+        durations_s[clients[has_duration]] = job_seconds[has_duration]
+        return replace(self, tau=durations_s, tau_unit=self.tau_unit.with_values(job_seconds[has_duration], scale_rule))
 
     def with_rewards(self, clients: Ids, new_rewards: Values, scale_rule: str) -> "Measurements":
         """Return the measurements with new rewards of some clients.
@@ -127,7 +128,7 @@ class Measurements:
         """
         client_rewards = self.r.copy()
         client_rewards[clients] = new_rewards
-        return replace(self, r=client_rewards, r_unit=self.r_unit.with_sizes(np.abs(new_rewards), scale_rule))
+        return replace(self, r=client_rewards, r_unit=self.r_unit.with_values(np.abs(new_rewards), scale_rule))
 
     def contexts(self) -> ContextMatrix:
         """Return the context (feature vector) of each client, [n_clients, 4], in the order of `FEATURE_NAMES`.
@@ -136,8 +137,8 @@ class Measurements:
         """
         has_duration = np.isfinite(self.tau)
         mean_duration = self.tau[has_duration].mean() if has_duration.any() else 0.0
-        scaled_durations = np.where(has_duration, self.tau, mean_duration) / self.tau_unit.mean_size()
-        X = np.column_stack([self.train.ratio, self.val.ratio, scaled_durations, self.r / self.r_unit.mean_size()])
+        scaled_durations = np.where(has_duration, self.tau, mean_duration) / self.tau_unit.mean_magnitude()
+        X = np.column_stack([self.train.ratio, self.val.ratio, scaled_durations, self.r / self.r_unit.mean_magnitude()])
         return np.where(np.isfinite(X), X, np.nan)
 
 
@@ -149,8 +150,8 @@ def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form
         feature_names: features to keep.
         feature_form: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them and adds a 1.
     """
-    column_numbers = [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]
-    feature_columns = np.ascontiguousarray(X[:, column_numbers])  # the memory order after a resume
+    feature_positions = [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]
+    feature_columns = np.ascontiguousarray(X[:, feature_positions])  # the memory order after a resume
     return whiten_contexts(feature_columns) if feature_form == "whitened" else feature_columns
 
 
@@ -169,8 +170,8 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
         return whitened_contexts
     centred_contexts = X[is_valid_row] - X[is_valid_row].mean(axis=0)
     eigenvalues, eigenvectors = np.linalg.eigh(centred_contexts.T @ centred_contexts / len(centred_contexts))
-    is_varying = eigenvalues > MIN_VARIANCE * max(eigenvalues.max(), MIN_LOSS)
-    column_scales = np.where(is_varying, 1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)), 0.0)
+    is_varying_direction = eigenvalues > MIN_RELATIVE_VARIANCE * max(eigenvalues.max(), MIN_LOSS)
+    column_scales = np.where(is_varying_direction, 1 / np.sqrt(np.maximum(eigenvalues, MIN_LOSS**2)), 0.0)
     whitened_contexts[is_valid_row, :-1] = centred_contexts @ (eigenvectors * column_scales) @ eigenvectors.T
     whitened_contexts[is_valid_row, -1] = 1.0
     return whitened_contexts
@@ -178,7 +179,7 @@ def whiten_contexts(X: ContextMatrix) -> ContextMatrix:
 
 @dataclass(frozen=True)
 class PendingRewards:
-    """Contexts (feature vectors) that chose a cohort and whose rewards are not known yet.
+    """Contexts (feature vectors) by which a cohort was chosen and whose rewards are not known yet.
 
     Attributes:
         clients: ids of the clients, [n].
@@ -220,8 +221,8 @@ class State:
     pending: PendingRewards | None = None
 
 
-def replace_rows(matrix: ContextMatrix, new_matrix: ContextMatrix, clients: Ids) -> ContextMatrix:
-    """Return a copy of `matrix` in which the rows of `clients` are those of `new_matrix`; both are [n_clients, d]."""
-    matrix_copy = matrix.copy()
-    matrix_copy[clients] = new_matrix[clients]
-    return matrix_copy
+def replace_contexts(contexts: ContextMatrix, new_contexts: ContextMatrix, clients: Ids) -> ContextMatrix:
+    """Return a copy of `contexts` with the rows of `clients` from `new_contexts`; both are [n_clients, d]."""
+    contexts_copy = contexts.copy()
+    contexts_copy[clients] = new_contexts[clients]
+    return contexts_copy

@@ -42,7 +42,7 @@ from fedcohort.selector.base import Selector, find_answers
 from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_GRADIENT_ENTRY = 1e100  # of the numbers of a gradient, whose squares are added
-SIGNAL_KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
+MINI_BATCH_KEY = 0  # the mini-batches of `gradient_std` depend on the round and the client only
 
 
 @dataclass(frozen=True)
@@ -124,7 +124,7 @@ class Delta(Selector[State]):
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         if self.query_signal is None:
             return ()
-        query_options = {"batch": self.batch, "key": SIGNAL_KEY}
+        query_options = {"batch": self.batch, "key": MINI_BATCH_KEY}
         if self.ideal:
             return (Probe(self.query_signal, ctx.ready, query_options),)
         generator_state = ctx.rng.bit_generator.state
@@ -134,13 +134,13 @@ class Delta(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.ideal:
-            answers = find_answers(probes, "gradient_moments")
-            if len(answers.clients):
-                client_ids, gradient_moments = finite_rows(answers.clients, answers.values)
+            gradient_answers = find_answers(probes, "gradient_moments")
+            if len(gradient_answers.clients):
+                client_ids, gradient_moments = finite_rows(gradient_answers.clients, gradient_answers.values)
                 client_scores = self.compute_scores(gradient_moments[:, :-1], gradient_moments[:, -1])
                 probability = np.full(ctx.n_clients, client_scores.mean() if len(client_ids) else 1.0)
                 probability[client_ids] = client_scores
-                state = replace(state, probability=self.apply_lower_bound(probability))
+                state = replace(state, probability=self.apply_min_probability(probability))
         drawn_ids, p = draw_with_repetition(state.probability, ctx)
         n_train = ctx.signals["n_train"][ctx.available].astype(np.float64)
         weights = np.zeros(ctx.n_clients)
@@ -156,24 +156,24 @@ class Delta(Selector[State]):
         agg_override = AggregationOverride(weights=agg_weights, absolute=True) if agg_weights.any() else None
         if self.ideal or len(outcome.clients) < 2:
             return agg_override, state
-        client_ids, measurements = finite_rows(outcome.clients, self._measure_clients(outcome, len(state.weights)))
+        client_ids, gradient_rows = finite_rows(outcome.clients, self._measure_clients(outcome, len(state.weights)))
         if len(client_ids) < 2:
             return agg_override, state
-        client_scores = self.compute_scores(measurements[:, :-1], measurements[:, -1])
+        client_scores = self.compute_scores(gradient_rows[:, :-1], gradient_rows[:, -1])
         if not client_scores.sum() > 0:
             return agg_override, state
         probability = state.probability.copy()
         probability[client_ids] = probability[client_ids].sum() * client_scores / client_scores.sum()
-        return agg_override, replace(state, probability=self.apply_lower_bound(probability))
+        return agg_override, replace(state, probability=self.apply_min_probability(probability))
 
     def _measure_clients(self, outcome: RoundOutcome, n_clients: int) -> Float64[np.ndarray, "_n d"]:
-        """Return each arrived client's gradient and its deviation or loss, [n, P + 1]; NaN without an answer.
+        """Return each arrived client's gradient, and its deviation over mini-batches or its loss, [n, P + 1].
 
         `outcome` is the round's outcome, `n_clients` the number of all clients, and P the length of a gradient.
         """
         n_arrived = len(outcome.clients)
-        answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
-        queried_values = answers[outcome.clients].reshape(n_arrived, -1)
+        query_answers = find_answers(outcome.probes, self.query_signal or "").dense(n_clients)
+        queried_values = query_answers[outcome.clients].reshape(n_arrived, -1)
         gradients = outcome.signals["update"] if self.gradient == "update" else queried_values[:, :-1]
         spreads_or_losses = outcome.signals["train_loss"] if self.score == "released" else queried_values[:, -1]
         return np.column_stack([gradients, spreads_or_losses])
@@ -193,12 +193,12 @@ class Delta(Selector[State]):
         loss_shares = losses / losses.sum() if losses.any() else np.full(len(losses), 1 / max(len(losses), 1))
         return np.asarray(self.beta * loss_shares * zeta + (1 - self.beta) * np.sqrt(loss_shares))
 
-    def apply_lower_bound(self, probability: Values) -> Values:
-        """Return `probability` [n_clients] as shares raised to `least` / n_clients, then scaled to the sum 1."""
+    def apply_min_probability(self, probability: Values) -> Values:
+        """Return `probability` [n_clients] normalised, raised to at least `least` / n_clients, and normalised again."""
         n_clients, probability_sum = len(probability), float(probability.sum())
-        shares = probability / probability_sum if probability_sum > 0 else np.full(n_clients, 1 / n_clients)
-        bounded_shares = np.maximum(shares, self.least / n_clients)
-        return np.asarray(bounded_shares / bounded_shares.sum())
+        scaled_probability = probability / probability_sum if probability_sum > 0 else np.full(n_clients, 1 / n_clients)
+        bounded_probability = np.maximum(scaled_probability, self.least / n_clients)
+        return np.asarray(bounded_probability / bounded_probability.sum())
 
 
 def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, Values]:
@@ -211,18 +211,18 @@ def draw_with_repetition(probability: Values, ctx: RoundContext) -> tuple[Ids, V
     p = probability[client_ids] / probability[client_ids].sum() if len(client_ids) else np.empty(0)
     if len(client_ids) <= ctx.cohort:
         return np.bincount(client_ids, minlength=ctx.n_clients), p
-    cumulative_shares = np.cumsum(p)
-    cumulative_shares /= cumulative_shares[-1]
-    drawn_positions = np.searchsorted(cumulative_shares, ctx.rng.random(ctx.cohort), side="right")
+    cumulative_probability = np.cumsum(p)
+    cumulative_probability /= cumulative_probability[-1]
+    drawn_positions = np.searchsorted(cumulative_probability, ctx.rng.random(ctx.cohort), side="right")
     return np.bincount(client_ids[drawn_positions], minlength=ctx.n_clients), p
 
 
-def finite_rows(clients: Ids, measurements: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
-    """Return the ids [n'] and rows [n', d] of the clients whose `measurements` are all at most 1e100 in size.
+def finite_rows(clients: Ids, gradient_rows: Float64[np.ndarray, "_n d"]) -> tuple[Ids, Float64[np.ndarray, "_n d"]]:
+    """Return the ids [n'] and rows [n', d] of the clients whose `gradient_rows` are all at most 1e100 in size.
 
     Args:
         clients: ids of the clients, [n].
-        measurements: numbers of each client, [n, d].
+        gradient_rows: gradient of each client, and further numbers, [n, d].
     """
-    is_finite_row = (np.abs(measurements) <= MAX_GRADIENT_ENTRY).all(axis=1)
-    return clients[is_finite_row], measurements[is_finite_row]
+    is_finite_row = (np.abs(gradient_rows) <= MAX_GRADIENT_ENTRY).all(axis=1)
+    return clients[is_finite_row], gradient_rows[is_finite_row]

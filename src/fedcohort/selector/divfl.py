@@ -27,7 +27,7 @@ import numpy as np
 from jaxtyping import Bool, Float32, Float64
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, check_limit
+from fedcohort.selector.base import Selector, check_population_limit
 from fedcohort.types import AggregationOverride, Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_FLOAT32 = float(np.finfo(np.float32).max)
@@ -96,13 +96,13 @@ class DivFL(Selector[State]):
             OptionError: the population exceeds `limit`.
         """
         K = population.n_clients
-        check_limit(self.limit, K, "whose updates are compared in every round")
+        check_population_limit(self.limit, K, "whose updates are compared in every round")
         return State(np.zeros((K, 0), np.float32), np.zeros((K, K)), np.zeros(K, bool), np.zeros(K, np.int64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
-        available_ids, order_noise = ctx.available, ctx.rng.random(ctx.n_clients)
+        available_ids, random_sort_keys = ctx.available, ctx.rng.random(ctx.n_clients)
         if self.tie == "random":
-            available_ids = available_ids[np.argsort(order_noise[available_ids])]
+            available_ids = available_ids[np.argsort(random_sort_keys[available_ids])]
         has_trained = state.has_trained[available_ids]
         untrained_ids, candidate_ids = available_ids[~has_trained][: ctx.cohort], available_ids[has_trained]
         n_facilities = min(ctx.cohort - len(untrained_ids), len(candidate_ids))
@@ -144,8 +144,8 @@ def locate_facilities(distances: Float64[np.ndarray, "a a"], n_facilities: int) 
     for _ in range(n_facilities):
         objective_values = np.minimum(nearest_distances[:, None], distances).sum(axis=0)
         objective_values[chosen_rows] = np.inf
-        smallest_sum = objective_values.min()
-        chosen_rows.append(int(np.argmax(objective_values <= smallest_sum + TIE_TOLERANCE * max(1.0, smallest_sum))))
+        min_objective = objective_values.min()
+        chosen_rows.append(int(np.argmax(objective_values <= min_objective + TIE_TOLERANCE * max(1.0, min_objective))))
         nearest_distances = np.minimum(nearest_distances, distances[:, chosen_rows[-1]])
     facility_rows = np.array(chosen_rows, np.int64)
     facility_of_client = distances[:, facility_rows].argmin(axis=1) if n_facilities else facility_rows

@@ -78,22 +78,23 @@ class E3cs(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_available = ctx.available, len(ctx.available)
-        m, p, log_gains = min(ctx.cohort, n_available), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
+        m, p, log_gain_if_selected = min(ctx.cohort, n_available), np.zeros(ctx.n_clients), np.zeros(ctx.n_clients)
         quota = 1.0 if self.uniform_from is not None and ctx.round >= self.uniform_from else self.quota
-        order_noise = ctx.rng.random(ctx.n_clients)
+        random_sort_keys = ctx.rng.random(ctx.n_clients)
         if not n_available:
             return Selection(available_ids, probability=p), state
         log_weights = state.log_weights[available_ids]
         w = np.maximum(np.exp(log_weights - log_weights.max()), MIN_RELATIVE_WEIGHT)
-        p[available_ids], is_capped = capped_probabilities(w, m, quota * m / n_available)
-        log_gains[available_ids] = np.where(is_capped, 0.0, m * (1 - quota) * self.eta / n_available / p[available_ids])
+        p[available_ids], is_probability_capped = capped_probabilities(w, m, quota * m / n_available)
+        uncapped_gains = m * (1 - quota) * self.eta / n_available / p[available_ids]
+        log_gain_if_selected[available_ids] = np.where(is_probability_capped, 0.0, uncapped_gains)
         if self.draw == "multinomial":
             clients = draw(p, available_ids, m, ctx.rng)
         else:
-            shuffled_ids = available_ids[np.argsort(order_noise[available_ids])]
+            shuffled_ids = available_ids[np.argsort(random_sort_keys[available_ids])]
             clients = np.sort(shuffled_ids[draw_systematically(p[shuffled_ids], m, 1.0 - ctx.rng.random())])
         log_weight_gain = state.log_weight_gain.copy()  # an update may arrive later than its round
-        log_weight_gain[clients] = log_gains[clients]
+        log_weight_gain[clients] = log_gain_if_selected[clients]
         return Selection(clients, state.log_weights, probability=p), replace(state, log_weight_gain=log_weight_gain)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -119,26 +120,26 @@ def capped_probabilities(w: Values, m: int, sigma: float) -> tuple[Values, Bool[
     weight_order = np.argsort(-w, kind="stable")
     c, largest_weights = np.arange(m), w[weight_order[:m]]
     weight_sums = np.cumsum(w[weight_order[::-1]])[::-1][:m]  # sum of the weights from the c-th largest on
-    shared_mass = m - c - (n - c) * sigma
-    n_capped = int(np.argmax(sigma + shared_mass * largest_weights / weight_sums <= 1 + 1e-12))
-    is_capped = np.zeros(n, bool)
-    is_capped[weight_order[:n_capped]] = True
-    p = np.where(is_capped, 1.0, sigma + shared_mass[n_capped] * w / weight_sums[n_capped])
-    return np.minimum(p, 1.0), is_capped
+    shared_probability = m - c - (n - c) * sigma
+    n_capped = int(np.argmax(sigma + shared_probability * largest_weights / weight_sums <= 1 + 1e-12))
+    is_probability_capped = np.zeros(n, bool)
+    is_probability_capped[weight_order[:n_capped]] = True
+    p = np.where(is_probability_capped, 1.0, sigma + shared_probability[n_capped] * w / weight_sums[n_capped])
+    return np.minimum(p, 1.0), is_probability_capped
 
 
-def draw_systematically(p: Values, m: int, first_point: float) -> Ids:
+def draw_systematically(p: Values, m: int, random_start: float) -> Ids:
     """Return the positions of m clients that a systematic draw selects, each with probability p, ascending int64 [m].
 
-    The clients are laid on a line with lengths p; the points first_point, first_point + 1, .. select m of them.
+    Each client is a segment of length p on a line; the points random_start, random_start + 1, .. select m of them.
 
     Args:
         p: probability of each client, at most 1, with the sum m, [n].
         m: number of clients to select.
-        first_point: first point on the line, in (0, 1].
+        random_start: random first point on the line, in (0, 1].
     """
-    segment_ends = np.cumsum(p)
-    drawn_positions = np.searchsorted(segment_ends * (m / segment_ends[-1]), first_point + np.arange(m))
+    cumulative_p = np.cumsum(p)
+    drawn_positions = np.searchsorted(cumulative_p * (m / cumulative_p[-1]), random_start + np.arange(m))
     # rounding may select a client of length 1 twice, or go beyond the end of the line
     drawn_positions = np.maximum.accumulate(drawn_positions - np.arange(m)) + np.arange(m)
     return np.minimum(drawn_positions, len(p) - m + np.arange(m))

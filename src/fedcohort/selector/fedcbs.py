@@ -49,7 +49,7 @@ class FedCbs(Selector[State]):
 
     Attributes:
         lam: weight of the exploration bonus in the first draw (lambda in the paper).
-        beta: factor of the exponent of the class imbalance: -beta j in the j-th draw.
+        beta: the j-th draw weighs a client by the cohort's class imbalance with it to the power -beta j.
         eps: lower bound of the class imbalance.
     """
 
@@ -99,8 +99,8 @@ class FedCbs(Selector[State]):
             chosen_ids: ids of the clients drawn before.
             remaining_ids: ids of the clients that can be drawn.
         """
-        imbalances = class_imbalances(class_counts, class_counts[chosen_ids].sum(0))[remaining_ids]
-        log_weights = -self.beta * (len(chosen_ids) + 1) * np.log(np.maximum(imbalances, self.eps))
+        cohort_imbalances = class_imbalances(class_counts, class_counts[chosen_ids].sum(0))[remaining_ids]
+        log_weights = -self.beta * (len(chosen_ids) + 1) * np.log(np.maximum(cohort_imbalances, self.eps))
         probabilities = np.zeros(len(class_counts))
         probabilities[remaining_ids] = np.exp(log_weights - log_weights.max())
         return np.asarray(probabilities / probabilities.sum())

@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from fedcohort.bandit.gaussian import Kernel
 
 NOISE_STD = 0.01  # standard deviation of the clients' independent noise
-MIN_VARIANCE = 1e-10
+MIN_LOSS_VARIANCE = 1e-10
 MAX_LOSS = 1e12  # nats
 
 
@@ -81,7 +81,8 @@ class FedCor(Selector[State]):
 
     Attributes:
         warmup: last round (counted from 0) with a random cohort; all clients are queried for their loss until the next.
-        interval: rounds between two fits after the warm-up; each trains a random cohort on a model that is discarded.
+        interval: rounds between two fits after the warm-up; for each fit a random cohort trains a model that is
+            discarded.
         beta: factor of a client's score after each selection, in (0, 1].
         gamma: factor of a loss change's weight in the fit per round of age.
         memory: number of rounds after which a loss change is forgotten.
@@ -158,7 +159,7 @@ class FedCor(Selector[State]):
         return None, replace(state, alpha=alpha)
 
     def has_shadow_round(self, round: int) -> bool:
-        """Return whether clients report in `round` on a model that is trained only for the fit and discarded."""
+        """Return whether clients report in `round` the loss of a model that is trained for the fit and discarded."""
         return round - 1 > self.warmup and (round - 1) % self.interval == 0
 
     def _store_losses(self, state: State, round: int, probes: Mapping[str, ProbeResult]) -> State:
@@ -168,12 +169,12 @@ class FedCor(Selector[State]):
         """
         if "loss" not in probes:
             return state
-        current_losses = dense_losses(find_answers(probes, "loss"), len(state.p))
+        current_losses = losses_by_client(find_answers(probes, "loss"), len(state.p))
         loss_changes, alpha = {e: dF for e, dF in state.loss_changes.items() if round - e <= self.memory}, state.alpha
         if round <= self.warmup + 1 and state.last_query_round == round - 1 >= 0:
             loss_changes[round - 1] = current_losses - state.loss
         if "shadow_loss" in probes:
-            loss_changes[round] = dense_losses(find_answers(probes, "shadow_loss"), len(state.p)) - current_losses
+            loss_changes[round] = losses_by_client(find_answers(probes, "shadow_loss"), len(state.p)) - current_losses
             alpha = np.ones_like(alpha)
         return replace(state, loss_changes=loss_changes, alpha=alpha, loss=current_losses, last_query_round=round)
 
@@ -187,9 +188,9 @@ class FedCor(Selector[State]):
         Y = np.stack(list(state.loss_changes.values()))
         age_weights = self.gamma ** (ctx.round - np.array(list(state.loss_changes), dtype=np.float64))
         mu = gaussian.weighted_mean(Y, age_weights) if self.update_mean else state.mu
-        n_steps = self.first_steps if state.X is None else self.steps
+        n_adam_steps = self.first_steps if state.X is None else self.steps
         observations = gaussian.Observations(Y, mu, age_weights)
-        X, f = gaussian.fit_features(self._make_kernel(), X, state.f, observations, n_steps)
+        X, f = gaussian.fit_features(self._make_kernel(), X, state.f, observations, n_adam_steps)
         return replace(state, X=X, f=f, mu=mu)
 
     def _make_kernel(self) -> "Kernel":
@@ -213,20 +214,20 @@ class FedCor(Selector[State]):
     def order_cohort(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
     ) -> tuple[Ids, list[Values]]:
-        """Return ids in the order of choice, and all clients' scores at each choice; -inf for a variance below 1e-10.
+        """Return ids in the order of choice, and all clients' scores at each choice.
 
         Args:
             sigma: covariance of the clients' loss changes, [n_clients, n_clients].
             p: share of the training samples of each client, [n_clients].
             alpha: discount factor of each client's score, [n_clients].
-            ctx: the round's context.
+            ctx: the round's context. A client whose loss change has a variance below 1e-10 scores -inf.
         """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
         cohort_order, remaining_ids, all_scores = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(remaining_ids))):
             variances = np.diag(sigma)
-            is_varying = variances >= MIN_VARIANCE
+            is_varying = variances >= MIN_LOSS_VARIANCE
             scores = np.where(is_varying, alpha * (p @ sigma) / np.sqrt(np.where(is_varying, variances, 1.0)), -np.inf)
             (k,) = top(scores, remaining_ids, 1, ctx.rng, self.tie)
             cohort_order = np.append(cohort_order, k)
@@ -236,7 +237,7 @@ class FedCor(Selector[State]):
         return cohort_order, all_scores
 
 
-def dense_losses(answers: ProbeResult, n_clients: int) -> Values:
-    """Return each client's loss in `answers`, in nats, [n_clients]; NaN without an answer, or from 1e12 on."""
-    client_losses = answers.dense(n_clients)
+def losses_by_client(loss_answers: ProbeResult, n_clients: int) -> Values:
+    """Return each client's loss in `loss_answers`, in nats, [n_clients]; NaN without an answer, or from 1e12 on."""
+    client_losses = loss_answers.dense(n_clients)
     return np.where(np.abs(client_losses) < MAX_LOSS, client_losses, np.nan)

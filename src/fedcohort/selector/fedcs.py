@@ -74,31 +74,31 @@ class FedCs(StatelessSelector):
         return Selection(np.sort(candidate_ids[upload_order[: ctx.cohort]])), state
 
 
-def plan_round(down_s: Values, compute_s: Values, up_s: Values, round_s: float) -> Ids:
+def plan_round(download_s: Values, compute_s: Values, upload_s: Values, round_s: float) -> Ids:
     """Return the positions of the candidates that finish in time, in the order of their uploads, int64 [m].
 
     Each next candidate adds the fewest seconds, the first one in case of ties. If no candidate finishes in time, the
     fastest one is returned.
 
     Args:
-        down_s: seconds of each candidate's download, [n].
+        download_s: seconds of each candidate's download, [n].
         compute_s: seconds of each candidate's local training, [n].
-        up_s: seconds of each candidate's upload, [n]; uploads follow one after the other.
+        upload_s: seconds of each candidate's upload, [n]; uploads follow one after the other.
         round_s: seconds from the broadcast within which all uploads end.
     """
-    upload_order, broadcast_s, uploads_end_s, remaining_rows = list[int](), 0.0, 0.0, np.arange(len(down_s))
+    upload_order, broadcast_s, uploads_end_s, remaining_rows = list[int](), 0.0, 0.0, np.arange(len(download_s))
     while len(remaining_rows):
-        delay_s = up_s[remaining_rows] + np.maximum(0.0, compute_s[remaining_rows] - uploads_end_s)
-        cost_s = np.maximum(down_s[remaining_rows] - broadcast_s, 0.0) + delay_s
-        cheapest_row = int(np.argmin(cost_s))
-        candidate_row = int(remaining_rows[cheapest_row])
-        is_late = broadcast_s + uploads_end_s + cost_s[cheapest_row] >= round_s
+        added_upload_s = upload_s[remaining_rows] + np.maximum(0.0, compute_s[remaining_rows] - uploads_end_s)
+        added_round_s = np.maximum(download_s[remaining_rows] - broadcast_s, 0.0) + added_upload_s
+        fastest_row = int(np.argmin(added_round_s))
+        candidate_row = int(remaining_rows[fastest_row])
+        is_late = broadcast_s + uploads_end_s + added_round_s[fastest_row] >= round_s
         if is_late and upload_order:
             break
         upload_order.append(candidate_row)
         if is_late:
             break
-        broadcast_s = max(broadcast_s, float(down_s[candidate_row]))
-        uploads_end_s = uploads_end_s + float(delay_s[cheapest_row])
-        remaining_rows = np.delete(remaining_rows, cheapest_row)
+        broadcast_s = max(broadcast_s, float(download_s[candidate_row]))
+        uploads_end_s = uploads_end_s + float(added_upload_s[fastest_row])
+        remaining_rows = np.delete(remaining_rows, fastest_row)
     return np.array(upload_order, dtype=np.int64)

@@ -56,7 +56,7 @@ log = logging.getLogger("fedcohort")
 Triplets = Float64[np.ndarray, "clients 3"]
 DRAW_ORDER = (2, 0, 1)  # SC, CI, AI
 MIN_DIVISOR = 1e-12
-MIN_COMPONENT = MIN_WEIGHT = 1e-9  # smaller components, and weights of known_matrix, count as 0
+MIN_TRIPLET_COMPONENT = MIN_DRAW_WEIGHT = 1e-9  # smaller components, and weights of known_matrix, count as 0
 
 
 @dataclass(frozen=True)
@@ -83,9 +83,10 @@ class FedDiverse(Selector[State]):
 
     Attributes:
         pretrain: rounds of random cohorts before the triplets are queried.
-        cross: score of the third client: the "signed" product with the cross product of the first two, or its absolute
-            value ("abs").
-        persist_rotation: whether the triplet component that draws the first client rotates on from round to round.
+        cross: score of the third client: the "signed" scalar product of its triplet and the cross product of the first
+            two, or its absolute value ("abs").
+        persist_rotation: whether the triplet component that draws the first client continues to rotate in the next
+            round.
         tie: which of equal scores wins: a "random" one, or the lowest "id".
         source: origin of the triplets: "estimated" by the clients, true ones ("known_dht"), or weights from the true
             counts of classes and attributes ("known_matrix").
@@ -133,7 +134,7 @@ class FedDiverse(Selector[State]):
         N = population.signals["group_counts"]
         if self.source == "known_matrix":
             draw_weights = least_variance_weights(N.astype(np.float64))
-            return replace(initial_state, draw_weights=np.where(draw_weights > MIN_WEIGHT, draw_weights, 0.0))
+            return replace(initial_state, draw_weights=np.where(draw_weights > MIN_DRAW_WEIGHT, draw_weights, 0.0))
         return replace(initial_state, delta=skew.skew_triplets(N.reshape(K, population.n_classes, -1)))
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
@@ -193,29 +194,29 @@ class FedDiverse(Selector[State]):
             remaining_ids = remaining_ids[remaining_ids != k]
         return chosen_ids
 
-    def _store_triplets(self, state: State, answers: ProbeResult) -> State:
-        """Return the state with the heterogeneity triplets in `answers`, [n, 3]; invalid ones stay unknown."""
+    def _store_triplets(self, state: State, triplet_answers: ProbeResult) -> State:
+        """Return the state with the heterogeneity triplets in `triplet_answers`, [n, 3]; invalid ones stay unknown."""
         delta, is_queried = state.delta.copy(), state.is_queried.copy()
-        is_finite_triplet = np.isfinite(answers.values).all(1)
-        delta[answers.clients[is_finite_triplet]] = np.clip(answers.values[is_finite_triplet], 0.0, 1.0)
-        is_queried[answers.clients] = True
+        is_finite_triplet = np.isfinite(triplet_answers.values).all(1)
+        delta[triplet_answers.clients[is_finite_triplet]] = np.clip(triplet_answers.values[is_finite_triplet], 0.0, 1.0)
+        is_queried[triplet_answers.clients] = True
         return replace(state, delta=delta, is_queried=is_queried)
 
 
 def lacks_attribute_information(delta: Triplets) -> Bool[np.ndarray, "clients"]:
     """Return whether each triplet of `delta` [n, 3] says nothing on attributes (imbalance 1, correlation 0), [n]."""
-    return (delta[:, 1] > 1 - MIN_COMPONENT) & (delta[:, 2] < MIN_COMPONENT)
+    return (delta[:, 1] > 1 - MIN_TRIPLET_COMPONENT) & (delta[:, 2] < MIN_TRIPLET_COMPONENT)
 
 
 def _warn_without_attribute_information(delta: Triplets) -> None:
     """Log a warning if over half of the known triplets `delta` [n_clients, 3] hold no information on attributes."""
     known_triplets = delta[np.isfinite(delta).all(1)]
-    n_uninformative = int(lacks_attribute_information(known_triplets).sum())
-    if 2 * n_uninformative > len(known_triplets):
+    n_uninformative_triplets = int(lacks_attribute_information(known_triplets).sum())
+    if 2 * n_uninformative_triplets > len(known_triplets):
         log.warning(
             "selector=feddiverse: the estimates of %d of %d clients hold no information on attributes "
             "(AI = 1, SC = 0), so that class imbalance alone decides: use more samples per client or fewer classes",
-            n_uninformative,
+            n_uninformative_triplets,
             len(known_triplets),
         )
 
@@ -244,6 +245,6 @@ def draw_probabilities(draw_weights: Values, has_triplet: Bool[np.ndarray, "_n"]
 def draw_one_client(probability: Values, uniform_draw: float) -> int:
     """Return the id of the client that is drawn with `probability` [n_clients]; `uniform_draw` is in [0, 1)."""
     cumulative_probability = np.cumsum(probability)
-    last_client = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
+    last_possible_client = np.flatnonzero(probability)[-1]  # u times the total may round up to the total
     drawn_client = np.searchsorted(cumulative_probability, uniform_draw * cumulative_probability[-1], side="right")
-    return int(min(drawn_client, last_client))
+    return int(min(drawn_client, last_possible_client))

@@ -74,10 +74,10 @@ class FedPns(Selector[State]):
     """FedPNS, a client selector: clients whose gradients oppose the cohort's are drawn less often.
 
     Attributes:
-        alpha: exponent in the share of its probability that a labelled client loses, (ratio of rounds + beta)^alpha.
-        beta: offset of the ratio of rounds, those labelled to those arrived.
+        alpha: exponent in the share of its probability that an opposing client loses, (r + beta)^alpha.
+        beta: offset of r, the share of the client's arrivals in which it was labelled as opposing the cohort.
         keep: share of the arrivals that is always aggregated.
-        loss_check: whether a removal must lower the server's loss.
+        loss_check: whether an update is left out only if that lowers the server's loss.
     """
 
     alpha: float
@@ -101,13 +101,13 @@ class FedPns(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({Requirement(self._can_exclude, NEVER_EXCLUDES_MESSAGE)})
+        return frozenset({Requirement(self._can_exclude_clients, NEVER_EXCLUDES_MESSAGE)})
 
-    def _can_exclude(self, facts: Facts) -> bool | None:
-        """Return whether `facts` can leave out a client if all selected ones arrive; None if not known yet."""
-        return None if facts.max_arrivals is None else self._min_aggregated(facts.max_arrivals) < facts.max_arrivals
+    def _can_exclude_clients(self, facts: Facts) -> bool | None:
+        """Return whether a run with `facts` can leave out a client if all selected ones arrive; None if unknown."""
+        return None if facts.max_arrivals is None else self._min_kept_updates(facts.max_arrivals) < facts.max_arrivals
 
-    def _min_aggregated(self, n_arrived: int) -> int:
+    def _min_kept_updates(self, n_arrived: int) -> int:
         """Return the least number of updates to aggregate out of `n_arrived`: `keep` times this number, rounded up."""
         return math.ceil(self.keep * n_arrived - 1e-9)
 
@@ -123,115 +123,117 @@ class FedPns(Selector[State]):
         return Selection(clients, scores=state.probability, probability=probability), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:
-        H = products_per_step(outcome.signals["update_gram"], outcome.signals["steps"])
+        H = inner_products_per_step(outcome.signals["update_gram"], outcome.signals["steps"])
         arrived_rows = np.argsort(outcome.clients)  # ties go by id, whatever the order of arrival
         arrived_rows = arrived_rows[np.isfinite(np.diag(H))[arrived_rows]]
         is_loss_higher = self._compare_losses(outcome, arrived_rows) if self.loss_check else None
-        min_kept_rows = self._min_aggregated(len(outcome.clients)) - (len(outcome.clients) - len(arrived_rows))
+        min_kept_gradients = self._min_kept_updates(len(outcome.clients)) - (len(outcome.clients) - len(arrived_rows))
         valid_H = divide_by_largest(H[np.ix_(arrived_rows, arrived_rows)])
-        labelled_rows, excluded_rows = find_opposing(valid_H, min_kept_rows, is_loss_higher)
+        opposing_rows, excluded_rows = find_opposing_gradients(valid_H, min_kept_gradients, is_loss_higher)
         rounds_arrived, rounds_labelled = state.rounds_arrived.copy(), state.rounds_labelled.copy()
         rounds_arrived[outcome.clients] += 1
-        newly_labelled_ids = outcome.clients[arrived_rows[labelled_rows]]
-        rounds_labelled[newly_labelled_ids] += 1
-        label_ratios = rounds_labelled[newly_labelled_ids] / rounds_arrived[newly_labelled_ids]
-        probability = self.update_probabilities(state.probability, newly_labelled_ids, label_ratios)
+        opposing_ids = outcome.clients[arrived_rows[opposing_rows]]
+        rounds_labelled[opposing_ids] += 1
+        opposing_shares = rounds_labelled[opposing_ids] / rounds_arrived[opposing_ids]
+        probability = self.update_probabilities(state.probability, opposing_ids, opposing_shares)
         next_state = State(probability, rounds_arrived, rounds_labelled)
         is_aggregated = np.ones(len(outcome.clients), bool)
         is_aggregated[arrived_rows[excluded_rows]] = False
         return (AggregationOverride(keep=is_aggregated) if len(excluded_rows) else None), next_state
 
     def _compare_losses(self, outcome: RoundOutcome, arrived_rows: Ids) -> Callable[[Ids, Ids], bool]:
-        """Return a function of two groups of positions in `arrived_rows`: whether the second has the higher loss."""
+        """Return a function of two groups of rows of `arrived_rows`: whether the second's mean has the higher loss."""
         server_loss = outcome.signals["server_loss"]
 
-        def loss(rows_of_group: Ids) -> float:
+        def loss_of_group(group_rows: Ids) -> float:
             group_weights = np.zeros(len(outcome.clients))
-            group_weights[arrived_rows[rows_of_group]] = 1 / len(rows_of_group)
+            group_weights[arrived_rows[group_rows]] = 1 / len(group_rows)
             mean_loss = float(server_loss(group_weights))
             return mean_loss if math.isfinite(mean_loss) else math.inf
 
-        return lambda member_rows, remaining_rows: loss(member_rows) < loss(remaining_rows)
+        return lambda group_rows, remaining_rows: loss_of_group(group_rows) < loss_of_group(remaining_rows)
 
-    def update_probabilities(self, probability: Values, labelled_ids: Ids, label_ratios: Values) -> Values:
-        """Return each client's selection probability [n_clients] after a part of that of `labelled_ids` is shared out.
+    def update_probabilities(self, probability: Values, opposing_ids: Ids, opposing_shares: Values) -> Values:
+        """Return the selection probabilities [n_clients] after `opposing_ids` lose a part of theirs to the others.
 
-        `probability` [n_clients] is the previous one, `label_ratios` the labelled over the arrived rounds of
-        `labelled_ids`.
+        `probability` [n_clients] is the previous one, `opposing_shares` the share of the arrivals of each of
+        `opposing_ids` in which it opposed the cohort.
         """
         gains_probability = np.ones(len(probability), bool)
-        gains_probability[labelled_ids] = False
-        if not len(labelled_ids) or not gains_probability.any():
+        gains_probability[opposing_ids] = False
+        if not len(opposing_ids) or not gains_probability.any():
             return probability
-        lost_probs = probability[labelled_ids] * np.minimum((label_ratios + self.beta) ** self.alpha, 1.0)
-        next_probs = probability.copy()
-        next_probs[labelled_ids] -= lost_probs
-        next_probs[gains_probability] += lost_probs.sum() / gains_probability.sum()
-        next_probs = np.maximum(next_probs, MIN_PROBABILITY)
-        return np.asarray(next_probs / next_probs.sum())
+        lost_probabilities = probability[opposing_ids] * np.minimum((opposing_shares + self.beta) ** self.alpha, 1.0)
+        next_probabilities = probability.copy()
+        next_probabilities[opposing_ids] -= lost_probabilities
+        next_probabilities[gains_probability] += lost_probabilities.sum() / gains_probability.sum()
+        next_probabilities = np.maximum(next_probabilities, MIN_PROBABILITY)
+        return np.asarray(next_probabilities / next_probabilities.sum())
 
 
-def products_per_step(update_products: Gram, steps_of_clients: Values) -> Gram:
+def inner_products_per_step(update_products: Gram, local_steps: Values) -> Gram:
     """Return the inner products <g_i, g_j> of the clients' gradients, in units of 1 / lr^2, [m, m].
 
     A client that reports no local steps counts with one step.
 
     Args:
         update_products: inner products of the clients' updates, [m, m].
-        steps_of_clients: local steps of each client, [m].
+        local_steps: local steps of each client, [m].
     """
-    step_divisors = np.where(np.isfinite(steps_of_clients) & (steps_of_clients > 1), steps_of_clients, 1.0)
-    return np.asarray(update_products / step_divisors[:, None] / step_divisors)
+    local_step_divisors = np.where(np.isfinite(local_steps) & (local_steps > 1), local_steps, 1.0)
+    return np.asarray(update_products / local_step_divisors[:, None] / local_step_divisors)
 
 
 def divide_by_largest(H: Gram) -> Gram:
     """Return the matrix H of inner products [m, m] divided by its largest diagonal entry, so that no sum overflows."""
-    max_norm = float(np.diag(H).max(initial=0.0))
-    return H / max_norm if max_norm > 0 else H
+    max_squared_norm = float(np.diag(H).max(initial=0.0))
+    return H / max_squared_norm if max_squared_norm > 0 else H
 
 
-def gradient_agreement(H: Gram, member_rows: Ids) -> float:
+def gradient_agreement(H: Gram, group_rows: Ids) -> float:
     """Return the agreement E(A) = |A| ||mean of A||^2 of a group A of gradients; 0 for an empty group.
 
     Args:
         H: inner products of all gradients, [m, m].
-        member_rows: rows of H that belong to A, [a].
+        group_rows: rows of H that belong to A, [a].
     """
-    return float(H[np.ix_(member_rows, member_rows)].sum() / max(len(member_rows), 1))
+    return float(H[np.ix_(group_rows, group_rows)].sum() / max(len(group_rows), 1))
 
 
-def agreements_after_removal(H: Gram, member_rows: Ids) -> Values:
+def agreements_after_removal(H: Gram, group_rows: Ids) -> Values:
     """Return the agreement E(A - k) after removing each single gradient k from a group A, [len(member_rows)].
 
     Args:
         H: inner products of all gradients, [m, m].
-        member_rows: rows of H that belong to A, at least two.
+        group_rows: rows of H that belong to A, at least two.
     """
-    member_H = H[np.ix_(member_rows, member_rows)]
-    return np.asarray((member_H.sum() - 2 * member_H.sum(1) + np.diag(member_H)) / (len(member_rows) - 1))
+    group_H = H[np.ix_(group_rows, group_rows)]
+    return np.asarray((group_H.sum() - 2 * group_H.sum(1) + np.diag(group_H)) / (len(group_rows) - 1))
 
 
-def find_opposing(H: Gram, min_kept: int, is_loss_higher: Callable[[Ids, Ids], bool] | None = None) -> tuple[Ids, Ids]:
+def find_opposing_gradients(
+    H: Gram, min_kept_gradients: int, is_loss_higher: Callable[[Ids, Ids], bool] | None = None
+) -> tuple[Ids, Ids]:
     """Return the rows to label as opposing the others, and the rows to leave out of the aggregation.
 
     Args:
         H: inner products of the gradients, [m, m].
-        min_kept: least number of rows to keep; one row is kept in any case.
-        is_loss_higher: function of a group's rows and the rows without a client, whether the loss is higher without
-            this client. If so, the client is labelled but kept, and the search ends.
+        min_kept_gradients: least number of rows to keep; one row is kept in any case.
+        is_loss_higher: function of a group's rows, and of these rows without one client, that returns whether the
+            server's loss is higher without this client. If so, the client is labelled but kept, and the search ends.
     """
-    member_rows, removed_rows = np.arange(len(H)), list[int]()
-    while len(member_rows) > max(min_kept, 1):
-        current_agreement = gradient_agreement(H, member_rows)
-        reduced_agreements = agreements_after_removal(H, member_rows)
-        highest_agreement = float(reduced_agreements.max())
-        if highest_agreement <= current_agreement + TIE_TOLERANCE * max(abs(current_agreement), abs(highest_agreement)):
+    group_rows, removed_rows = np.arange(len(H)), list[int]()
+    while len(group_rows) > max(min_kept_gradients, 1):
+        group_agreement = gradient_agreement(H, group_rows)
+        removal_agreements = agreements_after_removal(H, group_rows)
+        highest_agreement = float(removal_agreements.max())
+        if highest_agreement <= group_agreement + TIE_TOLERANCE * max(abs(group_agreement), abs(highest_agreement)):
             break
-        least_agreement = highest_agreement - TIE_TOLERANCE * abs(highest_agreement)
-        best_position = int(np.flatnonzero(reduced_agreements >= least_agreement)[0])
-        k, remaining_rows = int(member_rows[best_position]), np.delete(member_rows, best_position)
-        if is_loss_higher is not None and is_loss_higher(member_rows, remaining_rows):
+        min_tied_agreement = highest_agreement - TIE_TOLERANCE * abs(highest_agreement)
+        best_removal_position = int(np.flatnonzero(removal_agreements >= min_tied_agreement)[0])
+        k, remaining_rows = int(group_rows[best_removal_position]), np.delete(group_rows, best_removal_position)
+        if is_loss_higher is not None and is_loss_higher(group_rows, remaining_rows):
             return np.array([*removed_rows, k], dtype=np.int64), np.array(removed_rows, dtype=np.int64)
         removed_rows.append(k)
-        member_rows = remaining_rows
+        group_rows = remaining_rows
     return np.array(removed_rows, dtype=np.int64), np.array(removed_rows, dtype=np.int64)

@@ -106,12 +106,12 @@ class Feel(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_train = ctx.available, ctx.signals["n_train"].astype(float)
-        answers, is_queried = find_answers(probes, "grad_norm"), self.importance == "grad"
-        gradient_norms = answers.dense(ctx.n_clients) if is_queried else fill_missing_norms(state.update_norms)
+        norm_answers, is_queried = find_answers(probes, "grad_norm"), self.importance == "grad"
+        gradient_norms = norm_answers.dense(ctx.n_clients) if is_queried else fill_missing_norms(state.update_norms)
         w = n_train / max(n_train[available_ids].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
-        expected_seconds = ctx.signals["expected_s"][available_ids]
-        T[available_ids] = relative_durations(expected_seconds)
+        expected_job_seconds = ctx.signals["expected_s"][available_ids]
+        T[available_ids] = relative_durations(expected_job_seconds)
         a[available_ids] = normalise_importance(w[available_ids] * gradient_norms[available_ids])
         q[available_ids] = sampling_probabilities(a[available_ids], T[available_ids], self.rho)
         draw_order, draw_probabilities = self._draw_cohort(a, T, q, ctx)
@@ -140,8 +140,8 @@ class Feel(Selector[State]):
         m = min(ctx.cohort, len(ctx.available))
         if self.redraw == "renormalise":
             draw_order = draw_successively(q, ctx.available, m, ctx.rng)
-            never_drawn_mass = float(q[np.setdiff1d(ctx.available, draw_order, assume_unique=True)].sum())
-            return draw_order, q[draw_order] / (never_drawn_mass + np.cumsum(q[draw_order][::-1])[::-1])
+            undrawn_probability = float(q[np.setdiff1d(ctx.available, draw_order, assume_unique=True)].sum())
+            return draw_order, q[draw_order] / (undrawn_probability + np.cumsum(q[draw_order][::-1])[::-1])
         draw_order, draw_probabilities, undrawn_ids = np.empty(0, np.int64), np.empty(0), ctx.available
         for _ in range(m):
             q = np.zeros(ctx.n_clients)
@@ -154,14 +154,14 @@ class Feel(Selector[State]):
         return draw_order, draw_probabilities
 
 
-def fill_missing_norms(all_norms: Values) -> Values:
-    """Return `all_norms` [n_clients], with the mean of all where one is not finite; all 1 if there is none."""
-    is_finite = np.isfinite(all_norms)
-    largest_norm = all_norms[is_finite].max(initial=0.0)
+def fill_missing_norms(update_norms: Values) -> Values:
+    """Return `update_norms` [n_clients], with the mean of the finite ones for the others; all 1 if none is finite."""
+    is_finite_norm = np.isfinite(update_norms)
+    largest_norm = update_norms[is_finite_norm].max(initial=0.0)
     if not largest_norm > 0:
-        return np.ones(len(all_norms))
-    mean_norm = largest_norm * (all_norms[is_finite] / largest_norm).mean()  # a plain sum could overflow
-    return np.where(is_finite, all_norms, mean_norm)
+        return np.ones(len(update_norms))
+    mean_norm = largest_norm * (update_norms[is_finite_norm] / largest_norm).mean()  # a plain sum could overflow
+    return np.where(is_finite_norm, update_norms, mean_norm)
 
 
 def normalise_importance(importances: Values) -> Values:
@@ -169,13 +169,13 @@ def normalise_importance(importances: Values) -> Values:
 
     All results are equal if no importance is positive and finite.
     """
-    is_positive = np.isfinite(importances) & (importances > 0)
-    if not is_positive.any():
+    is_positive_importance = np.isfinite(importances) & (importances > 0)
+    if not is_positive_importance.any():
         return np.full(len(importances), 1 / max(len(importances), 1))
-    relative_sizes = np.maximum(
-        np.where(is_positive, importances, 0.0) / importances[is_positive].max(), MIN_IMPORTANCE
+    relative_importances = np.maximum(
+        np.where(is_positive_importance, importances, 0.0) / importances[is_positive_importance].max(), MIN_IMPORTANCE
     )
-    return np.asarray(relative_sizes / relative_sizes.sum())
+    return np.asarray(relative_importances / relative_importances.sum())
 
 
 def relative_durations(job_seconds: Values) -> Values:
@@ -199,20 +199,20 @@ def sampling_probabilities(a: Values, T: Values, rho: float) -> Values:
 
 
 def _solve_multiplier(a: Values, T: Values, rho: float) -> float:
-    """Return s = lambda + rho min T with which the probabilities of a, T [n] (`sampling_probabilities`) sum to 1.
+    """Return s = lambda + rho min T with which `sampling_probabilities` sum to 1, lambda the Lagrange multiplier.
 
     lower bound:  (1 - rho) a_j^2 with j the fastest client, whose probability alone would be 1 there
     upper bound:  (1 - rho) (sum a)^2, the value of s where all T are equal
     """
-    lower_bound, upper_bound = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
+    lower_s, upper_s = (1 - rho) * float(a[np.argmin(T)]) ** 2, (1 - rho) * float(a.sum()) ** 2
     latency_costs = rho * (T - T.min())
     for _ in range(200):
-        midpoint = (lower_bound + upper_bound) / 2
-        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, midpoint).sum())
+        middle_s = (lower_s + upper_s) / 2
+        probability_sum = float(_unnormalised_probabilities(a, latency_costs, rho, middle_s).sum())
         if abs(probability_sum - 1) < 1e-12:
             break
-        lower_bound, upper_bound = (midpoint, upper_bound) if probability_sum > 1 else (lower_bound, midpoint)
-    return (lower_bound + upper_bound) / 2
+        lower_s, upper_s = (middle_s, upper_s) if probability_sum > 1 else (lower_s, middle_s)
+    return (lower_s + upper_s) / 2
 
 
 def _unnormalised_probabilities(a: Values, latency_costs: Values, rho: float, s: float) -> Values:

@@ -100,7 +100,7 @@ class Flash(Selector[State]):
     explore: float
 
     backs_off: ClassVar[bool] = True
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({rewards.SAME_ROBUST_LOSS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({rewards.SAME_ROBUST_LOSS_REQUIREMENT})
 
     def __post_init__(self) -> None:
         ranges.choice("context", self.context, "lagged", "fresh")
@@ -158,9 +158,9 @@ class Flash(Selector[State]):
     def init(self, population: Population) -> State:
         K = population.n_clients
         n = population.signals["n_train"].astype(float) if self.reward == "global" else np.ones(K)
-        measurements, unknown_values = Measurements.initial_measurements(K), np.full(K, np.nan)
+        measurements, nan_by_client = Measurements.initial_measurements(K), np.full(K, np.nan)
         X, p = contexts.select_features(measurements.contexts(), self.used_features, self.form), n / max(n.sum(), 1.0)
-        return State(self.chosen_bandit.prior(X.shape[1], None), measurements, unknown_values, unknown_values, X, X, p)
+        return State(self.chosen_bandit.prior(X.shape[1], None), measurements, nan_by_client, nan_by_client, X, X, p)
 
     def plan(self, state: State, ctx: RoundContext) -> Sequence[Probe]:
         options_by_signal: dict[str, Mapping[str, float]] = {"robust_loss": self.robust_loss, "val_loss": {}}
@@ -170,8 +170,8 @@ class Flash(Selector[State]):
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         if self.reward == "progress":  # the server's loss of w_t is known before any query
             server_loss = float(ctx.signals["server_val_loss"])
-            loss_decrease = rewards.share_loss_decrease(state.server_loss - server_loss, state.pending, len(state.loss))
-            state = self._renew_contexts(self._reward_pending(replace(state, server_loss=server_loss), loss_decrease))
+            loss_decrease = rewards.split_loss_decrease(state.server_loss - server_loss, state.pending, len(state.loss))
+            state = self._renew_contexts(self._reward_contexts(replace(state, server_loss=server_loss), loss_decrease))
         if self.context == "fresh" and probes:  # empty where no client is available
             state = self._store_answers(state, probes)
         if ctx.round == 0:
@@ -183,7 +183,7 @@ class Flash(Selector[State]):
         predicted_rewards, posterior = self.chosen_bandit.score(state.posterior, state.X, gamma, ctx.round, ctx.rng)
         scores = np.where(np.isfinite(predicted_rewards.score), predicted_rewards.score, -np.inf)
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
-        sent_X = contexts.replace_rows(state.sent_X, state.X, clients)
+        sent_X = contexts.replace_contexts(state.sent_X, state.X, clients)
         state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.record_choice(posterior, state.X[clients]))
         score_terms = {"exploit": predicted_rewards.exploit, "explore": predicted_rewards.explore}
         return Selection(clients, scores, score_terms, reward=state.latest_rewards), state
@@ -204,8 +204,8 @@ class Flash(Selector[State]):
         return None, self._renew_contexts(self._store_durations(state, outcome))
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
-        moments = zip(self.used_features, *self.chosen_bandit.coefficients(state.posterior), strict=False)
-        return {n: (float(mean), float(sd)) for n, mean, sd in moments}
+        coefficient_moments = zip(self.used_features, *self.chosen_bandit.coefficients(state.posterior), strict=False)
+        return {n: (float(mean), float(sd)) for n, mean, sd in coefficient_moments}
 
     def _store_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
         """Return the state with the losses that clients answered in `probes`, and with new rewards and contexts."""
@@ -218,27 +218,27 @@ class Flash(Selector[State]):
         state = replace(state, measurements=measurements, loss=robust_losses)
         if self.reward == "global":
             loss_decrease = rewards.mean_loss_decrease(loss_decrease, state.p)
-        return self._renew_contexts(state if self.reward == "progress" else self._reward_pending(state, loss_decrease))
+        return self._renew_contexts(state if self.reward == "progress" else self._reward_contexts(state, loss_decrease))
 
-    def _reward_pending(self, state: State, loss_decrease: Values) -> State:
-        """Return the state after rewarding `loss_decrease`, each client's loss decrease in nats [n_clients], or NaN."""
+    def _reward_contexts(self, state: State, loss_decrease: Values) -> State:
+        """Return the state after rewarding pending contexts by each client's `loss_decrease` in nats, [n_clients]."""
         seconds = state.measurements.tau if self.reward_tau == "client" else np.full(len(state.loss), state.round_tau)
         latest_rewards = rewards.reward_per_second(loss_decrease, seconds, self.change)
         state, pending = replace(state, latest_rewards=latest_rewards, pending=None), state.pending
         return state if pending is None else self._store_rewards(state, pending, latest_rewards[pending.clients])
 
-    def _store_rewards(self, state: State, pending: PendingRewards, latest_rewards: Values) -> State:
-        """Return the state with `latest_rewards` [n] of the n contexts in `pending`, from which the bandit learns."""
+    def _store_rewards(self, state: State, pending_rewards: PendingRewards, latest_rewards: Values) -> State:
+        """Return the state after the bandit learns from `latest_rewards` [n] of the n contexts in `pending_rewards`."""
         has_finite_reward = np.isfinite(latest_rewards)
-        clients, latest_rewards = pending.clients[has_finite_reward], latest_rewards[has_finite_reward]
+        clients, latest_rewards = pending_rewards.clients[has_finite_reward], latest_rewards[has_finite_reward]
         measurements, posterior = state.measurements.with_rewards(clients, latest_rewards, self.scale), state.posterior
-        if not (pending.is_first_round and self.skip_first_update):
-            scaled_rewards = latest_rewards / measurements.r_unit.mean_size()
-            posterior = self.chosen_bandit.learn(posterior, pending.X[has_finite_reward], scaled_rewards)
+        if not (pending_rewards.is_first_round and self.skip_first_update):
+            scaled_rewards = latest_rewards / measurements.r_unit.mean_magnitude()
+            posterior = self.chosen_bandit.learn(posterior, pending_rewards.X[has_finite_reward], scaled_rewards)
         return replace(state, posterior=posterior, measurements=measurements)
 
     def _store_durations(self, state: State, outcome: RoundOutcome) -> State:
-        """Return the state with the job durations of round `outcome`; the slowest client's is the round's."""
+        """Return the state with the job durations of round `outcome`; the longest one is the duration of the round."""
         seconds = outcome.signals["duration"]
         round_s = float(max(seconds[np.isfinite(seconds)], default=np.nan))
         measurements = state.measurements.with_durations(outcome.clients, seconds, self.scale)

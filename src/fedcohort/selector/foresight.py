@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from fedcohort import ranges
-from fedcohort.selector.base import Selector, Stateless, check_limit, find_answers, top
+from fedcohort.selector.base import Selector, Stateless, check_population_limit, find_answers, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, Selection
 
 
@@ -39,7 +39,7 @@ class SimulatingSelector(Selector[Stateless]):
         Raises:
             OptionError: the population exceeds `limit`.
         """
-        check_limit(self.limit, population.n_clients, "which all train in every round")
+        check_population_limit(self.limit, population.n_clients, "which all train in every round")
         return Stateless()
 
     def plan(self, state: Stateless, ctx: RoundContext) -> Sequence[Probe]:

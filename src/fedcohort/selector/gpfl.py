@@ -122,25 +122,26 @@ class Gpfl(Selector[State]):
         """
         data_shares = np.maximum(n_train, 0) if n_train.max() > 0 else np.ones(len(n_train))
         data_shares = data_shares / data_shares.sum()
-        evaluate_server = outcome.signals["server_accuracy"]
+        evaluate_weights = outcome.signals["server_accuracy"]
         step_projections = outcome.signals["step_projection"](data_shares)
-        step_rating = rate_improvement(evaluate_server(np.zeros(len(data_shares))), evaluate_server(data_shares))
-        is_finite, exponentials = np.isfinite(step_projections), np.full(len(data_shares), np.nan)
-        exponentials[is_finite] = np.exp(step_projections[is_finite] - step_projections[is_finite].max(initial=-np.inf))
-        return np.asarray(step_rating * exponentials / max(exponentials[is_finite].sum(), 1.0))
+        step_score = score_improvement(evaluate_weights(np.zeros(len(data_shares))), evaluate_weights(data_shares))
+        is_finite_projection, exp_projections = np.isfinite(step_projections), np.full(len(data_shares), np.nan)
+        finite_projections = step_projections[is_finite_projection]
+        exp_projections[is_finite_projection] = np.exp(finite_projections - finite_projections.max(initial=-np.inf))
+        return np.asarray(step_score * exp_projections / max(exp_projections[is_finite_projection].sum(), 1.0))
 
 
-def rate_improvement(before_step: tuple[float, float], after_step: tuple[float, float]) -> float:
+def score_improvement(metrics_before: tuple[float, float], metrics_after: tuple[float, float]) -> float:
     """Return the sign of a change in accuracy, or half the sign of a decrease in loss if the accuracies are equal.
 
     Args:
-        before_step: the server's accuracy in [0, 1] and loss in nats before an aggregation step.
-        after_step: accuracy and loss after the step.
+        metrics_before: the server's accuracy in [0, 1] and loss in nats before an aggregation step.
+        metrics_after: accuracy and loss after the step.
 
     Returns:
         One of 1, 0.5, 0, -0.5 and -1, or NaN if an accuracy or loss is not finite.
     """
-    if not np.isfinite([*before_step, *after_step]).all():
+    if not np.isfinite([*metrics_before, *metrics_after]).all():
         return math.nan
-    accuracy_change, loss_decrease = after_step[0] - before_step[0], before_step[1] - after_step[1]
+    accuracy_change, loss_decrease = metrics_after[0] - metrics_before[0], metrics_before[1] - metrics_after[1]
     return float(np.sign(accuracy_change)) if accuracy_change else float(np.sign(loss_decrease)) / 2

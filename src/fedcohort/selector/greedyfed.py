@@ -96,8 +96,8 @@ class GreedyFed(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        initial_value = 1 / K if self.choice == "softmax" else 0.0
-        return State(np.full(K, initial_value), np.zeros(K, np.int64), population.signals["n_train"], 0)
+        initial_estimate = 1 / K if self.choice == "softmax" else 0.0
+        return State(np.full(K, initial_estimate), np.zeros(K, np.int64), population.signals["n_train"], 0)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         state = replace(state, permutation_key=int(ctx.rng.integers(LARGEST_PERMUTATION_KEY)))
@@ -105,8 +105,8 @@ class GreedyFed(Selector[State]):
             scores = state.value_estimates
             draw_weights = np.exp(np.clip(scores - scores[ctx.available].max(initial=-np.inf), -700.0, 700.0))
             return Selection(draw(draw_weights, ctx.available, ctx.cohort, ctx.rng), scores=scores), state
-        bonus = self.exploration * np.sqrt(np.log(ctx.round + 1) / np.maximum(state.participation_rounds, 1))
-        scores = np.where(state.participation_rounds > 0, state.value_estimates + bonus, np.inf)
+        exploration_term = self.exploration * np.sqrt(np.log(ctx.round + 1) / np.maximum(state.participation_rounds, 1))
+        scores = np.where(state.participation_rounds > 0, state.value_estimates + exploration_term, np.inf)
         return Selection(top(scores, ctx.available, ctx.cohort, ctx.rng, self.tie), scores=scores), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[AggregationOverride | None, State]:

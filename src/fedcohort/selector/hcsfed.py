@@ -66,8 +66,8 @@ class State:
     """State of HCSFed that is kept between rounds.
 
     Attributes:
-        X: compressed gradient (sketch) of each client, [n_clients, length], NaN if unknown; no columns before the
-            first.
+        X: compressed gradient (sketch) of each client, [n_clients, length], NaN if unknown; no columns before the first
+            sketch.
         is_queried: whether each client sent a sketch or an update in the current period of `recluster`, [n_clients].
         stratum_of_client: stratum of each client, -1 if unknown, [n_clients].
         needs_clustering: whether a sketch is newer than the strata, so that they must be formed again.
@@ -124,11 +124,11 @@ class HcsFed(Selector[State]):
         return frozenset({strata_requirement, Requirement(self._has_long_sketch, SKETCH_TOO_SHORT_MESSAGE)})
 
     def _has_no_more_strata_than_cohort(self, facts: Facts) -> bool | None:
-        """Return whether `facts` has a place for every stratum in a cohort; None if its cohort is not known yet."""
+        """Return whether a cohort of a run with `facts` has a place for every stratum; None if its size is unknown."""
         return None if facts.cohort is None else self.strata is None or self.strata <= facts.cohort
 
     def _has_long_sketch(self, facts: Facts) -> bool | None:
-        """Return whether sketches of `facts` are longer than two numbers; None if the network is not known yet."""
+        """Return whether sketches in a run with `facts` have more than two numbers; None if the network is unknown."""
         return facts.layout and sketch.sketch_length(facts.layout.n_params, self.rate) > 2
 
     @property
@@ -229,7 +229,7 @@ class HcsFed(Selector[State]):
 
 
 def store_sketches(state: State, clients: Ids, sketches: Float64[np.ndarray, "_n _d"]) -> State:
-    """Return the state with new sketches [n, d'] of the n `clients`, by id; one with values from 1e12 on is skipped."""
+    """Return the state with new sketches [n, d'] of the n `clients`, without those with a value of 1e12 or more."""
     is_queried = state.is_queried.copy()
     is_queried[clients] = True
     X = state.X.copy() if state.X.shape[1] else np.full((len(is_queried), sketches.shape[1]), np.nan)

@@ -35,7 +35,7 @@ from jaxtyping import Bool, Float64
 
 from fedcohort import ranges
 from fedcohort.arrays import Ids, Values
-from fedcohort.selector.base import Selector, check_limit, draw
+from fedcohort.selector.base import Selector, check_population_limit, draw
 from fedcohort.types import AggregationOverride, Population, ProbeResult, RoundContext, RoundOutcome, Selection
 
 MAX_UPDATE_ENTRY = 1e100  # of the numbers of an update, whose squares are added
@@ -64,7 +64,7 @@ class HicsFl(Selector[State]):
     """HiCS-FL, a client selector: it clusters clients by the output layer of their updates.
 
     Attributes:
-        source: numbers that are read of an update: "bias", the biases of the output layer, or "layer", its weights and
+        source: part of an update that is read: "bias", the biases of the output layer, or "layer", its weights and
             biases.
         temperature: divisor of the updates in the softmax.
         scale: weight of the difference of two clients' entropies in their distance, in radians per nat.
@@ -110,7 +110,7 @@ class HicsFl(Selector[State]):
             OptionError: the population exceeds `limit`.
         """
         K, C = population.n_clients, population.n_classes
-        check_limit(self.limit, K, "which are compared in every round")
+        check_population_limit(self.limit, K, "which are compared in every round")
         return State(np.full(K, np.log(C)), np.zeros((K, 0)), np.zeros(K, bool), C)
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
@@ -168,8 +168,8 @@ class HicsFl(Selector[State]):
 def softmax_entropy(logits: Float64[np.ndarray, "_n C"]) -> Values:
     """Return the entropy of the softmax of each row of `logits` [n, n_classes], in nats, [n]."""
     shifted_logits = logits - logits.max(axis=1, keepdims=True, initial=-np.inf)
-    exponentials = np.exp(shifted_logits)
-    probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
+    exp_logits = np.exp(shifted_logits)
+    probabilities = exp_logits / exp_logits.sum(axis=1, keepdims=True)
     return np.asarray(-(probabilities * np.log(np.where(probabilities > 0, probabilities, 1.0))).sum(axis=1))
 
 
@@ -181,8 +181,8 @@ def client_distances(vectors: Float64[np.ndarray, "a d"], entropy: Values, scale
         entropy: label entropy H of each client in nats, [a].
         scale: weight of the difference of two entropies, in radians per nat.
     """
-    has_length = vectors.any(axis=1)
-    cosines = np.where(np.outer(has_length, has_length), np.clip(vectors @ vectors.T, -1.0, 1.0), 1.0)
+    is_nonzero_vector = vectors.any(axis=1)
+    cosines = np.where(np.outer(is_nonzero_vector, is_nonzero_vector), np.clip(vectors @ vectors.T, -1.0, 1.0), 1.0)
     np.fill_diagonal(cosines, 1.0)
     return np.asarray(np.arccos(cosines) + scale * np.abs(entropy[:, None] - entropy))
 
@@ -197,8 +197,8 @@ def cluster_probabilities(mean_entropy: Values, gamma: float, round: int, n_roun
         n_rounds: round from which all clusters are equally probable.
     """
     cluster_exponents = gamma * max(1 - round / n_rounds, 0.0) * mean_entropy
-    exponentials = np.exp(cluster_exponents - cluster_exponents.max())
-    return np.asarray(exponentials / exponentials.sum())
+    cluster_weights = np.exp(cluster_exponents - cluster_exponents.max())
+    return np.asarray(cluster_weights / cluster_weights.sum())
 
 
 def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, rng: np.random.Generator) -> Ids:
@@ -213,8 +213,8 @@ def draw_by_cluster(probability: Values, cluster_of_client: Ids, n_drawn: int, r
     remaining_rows = [rng.permutation(np.flatnonzero(cluster_of_client == c)).tolist() for c in range(len(probability))]
     drawn_rows = []
     for u in rng.random(n_drawn):
-        has_clients = np.array([len(cluster_rows) > 0 for cluster_rows in remaining_rows])
-        cluster_weights = np.where(has_clients, probability, 0.0)
-        weight_sums = np.cumsum(cluster_weights if cluster_weights.any() else has_clients)
+        cluster_has_clients = np.array([len(cluster_rows) > 0 for cluster_rows in remaining_rows])
+        cluster_weights = np.where(cluster_has_clients, probability, 0.0)
+        weight_sums = np.cumsum(cluster_weights if cluster_weights.any() else cluster_has_clients)
         drawn_rows.append(remaining_rows[int(np.searchsorted(weight_sums / weight_sums[-1], u, side="right"))].pop())
     return np.sort(np.array(drawn_rows, np.int64))

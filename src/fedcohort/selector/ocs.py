@@ -41,7 +41,7 @@ from fedcohort.component import FORESEEN_SAMPLES, Requirement
 from fedcohort.selector.base import Selector, draw, find_answers
 from fedcohort.types import AggregationOverride, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
-MAX_NORM, MIN_DIVISOR = 1e100, 1e-300  # of a norm, as norms are added, and of a sum of norms, which divides
+MAX_UPDATE_NORM, MIN_NORM_SUM = 1e100, 1e-300  # of a norm, as norms are added, and of a sum of norms, which divides
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ class Ocs(Selector[State]):
         n_train = ctx.signals["n_train"][available_ids].astype(np.float64)
         data_shares = n_train / n_train.sum() if n_train.any() else np.full(len(n_train), 1 / max(len(n_train), 1))
         update_norms = find_answers(probes, "trained_norm").dense(ctx.n_clients, 0.0)[available_ids]
-        u = data_shares * np.where((update_norms >= 0) & (update_norms <= MAX_NORM), update_norms, 0.0)
+        u = data_shares * np.where((update_norms >= 0) & (update_norms <= MAX_UPDATE_NORM), update_norms, 0.0)
         p = np.zeros(ctx.n_clients)
         if self.form == "exact":
             p[available_ids] = optimal_probabilities(u, ctx.cohort)
@@ -124,13 +124,13 @@ def optimal_probabilities(u: Values, m: int) -> Values:
         return np.ones(n)
     if not u.any():
         return np.full(n, m / n)
-    ascending_order = np.argsort(u, kind="stable")
-    cumulative_sums = np.cumsum(u[ascending_order])
+    rows_by_norm = np.argsort(u, kind="stable")
+    norm_sums = np.cumsum(u[rows_by_norm])
     open_places = np.arange(1, n + 1) + m - n  # sum of the probabilities below 1, by their number
-    is_valid_count = (open_places > 0) & (open_places * u[ascending_order] <= cumulative_sums * (1 + 1e-12))
+    is_valid_count = (open_places > 0) & (open_places * u[rows_by_norm] <= norm_sums * (1 + 1e-12))
     last_uncapped, p = int(np.flatnonzero(is_valid_count)[-1]), np.ones(n)
-    uncapped_rows = ascending_order[: last_uncapped + 1]
-    p[uncapped_rows] = open_places[last_uncapped] * u[uncapped_rows] / max(cumulative_sums[last_uncapped], MIN_DIVISOR)
+    uncapped_rows = rows_by_norm[: last_uncapped + 1]
+    p[uncapped_rows] = open_places[last_uncapped] * u[uncapped_rows] / max(norm_sums[last_uncapped], MIN_NORM_SUM)
     return np.minimum(p, 1.0)
 
 
@@ -149,10 +149,10 @@ def approximate_probabilities(u: Values, m: int, iterations: int) -> Values:
         return np.full(n, m / n)
     p = np.minimum(m * (u / u.sum()), 1.0)
     for _ in range(iterations):
-        is_uncapped = p < 1
-        uncapped_sum = float(p[is_uncapped].sum())
-        scale_factor = (m - n + int(is_uncapped.sum())) / uncapped_sum if uncapped_sum > 0 else 0.0
-        if scale_factor <= 1:
+        is_uncapped_p = p < 1
+        uncapped_p_sum = float(p[is_uncapped_p].sum())
+        probability_factor = (m - n + int(is_uncapped_p.sum())) / uncapped_p_sum if uncapped_p_sum > 0 else 0.0
+        if probability_factor <= 1:
             break
-        p = np.where(is_uncapped, np.minimum(scale_factor * p, 1.0), 1.0)
+        p = np.where(is_uncapped_p, np.minimum(probability_factor * p, 1.0), 1.0)
     return np.asarray(p)

@@ -102,8 +102,8 @@ class Pisces(Selector[State]):
 
     def staleness_discounts(self, state: State) -> Values:
         """Return (1 + mean staleness)^-beta of each client in `state`, [n_clients]."""
-        n_known = np.maximum((~np.isnan(state.staleness)).sum(1), 1)
-        return np.asarray((1.0 + np.nansum(state.staleness, axis=1) / n_known) ** -self.beta, np.float64)
+        n_known_updates = np.maximum((~np.isnan(state.staleness)).sum(1), 1)
+        return np.asarray((1.0 + np.nansum(state.staleness, axis=1) / n_known_updates) ** -self.beta, np.float64)
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         clients, signals = outcome.clients, outcome.signals

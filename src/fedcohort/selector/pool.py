@@ -73,9 +73,9 @@ def inclusion_probabilities(scores: Values, available_ids: Ids, pool_size: int, 
         return probabilities
     pool_size = min(pool_size, len(available_ids))
     available_scores = rank_nan_last(scores[available_ids])
-    edge_score = np.sort(available_scores)[::-1][pool_size - 1]
-    is_above_edge_score, has_edge_score = available_scores > edge_score, available_scores == edge_score
+    cutoff_score = np.sort(available_scores)[::-1][pool_size - 1]
+    is_above_cutoff, has_cutoff_score = available_scores > cutoff_score, available_scores == cutoff_score
     probabilities[available_ids] = (
-        is_above_edge_score + has_edge_score * (pool_size - is_above_edge_score.sum()) / has_edge_score.sum()
+        is_above_cutoff + has_cutoff_score * (pool_size - is_above_cutoff.sum()) / has_cutoff_score.sum()
     ) * min(1.0, cohort / pool_size)
     return probabilities

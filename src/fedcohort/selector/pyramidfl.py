@@ -44,17 +44,17 @@ from fedcohort.selector.ranking import RankingOptions
 from fedcohort.selector.ranking import State as RankingState
 from fedcohort.types import Ids, Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-NEEDS_UNCHANGED_TRAINING = Requirement(
+UNCHANGED_TRAINING_REQUIREMENT = Requirement(
     lambda facts: not facts.components.codec.hooks,
     "{option} leaves tensors out of finished updates, and {codec} changes local training: choose codec=none, "
     "codec=subsample or codec=quant, or set codec.mode=posthoc for codec=lowrank",
 )
-NEEDS_VARIABLE_WORK = Requirement(
+VARIABLE_WORK_REQUIREMENT = Requirement(
     lambda facts: not any("client.steps" in options for options in facts.config["requires"].values()),
     "{option} gives fast clients more local work, and {agg} needs the same number of steps at every client: choose "
     "another aggregator, or set selector.beta=0",
 )
-NEEDS_PARTIAL_WORK = Requirement(
+PARTIAL_WORK_REQUIREMENT = Requirement(
     lambda facts: facts.components.deadline.partial_work or not facts.components.deadline.announces,
     "{option} gives fast clients extra epochs, which {deadline} discards: set deadline.partial_work=true, or "
     "selector.beta=0",
@@ -71,8 +71,8 @@ class State:
 
     Attributes:
         ranking_state: state of Oort's ranking; its durations are expected ones.
-        importance: importance of each client's last update, norm times samples / 100 (over its steps with `per_step`),
-            [n_clients]; samples before the first.
+        importance: importance of each client's last update, its norm times the client's samples / 100, divided by its
+            steps with `per_step`, [n_clients]; the number of samples before the first.
     """
 
     ranking_state: RankingState
@@ -125,39 +125,39 @@ class PyramidFl(RankingOptions, Selector[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        requirements = {NEEDS_VARIABLE_WORK} if self.beta > 0 else set()
+        requirements = {VARIABLE_WORK_REQUIREMENT} if self.beta > 0 else set()
         if self.high > 0:
-            requirements |= {NEEDS_UNCHANGED_TRAINING, *([SAME_MODEL] if self.drop_agg == "zeros" else [])}
+            requirements |= {UNCHANGED_TRAINING_REQUIREMENT, *([SAME_MODEL] if self.drop_agg == "zeros" else [])}
         return frozenset(requirements)
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({CLEAN_LABELS} | ({NEEDS_PARTIAL_WORK} if self.beta > 0 else set()))
+        return frozenset({CLEAN_LABELS} | ({PARTIAL_WORK_REQUIREMENT} if self.beta > 0 else set()))
 
     def shortlist(self, cohort: int) -> int:
         return int(self.overcommit * cohort + 1e-9)
 
     def init(self, population: Population) -> State:
-        expected_seconds = population.signals["expected_s"].astype(np.float64)
-        ranking_state = replace(self.initial_state(population), seconds=expected_seconds)
+        expected_job_seconds = population.signals["expected_s"].astype(np.float64)
+        ranking_state = replace(self.initial_state(population), seconds=expected_job_seconds)
         return State(ranking_state, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         shortlist_ctx = replace(ctx, cohort=self.shortlist(ctx.cohort))
         ranking_selection, ranking_state = self.select_by_score(state.ranking_state, shortlist_ctx)
         chosen_ids = top(-ctx.signals["expected_s"], ranking_selection.clients, ctx.cohort, ctx.rng)
-        drop_rates_of_clients, work_factors = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
-        drop_rates_of_clients[chosen_ids] = drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
-        job_s = predict_job_seconds(ctx, chosen_ids, drop_rates_of_clients[chosen_ids])
+        client_drop_rates, work_factors = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
+        client_drop_rates[chosen_ids] = tensor_drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
+        job_s = predict_job_seconds(ctx, chosen_ids, client_drop_rates[chosen_ids])
         unit_s = ctx.signals["expected_unit_s"][chosen_ids]
         work_factors[chosen_ids] = work_multipliers(job_s, unit_s, ctx.units, self.beta)
-        score_terms = {"importance": state.importance, "drop": drop_rates_of_clients, "work": work_factors}
+        score_terms = {"importance": state.importance, "drop": client_drop_rates, "work": work_factors}
         selection = replace(
             ranking_selection,
             clients=chosen_ids,
             score_terms={**ranking_selection.score_terms, **score_terms},
             units=self._choose_local_units(ctx, work_factors),
-            upload=1.0 - drop_rates_of_clients,
+            upload=1.0 - client_drop_rates,
             zero_fill=self.drop_agg == "zeros",
         )
         return selection, replace(state, ranking_state=ranking_state)
@@ -166,25 +166,25 @@ class PyramidFl(RankingOptions, Selector[State]):
         clients, signals = outcome.clients, outcome.signals
         n_steps = np.maximum(np.nan_to_num(signals["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
         importance = state.importance.copy()
-        importance[clients] = update_importances(signals["update_norm"], signals["loss_count"], n_steps)
+        importance[clients] = compute_importances(signals["update_norm"], signals["loss_count"], n_steps)
         ranking_signals = {name: signals[name] for name in ("loss_count", "loss_squares")}
         ranking_signals["duration"] = state.ranking_state.seconds[clients]
         ranking_state = self.store_reports(state.ranking_state, replace(outcome, signals=ranking_signals))
         return None, State(ranking_state, importance)
 
     def _choose_local_units(self, ctx: RoundContext, work_factors: Values) -> Ids:
-        """Return the units of local work of each client, int64 [n_clients]: its multiple of the default, rounded.
+        """Return each client's number of epochs or steps, int64 [n_clients]: its factor times the default, rounded.
 
-        `work_factors`, [n_clients], are limited to `passes` passes over a client's data, or the default number if
-        larger.
+        `work_factors` [n_clients] are the factors. No client does more than `passes` passes over its data, unless the
+        default number is larger.
         """
-        n_units = np.floor(work_factors * ctx.units + 0.5)
+        n_work_units = np.floor(work_factors * ctx.units + 0.5)
         if self.passes is not None:
-            n_units = np.minimum(n_units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
-        return np.asarray(np.maximum(n_units, 1.0).astype(np.int64))
+            n_work_units = np.minimum(n_work_units, np.maximum(self.passes * ctx.signals["pass_units"], ctx.units))
+        return np.asarray(np.maximum(n_work_units, 1.0).astype(np.int64))
 
 
-def update_importances(update_norms: Values, sample_counts: Values, steps_of_clients: Values) -> Values:
+def compute_importances(update_norms: Values, sample_counts: Values, local_steps: Values) -> Values:
     """Return each update's importance, its norm times samples / 100 / steps, [n]; 0 for an invalid report.
 
     A client of importance 0 uploads least.
@@ -192,28 +192,28 @@ def update_importances(update_norms: Values, sample_counts: Values, steps_of_cli
     Args:
         update_norms: L2 norm of each update, [n].
         sample_counts: number of samples of the first local epoch, [n].
-        steps_of_clients: number of local steps, or ones, [n].
+        local_steps: number of local steps, or ones, [n].
     """
-    is_valid = np.isfinite(update_norms) & np.isfinite(sample_counts) & (update_norms >= 0) & (sample_counts >= 0)
+    is_valid_input = np.isfinite(update_norms) & np.isfinite(sample_counts) & (update_norms >= 0) & (sample_counts >= 0)
     valid_norms, valid_counts = (
-        np.minimum(np.where(is_valid, x, 0.0), MAX_IMPORTANCE_FACTOR) for x in (update_norms, sample_counts)
+        np.minimum(np.where(is_valid_input, x, 0.0), MAX_IMPORTANCE_FACTOR) for x in (update_norms, sample_counts)
     )
-    return np.asarray(valid_norms * valid_counts / 100.0 / steps_of_clients)
+    return np.asarray(valid_norms * valid_counts / 100.0 / local_steps)
 
 
-def drop_rates(importance: Values, lowest_rate: float, highest_rate: float, cohort: int) -> Values:
+def tensor_drop_rates(importance: Values, lowest_drop_rate: float, highest_drop_rate: float, cohort: int) -> Values:
     """Return the probability with which each client leaves a tensor out of its upload, [m].
 
     The probability grows with the number of selected clients that are more important.
 
     Args:
         importance: importance of each selected client, [m].
-        lowest_rate: probability of the most important client.
-        highest_rate: limit of the probability of the least important client.
+        lowest_drop_rate: probability of the most important client.
+        highest_drop_rate: limit of the probability of the least important client.
         cohort: size of the cohort.
     """
     importance_rank = (importance[None, :] > importance[:, None]).sum(1)
-    return np.asarray(lowest_rate + importance_rank * (highest_rate - lowest_rate) / cohort)
+    return np.asarray(lowest_drop_rate + importance_rank * (highest_drop_rate - lowest_drop_rate) / cohort)
 
 
 def predict_job_seconds(ctx: RoundContext, chosen_ids: Ids, rho: Values) -> Values:
@@ -228,15 +228,15 @@ def predict_job_seconds(ctx: RoundContext, chosen_ids: Ids, rho: Values) -> Valu
     return np.asarray(job_s - rho * upload_s)
 
 
-def work_multipliers(job_s: Values, unit_s: Values, E: int, beta: float) -> Values:
+def work_multipliers(job_s: Values, work_unit_s: Values, E: int, beta: float) -> Values:
     """Return the factor by which each client multiplies its local work instead of waiting for the slowest, [m].
 
     Args:
         job_s: expected seconds of each client's job, [m].
-        unit_s: seconds of a unit of work (epoch or step) at each client, [m].
+        work_unit_s: seconds of a unit of work (epoch or step) at each client, [m].
         E: default number of units of local work in a job.
         beta: share of a client's idle time that is used, in [0, 1].
     """
     idle_s = job_s.max(initial=0.0) - job_s
-    free_units = np.divide(idle_s, unit_s, out=np.zeros(len(job_s)), where=unit_s > 0)
-    return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(free_units + 1e-9) / E))
+    idle_units = np.divide(idle_s, work_unit_s, out=np.zeros(len(job_s)), where=work_unit_s > 0)
+    return np.asarray(1.0 + np.minimum(MAX_ADDED_WORK, beta * np.floor(idle_units + 1e-9) / E))

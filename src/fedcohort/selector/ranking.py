@@ -16,7 +16,7 @@ from fedcohort.selector.ranking_terms import (
     client_utilities,
     clients_above_cutoff,
     expected_cohort_shares,
-    mask_weights,
+    mask_draw_weights,
     normalise_utilities,
     speed_factor,
     split_cohort,
@@ -61,7 +61,8 @@ class RankingOptions:
         clip: quantile at which utilities are clipped.
         cutoff: clients are drawn among those with at least this share of the score of the last place in the cohort.
         pacer: rule that adapts the preferred duration every `window` rounds: it grows where the utility falls
-            ("paper"), grows where the utility stays and shrinks where it rises fivefold ("code"), or stays ("none").
+            ("paper"), grows where the utility stays and shrinks where it rises by five times its value ("code"), or
+            stays ("none").
         window: rounds between two decisions of the pacer.
         step: change of the preferred duration per decision.
         explore: weights of the draw among clients that never trained: expected "speed", or number of samples ("size").
@@ -107,29 +108,29 @@ class RankingOptions:
     def initial_state(self, population: Population) -> State:
         """Return the ranking's state before round 0, for the clients of `population`."""
         K = population.n_clients
-        zero_counts, unknown_values = np.zeros(K, np.int64), np.full(K, np.nan)
-        return State(unknown_values, zero_counts, unknown_values, zero_counts, self.eps, self.preferred, np.empty(0))
+        zero_rounds, nan_by_client = np.zeros(K, np.int64), np.full(K, np.nan)
+        return State(nan_by_client, zero_rounds, nan_by_client, zero_rounds, self.eps, self.preferred, np.empty(0))
 
     def select_by_score(self, state: State, ctx: RoundContext) -> tuple[Selection, State]:
         """Draw the cohort of round `ctx` by Oort's scores; return it, and the state with less exploration."""
         eps = max(self.eps_decay * state.eps, self.eps_min)
-        preferred_s = self._find_preferred_s(state, ctx)
+        preferred_job_s = self._find_preferred_duration(state, ctx)
         utilities = normalise_utilities(state.utilities, self.clip)
         staleness = staleness_bonus(ctx.round + 1, state.last_rounds)
-        speed_factors = speed_factor(state.seconds, preferred_s, self.penalty)
+        speed_factors = speed_factor(state.seconds, preferred_job_s, self.penalty)
         scores = (utilities + staleness) * speed_factors
         available_ids = ctx.available
         untried_ids = available_ids[state.last_rounds[available_ids] == 0]
-        is_capped = state.n_participations >= (np.inf if self.cap is None else self.cap)
-        scored_ids = available_ids[np.isfinite(scores[available_ids]) & ~is_capped[available_ids]]
+        has_reached_cap = state.n_participations >= (np.inf if self.cap is None else self.cap)
+        scored_ids = available_ids[np.isfinite(scores[available_ids]) & ~has_reached_cap[available_ids]]
         n_explore, n_exploit = split_cohort(min(ctx.cohort, len(available_ids)), eps, len(untried_ids), len(scored_ids))
         exploited_ids = clients_above_cutoff(scores, scored_ids, n_exploit, self.cutoff)
-        exploit_weights = mask_weights(np.maximum(scores, 1e-12), exploited_ids)
-        explore_weights = mask_weights(self._make_exploration_weights(state, ctx, preferred_s), untried_ids)
+        exploit_weights = mask_draw_weights(np.maximum(scores, 1e-12), exploited_ids)
+        explore_weights = mask_draw_weights(self._make_exploration_weights(state, ctx, preferred_job_s), untried_ids)
         weighted_draws = ((exploit_weights, n_exploit), (explore_weights, n_explore))
         chosen_ids = np.concatenate([draw(w, np.flatnonzero(w), n, ctx.rng) for w, n in weighted_draws])
-        other_ids = np.setdiff1d(available_ids, chosen_ids, assume_unique=True)
-        filler_ids = draw(np.ones(ctx.n_clients), other_ids, ctx.cohort - len(chosen_ids), ctx.rng)
+        unchosen_ids = np.setdiff1d(available_ids, chosen_ids, assume_unique=True)
+        filler_ids = draw(np.ones(ctx.n_clients), unchosen_ids, ctx.cohort - len(chosen_ids), ctx.rng)
         clients = np.sort(np.concatenate([chosen_ids, filler_ids]))
         score_terms = {"utility": utilities, "staleness": staleness, "system": speed_factors}
         probability = expected_cohort_shares(weighted_draws)
@@ -147,10 +148,10 @@ class RankingOptions:
         last_rounds[arrived_ids] = outcome.round + 1
         n_participations[arrived_ids] += 1
         utility_sums = np.append(state.utility_sums, np.nansum(new_utilities))
-        preferred, utility_sums = self._adapt_preferred(state.preferred, utility_sums)
-        return State(utilities, last_rounds, job_seconds, n_participations, state.eps, preferred, utility_sums)
+        preferred_duration, utility_sums = self._adapt_preferred_duration(state.preferred, utility_sums)
+        return State(utilities, last_rounds, job_seconds, n_participations, state.eps, preferred_duration, utility_sums)
 
-    def _find_preferred_s(self, state: State, ctx: RoundContext) -> float:
+    def _find_preferred_duration(self, state: State, ctx: RoundContext) -> float:
         """Return the preferred duration of a job in round `ctx` in seconds; infinite for the 100th percentile."""
         if self.preferred_in == "seconds":
             return state.preferred
@@ -174,11 +175,11 @@ class RankingOptions:
             size_weights = np.maximum(size_weights * speed_factor(ctx.signals["expected_s"], T, self.penalty), 1e-12)
         return size_weights
 
-    def _adapt_preferred(self, preferred: float, utility_sums: Values) -> tuple[float, Values]:
+    def _adapt_preferred_duration(self, preferred_duration: float, utility_sums: Values) -> tuple[float, Values]:
         """Return the preferred duration after the option `pacer` has compared the last two windows of rounds.
 
         Args:
-            preferred: the previous preferred duration, in the unit of `preferred_in`.
+            preferred_duration: the previous preferred duration, in the unit of `preferred_in`.
             utility_sums: sum of the clients' utilities in each round, from `window` rounds before the last comparison
                 on, [rounds]. There is a decision only after 2 x `window` rounds.
 
@@ -187,13 +188,13 @@ class RankingOptions:
         """
         window = self.window
         if len(utility_sums) < 2 * window:
-            return preferred, utility_sums
-        previous_sum, latest_sum = float(utility_sums[:window].sum()), float(utility_sums[window:].sum())
-        max_preferred = 100.0 if self.preferred_in == "percentile" else math.inf
-        is_flat = abs(latest_sum - previous_sum) <= 0.1 * previous_sum
-        should_relax = {"paper": previous_sum > latest_sum, "code": is_flat, "none": False}
-        if should_relax[self.pacer]:
-            preferred = min(max_preferred, preferred + self.step)
-        elif self.pacer == "code" and abs(latest_sum - previous_sum) >= 5 * previous_sum:
-            preferred = max(min(self.step, preferred), preferred - self.step)
-        return preferred, utility_sums[window:]
+            return preferred_duration, utility_sums
+        earlier_utility_sum, latest_utility_sum = float(utility_sums[:window].sum()), float(utility_sums[window:].sum())
+        max_preferred_duration = 100.0 if self.preferred_in == "percentile" else math.inf
+        is_utility_flat = abs(latest_utility_sum - earlier_utility_sum) <= 0.1 * earlier_utility_sum
+        grows_by_pacer = {"paper": earlier_utility_sum > latest_utility_sum, "code": is_utility_flat, "none": False}
+        if grows_by_pacer[self.pacer]:
+            preferred_duration = min(max_preferred_duration, preferred_duration + self.step)
+        elif self.pacer == "code" and abs(latest_utility_sum - earlier_utility_sum) >= 5 * earlier_utility_sum:
+            preferred_duration = max(min(self.step, preferred_duration), preferred_duration - self.step)
+        return preferred_duration, utility_sums[window:]

@@ -16,37 +16,38 @@ def client_utilities(loss_counts: Values, loss_squares: Values) -> Values:
         loss_squares: sum of the squared losses of these samples in nats^2, [n]. An invalid report gives NaN.
     """
     is_valid_report = np.isfinite(loss_counts) & np.isfinite(loss_squares) & (loss_counts >= 0) & (loss_squares >= 0)
-    valid_counts, valid_squares = (np.where(is_valid_report, x, 0.0) for x in (loss_counts, loss_squares))
-    return np.where(is_valid_report, np.sqrt(valid_counts) * np.sqrt(valid_squares), np.nan)  # n s would overflow first
+    valid_loss_counts, valid_loss_squares = (np.where(is_valid_report, x, 0.0) for x in (loss_counts, loss_squares))
+    # one root of the product would overflow first
+    return np.where(is_valid_report, np.sqrt(valid_loss_counts) * np.sqrt(valid_loss_squares), np.nan)
 
 
-def normalise_utilities(utilities: Values, clip_quantile: float) -> Values:
+def normalise_utilities(utilities: Values, utility_quantile: float) -> Values:
     """Return each client's utility, clipped at a quantile and scaled to about [0, 1], [n_clients]; NaN stays NaN.
 
     With the smallest utility a, the largest b and the quantile c: (min(utility, c) - .999 a) / max(b - .999 a, 1e-4).
 
     Args:
         utilities: utility of each client, [n_clients]; NaN if unknown.
-        clip_quantile: quantile above which utilities are clipped, in [0, 1].
+        utility_quantile: quantile above which utilities are clipped, in [0, 1].
     """
     sorted_utilities = np.sort(utilities[np.isfinite(utilities)])
     if not len(sorted_utilities):
         return np.full(len(utilities), np.nan)
-    clip_value = sorted_utilities[min(int(clip_quantile * len(sorted_utilities)), len(sorted_utilities) - 1)]
-    low_utility = 0.999 * sorted_utilities[0]
-    utility_range = max(sorted_utilities[-1] - low_utility, 1e-4)
-    return np.asarray((np.minimum(utilities, clip_value) - low_utility) / utility_range)
+    max_utility = sorted_utilities[min(int(utility_quantile * len(sorted_utilities)), len(sorted_utilities) - 1)]
+    lowest_utility = 0.999 * sorted_utilities[0]
+    utility_range = max(sorted_utilities[-1] - lowest_utility, 1e-4)
+    return np.asarray((np.minimum(utilities, max_utility) - lowest_utility) / utility_range)
 
 
-def staleness_bonus(round: int, last_round: Ids) -> Values:
+def staleness_bonus(round: int, last_rounds: Ids) -> Values:
     """Return the bonus sqrt(.1 ln(round) / last_round) of each client, the larger the longer it is away, [n_clients].
 
     Args:
         round: number of the round, from 1.
-        last_round: round in which each client last took part, from 1, [n_clients]; 0 for clients that never did, whose
+        last_rounds: round in which each client last took part, from 1, [n_clients]; 0 for clients that never did, whose
             bonus is 0.
     """
-    return np.where(last_round > 0, np.sqrt(0.1 * math.log(round) / np.maximum(last_round, 1)), 0.0)
+    return np.where(last_rounds > 0, np.sqrt(0.1 * math.log(round) / np.maximum(last_rounds, 1)), 0.0)
 
 
 def speed_factor(job_seconds: Values, T: float, penalty_exponent: float) -> Values:
@@ -80,26 +81,26 @@ def split_cohort(cohort: int, explore_share: float, n_untried: int, n_scored: in
     return n_explore, min(n_scored, cohort - n_explore)
 
 
-def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, relative_cutoff: float) -> Ids:
-    """Return the ids of the candidates whose score is at least `relative_cutoff` times the `n_exploit`-th largest.
+def clients_above_cutoff(scores: Values, candidate_ids: Ids, n_exploit: int, min_score_ratio: float) -> Ids:
+    """Return the ids of the candidates whose score is at least `min_score_ratio` times the `n_exploit`-th largest.
 
     Args:
         scores: score of each client, [n_clients].
         candidate_ids: ids of the clients to choose from, with finite scores.
         n_exploit: number of clients to be drawn by score; no candidate is returned if 0.
-        relative_cutoff: least ratio of a client's score to the `n_exploit`-th largest one, in [0, 1].
+        min_score_ratio: least ratio of a client's score to the `n_exploit`-th largest one, in [0, 1].
     """
     if n_exploit == 0:
         return candidate_ids[:0]
     candidate_scores = scores[candidate_ids]
-    return np.asarray(candidate_ids[candidate_scores >= relative_cutoff * np.sort(candidate_scores)[-n_exploit]])
+    return np.asarray(candidate_ids[candidate_scores >= min_score_ratio * np.sort(candidate_scores)[-n_exploit]])
 
 
-def mask_weights(draw_weights: Values, clients: Ids) -> Values:
+def mask_draw_weights(draw_weights: Values, clients: Ids) -> Values:
     """Return `draw_weights` [n_clients] with 0 for all clients whose ids are not in `clients`."""
-    masked_weights = np.zeros(len(draw_weights))
-    masked_weights[clients] = draw_weights[clients]
-    return masked_weights
+    masked_draw_weights = np.zeros(len(draw_weights))
+    masked_draw_weights[clients] = draw_weights[clients]
+    return masked_draw_weights
 
 
 def expected_cohort_shares(weighted_draws: Sequence[tuple[Values, int]]) -> Values:

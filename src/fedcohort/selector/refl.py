@@ -35,7 +35,7 @@ from fedcohort.component import ADVANCING_CLOCK, LATE_UPDATES, Requirement
 from fedcohort.selector.base import Selector, find_answers, top
 from fedcohort.types import Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection
 
-NEEDS_AVAILABILITY_SCHEDULE = Requirement(
+AVAILABILITY_REQUIREMENT = Requirement(
     lambda facts: not facts.components.availability.always,
     "{option} prefers clients that will soon be unavailable, and with {availability} all are always available, so that "
     "it draws uniformly: choose availability=diurnal or availability=trace",
@@ -78,7 +78,7 @@ class Refl(Selector[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({ADVANCING_CLOCK, NEEDS_AVAILABILITY_SCHEDULE, *((LATE_UPDATES,) if self.adaptive else ())})
+        return frozenset({ADVANCING_CLOCK, AVAILABILITY_REQUIREMENT, *((LATE_UPDATES,) if self.adaptive else ())})
 
     def init(self, population: Population) -> State:
         return State(float("nan"))

@@ -24,7 +24,7 @@ from fedcohort.selector.contexts import PendingRewards
 from fedcohort.types import Values
 
 SIGNALS_OF_REWARD: Mapping[str, set[str]] = {"client": set(), "global": {"n_train"}, "progress": {"server_val_loss"}}
-SAME_ROBUST_LOSS = Requirement(
+SAME_ROBUST_LOSS_REQUIREMENT = Requirement(
     lambda facts: (
         not (loss := facts.components.selector.robust_loss) or facts.components.objective.robust_loss in ({}, loss)
     ),
@@ -58,13 +58,13 @@ def mean_loss_decrease(loss_decrease: Values, sample_shares: Values) -> Values:
         sample_shares: each client's share of all training samples, [n_clients].
     """
     is_known_decrease = np.isfinite(loss_decrease)
-    share_sum, mean_decrease = sample_shares[is_known_decrease].sum(), np.nan
-    if share_sum > 0:
-        mean_decrease = sample_shares[is_known_decrease] @ loss_decrease[is_known_decrease] / share_sum
-    return np.full_like(loss_decrease, mean_decrease)
+    sample_share_sum, weighted_loss_decrease = sample_shares[is_known_decrease].sum(), np.nan
+    if sample_share_sum > 0:
+        weighted_loss_decrease = sample_shares[is_known_decrease] @ loss_decrease[is_known_decrease] / sample_share_sum
+    return np.full_like(loss_decrease, weighted_loss_decrease)
 
 
-def share_loss_decrease(loss_decrease: float, pending_rewards: PendingRewards | None, n_clients: int) -> Values:
+def split_loss_decrease(loss_decrease: float, pending_rewards: PendingRewards | None, n_clients: int) -> Values:
     """Return the decrease of the server's loss divided equally among a cohort, [n_clients]; NaN for other clients.
 
     Args:
@@ -78,15 +78,15 @@ def share_loss_decrease(loss_decrease: float, pending_rewards: PendingRewards | 
     return reward_shares
 
 
-def reward_per_second(loss_decrease: Values, duration_s: Values, change_rule: str) -> Values:
+def reward_per_second(loss_decrease: Values, duration_s: Values, loss_change_rule: str) -> Values:
     """Return each client's reward, its loss decrease per second, [n_clients]; NaN unless its duration is positive.
 
     Args:
         loss_decrease: decrease of each client's loss in nats, [n_clients].
         duration_s: duration that divides it, in seconds, [n_clients].
-        change_rule: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
+        loss_change_rule: "abs" counts an increase as a decrease of the same size, "signed" counts it as negative.
     """
-    loss_change = np.abs(loss_decrease) if change_rule == "abs" else loss_decrease
+    loss_change = np.abs(loss_decrease) if loss_change_rule == "abs" else loss_decrease
     rewards = np.full_like(loss_change, np.nan)
     np.divide(loss_change, duration_s, out=rewards, where=duration_s > 0)
     return rewards

@@ -43,7 +43,7 @@ from fedcohort.component import Requirement
 from fedcohort.selector.base import Selector, find_answers, top
 from fedcohort.types import Ids, Population, Probe, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-NEEDS_CLIENT_VALIDATION = Requirement(
+CLIENT_VALIDATION_REQUIREMENT = Requirement(
     lambda facts: bool(facts.config["split"]["client_val"] > 0),
     "{option} compares tiers by the accuracy on the clients' validation sets, and split.client_val=0 leaves clients at "
     "most two validation samples: choose split.client_val in (0, 0.5]",
@@ -91,7 +91,7 @@ class TiFl(Selector[State]):
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"expected_s", "val_accuracy"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({NEEDS_CLIENT_VALIDATION})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLIENT_VALIDATION_REQUIREMENT})
 
     def __post_init__(self) -> None:
         ranges.integer("tiers", self.tiers, "[1, inf)")
@@ -113,9 +113,9 @@ class TiFl(Selector[State]):
         credits = state.credits
         if not credits[is_available_tier].any():
             credits = np.full(self.tiers, self.credits)
-        is_drawable = is_available_tier & (credits > 0)
-        tier_probs = np.where(is_drawable, state.probability, 0.0)
-        tier_probs = tier_probs if tier_probs.any() else is_drawable.astype(np.float64)
+        is_drawable_tier = is_available_tier & (credits > 0)
+        tier_probs = np.where(is_drawable_tier, state.probability, 0.0)
+        tier_probs = tier_probs if tier_probs.any() else is_drawable_tier.astype(np.float64)
         tier_probs = tier_probs / max(float(tier_probs.sum()), 1e-300)
         scores = tier_probs[state.tier_of_client]
         if not len(ctx.available):
@@ -138,8 +138,8 @@ class TiFl(Selector[State]):
         accuracy_sums = np.bincount(tier_of_answer, weights=accuracy, minlength=self.tiers)
         tier_accuracy = np.where(answers_per_tier > 0, accuracy_sums / np.maximum(answers_per_tier, 1), state.accuracy)
         next_state = replace(state, accuracy=tier_accuracy)
-        has_risen = tier_accuracy[state.last_drawn_tier] > state.accuracy[state.last_drawn_tier]
-        if outcome.round == 0 or (self.adapt == "paper" and has_risen):
+        has_accuracy_risen = tier_accuracy[state.last_drawn_tier] > state.accuracy[state.last_drawn_tier]
+        if outcome.round == 0 or (self.adapt == "paper" and has_accuracy_risen):
             return None, next_state
         return None, replace(next_state, probability=self.tier_probabilities(tier_accuracy, state.credits))
 

@@ -39,7 +39,7 @@ from fedcohort.component import CLEAN_LABELS, Requirement
 from fedcohort.selector.base import Selector, top
 from fedcohort.types import Population, ProbeResult, RoundContext, RoundOutcome, Selection, Values
 
-NEEDS_SEVERAL_STEPS = Requirement(
+SEVERAL_STEPS_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.takes_several_steps(facts.most_samples),
     "{option} explores in proportion to the spread of a client's batch losses, but every client takes one step per "
     "round, so that losses alone decide after its first round. Set client.epochs, client.steps or a smaller "
@@ -88,7 +88,7 @@ class UcbCs(Selector[State]):
 
     backs_off: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train", "train_loss", "train_loss_std"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS, NEEDS_SEVERAL_STEPS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS, SEVERAL_STEPS_REQUIREMENT})
 
     def __post_init__(self) -> None:
         ranges.number("discount", self.discount, "[0, 1]")
@@ -98,8 +98,8 @@ class UcbCs(Selector[State]):
 
     def init(self, population: Population) -> State:
         K = population.n_clients
-        unknown_stds, infinite_widths = np.full(K, np.nan), np.full(K, np.inf)
-        return State(discounted.initial_sums(K), unknown_stds, 0.0, np.zeros(K), infinite_widths, np.zeros(K, bool))
+        nan_loss_stds, infinite_widths = np.full(K, np.nan), np.full(K, np.inf)
+        return State(discounted.initial_sums(K), nan_loss_stds, 0.0, np.zeros(K), infinite_widths, np.zeros(K, bool))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         n_train = ctx.signals["n_train"]
@@ -114,37 +114,37 @@ class UcbCs(Selector[State]):
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
         reported_losses, loss_deviations = outcome.signals["train_loss"], outcome.signals["train_loss_std"]
         is_finite_loss = np.isfinite(reported_losses)
-        finite_ids = outcome.clients[is_finite_loss]
+        finite_loss_ids = outcome.clients[is_finite_loss]
         has_invalid_loss = state.has_invalid_loss.copy()
         has_invalid_loss[outcome.clients] = ~is_finite_loss
-        latest_deviations = state.loss_deviations.copy()
-        has_deviation = is_finite_loss & np.isfinite(loss_deviations)
-        latest_deviations[outcome.clients[has_deviation]] = loss_deviations[has_deviation]
-        pulled_ids = np.concatenate([finite_ids, outcome.failed])
+        latest_loss_stds = state.loss_deviations.copy()
+        has_loss_deviation = is_finite_loss & np.isfinite(loss_deviations)
+        latest_loss_stds[outcome.clients[has_loss_deviation]] = loss_deviations[has_loss_deviation]
+        pulled_ids = np.concatenate([finite_loss_ids, outcome.failed])
         pulled_losses = np.concatenate([reported_losses[is_finite_loss], np.zeros(len(outcome.failed))])
         discounted_sums = discounted.discount_and_add(state.discounted_sums, self.discount, pulled_ids, pulled_losses)
-        scaling_stds = latest_deviations if self.sigma == "all_latest" else latest_deviations[finite_ids]
-        sigma = float(np.nanmax(scaling_stds)) if np.isfinite(scaling_stds).any() else state.sigma
+        exploration_deviations = latest_loss_stds if self.sigma == "all_latest" else latest_loss_stds[finite_loss_ids]
+        sigma = float(np.nanmax(exploration_deviations)) if np.isfinite(exploration_deviations).any() else state.sigma
         mean_terms = discounted.mean_rewards(discounted_sums)
         width_terms = discounted.confidence_widths(discounted_sums, sigma)
         if self.index == "algorithm1":
             mean_terms, width_terms = (
-                self._decay_and_add(previous_term, latest_term, pulled_ids)
-                for previous_term, latest_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
+                self._decay_and_add(old_index_term, new_index_term, pulled_ids)
+                for old_index_term, new_index_term in ((state.mean_terms, mean_terms), (state.width_terms, width_terms))
             )
-        return None, State(discounted_sums, latest_deviations, sigma, mean_terms, width_terms, has_invalid_loss)
+        return None, State(discounted_sums, latest_loss_stds, sigma, mean_terms, width_terms, has_invalid_loss)
 
-    def _decay_and_add(self, old_terms: Values, new_terms: Values, pulled_ids: np.ndarray) -> Values:
+    def _decay_and_add(self, old_index_terms: Values, new_index_terms: Values, pulled_ids: np.ndarray) -> Values:
         """Return a term of the bandit index after a round, [n_clients] (Algorithm 1 of the paper).
 
-        Selected clients get `new_terms`; the terms of the others are multiplied by the option `discount`.
+        Selected clients get `new_index_terms`; the terms of the others are multiplied by the option `discount`.
 
         Args:
-            old_terms: the term before the round, [n_clients]; infinite values stay.
-            new_terms: the term that Eq. 4 gives after the round, [n_clients].
+            old_index_terms: the term before the round, [n_clients]; infinite values stay.
+            new_index_terms: the term that Eq. 4 gives after the round, [n_clients].
             pulled_ids: ids of the clients that were selected in the round, [m].
         """
-        next_terms = old_terms.copy()
-        next_terms[np.isfinite(old_terms)] *= self.discount
-        next_terms[pulled_ids] = new_terms[pulled_ids]
-        return next_terms
+        next_index_terms = old_index_terms.copy()
+        next_index_terms[np.isfinite(old_index_terms)] *= self.discount
+        next_index_terms[pulled_ids] = new_index_terms[pulled_ids]
+        return next_index_terms
