@@ -48,9 +48,9 @@ def describe(diagnosis: Diagnosis) -> dict[str, object]:
     look = diagnosis.valid_probes[-1]
     fit, true_rates = look.noise.fit, truth[look.clients]
     excess = true_rates - np.quantile(true_rates, LOW_QUANTILE)
-    row["auc"] = area_under_curve(fit.rate, true_rates > np.median(true_rates))
+    row["auc"] = area_under_curve(fit.noise_rate, true_rates > np.median(true_rates))
     error = np.sqrt(fit.variance + (MISFIT * fit.excess_deviation) ** 2) / fit.nats_per_wrong_label
-    row["coverage"] = float((np.abs(fit.rate - excess) <= 1.96 * error).mean())
+    row["coverage"] = float((np.abs(fit.noise_rate - excess) <= 1.96 * error).mean())
     return row
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from config_options import make_component
-from fedcohort.agg.fedmaba import FULL_PARTICIPATION, State
+from fedcohort.agg.fedmaba import FULL_PARTICIPATION_REQUIREMENT, State
 from fedcohort.component import CLEAN_LABELS, UNADVISED_WEIGHTS
 from loss_weighting_harness import aggregate_losses, loss_weights
 from optional_values import not_none
@@ -132,7 +132,7 @@ def test_the_signal_of_the_weights_is_declared(tmp_path: Path) -> None:
     ("alpha", "sync", "recommendations"),
     [
         (0.5, "mass", {CLEAN_LABELS, UNADVISED_WEIGHTS}),
-        (0.5, "literal", {CLEAN_LABELS, FULL_PARTICIPATION, UNADVISED_WEIGHTS}),
+        (0.5, "literal", {CLEAN_LABELS, FULL_PARTICIPATION_REQUIREMENT, UNADVISED_WEIGHTS}),
         (0.0, "mass", set()),
         (0.0, "literal", set()),
     ],

@@ -12,7 +12,7 @@ from agg_harness import Score, collect_updates, make_arrived, make_population, m
 from case_loop import for_all
 from config_options import make_component
 from fedcohort.agg.base import Direction
-from fedcohort.agg.rhfl import SAME_PARTICIPATION, State, client_confidence, mixture_of_others
+from fedcohort.agg.rhfl import SAME_PARTICIPATION_REQUIREMENT, State, client_confidence, mixture_of_others
 from fedcohort.errors import IncompatibleConfig
 from fedcohort.maths.distil import distillation_loss
 from fedcohort.round.arrivals import reweight_updates
@@ -255,6 +255,6 @@ def test_rhfl_runs_complete(tmp_path: Path) -> None:
         run_training(tmp_path, "agg=ccr", "agg.mode=align_average", "proxy=noise")
 
 
-@pytest.mark.parametrize(("beta", "recommendations"), [(0.0, set()), (0.5, {SAME_PARTICIPATION})])
+@pytest.mark.parametrize(("beta", "recommendations"), [(0.0, set()), (0.5, {SAME_PARTICIPATION_REQUIREMENT})])
 def test_gains_between_rounds_recommend_equal_absence(beta: float, recommendations: set[str]) -> None:
     assert make_component("agg", "rhfl", beta=beta).recommendations == recommendations

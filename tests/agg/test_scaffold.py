@@ -8,7 +8,7 @@ import torch
 
 from agg_harness import CLIENT_CONTEXT, collect_updates, make_arrived, make_layout, make_population, make_update
 from config_options import make_component
-from fedcohort.agg.scaffold import PLAIN_CLIENT
+from fedcohort.agg.scaffold import PLAIN_SGD_REQUIREMENT
 from fedcohort.component import UNRESTRICTED_UPDATE
 
 A = (0.0, 2.0)
@@ -92,7 +92,10 @@ def test_the_printed_formula_is_wrong_under_momentum() -> None:
     assert displacement["mean_gradient"] == pytest.approx(1.0, abs=1e-12)
     # K - rho (1 - rho^K) / (1 - rho), over (1 - rho) K
     assert displacement["displacement"] == pytest.approx((10 - 0.9 * (1 - 0.9**10) / 0.1) / 0.1 / 10, abs=1e-9)
-    assert make_component("agg", "scaffold", control="displacement").requirements == {PLAIN_CLIENT, UNRESTRICTED_UPDATE}
+    assert make_component("agg", "scaffold", control="displacement").requirements == {
+        PLAIN_SGD_REQUIREMENT,
+        UNRESTRICTED_UPDATE,
+    }
 
 
 def test_a_client_without_steps_changes_nothing() -> None:

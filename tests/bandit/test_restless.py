@@ -65,10 +65,10 @@ def test_rounds_of_exploration_follow_the_schedule() -> None:
     """c = 2: fewer than 2 ln(t + 1) so far, in rounds 1 to 30."""
     explored: list[int] = []
     for t in range(1, 31):
-        if restless.is_exploring(len(explored), t, 2.0):
+        if restless.is_exploring_round(len(explored), t, 2.0):
             explored.append(t)
     assert explored == [1, 2, 3, 4, 7, 12, 20]
-    assert not restless.is_exploring(0, 5, 0.0)
+    assert not restless.is_exploring_round(0, 5, 0.0)
 
 
 @pytest.mark.parametrize("reward", [1e6, -1e6, 1e11])

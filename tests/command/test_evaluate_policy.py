@@ -11,7 +11,7 @@ from config_options import CONFIGS
 from fedcohort.command import line
 from fedcohort.command.evaluate_policy import evaluate_policy, main, replay_laws
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
-from fedcohort.maths.successive_draws import set_log_probability
+from fedcohort.maths.successive_draws import log_probability_of_set
 from fedcohort.record import history
 from fedcohort.record.replayable import read_run_log
 from run_harness import run_training
@@ -38,7 +38,7 @@ def test_cohorts_have_the_probabilities_of_both_selectors(runs: list[Path]) -> N
     for round, (run_law, other_law) in replay_laws(log, PROPORTIONAL, Path(CONFIGS)):
         chosen = round.chosen
         assert run_law.log_probability(chosen) == pytest.approx(-math.log(66))
-        expected = set_log_probability(n_train[chosen], n_train.sum() - n_train[chosen].sum())
+        expected = log_probability_of_set(n_train[chosen], n_train.sum() - n_train[chosen].sum())
         assert other_law.log_probability(chosen) == pytest.approx(expected)
 
 

@@ -193,7 +193,7 @@ def test_the_end_of_the_warm_up(n_clients: int, n_known: int, warm: bool) -> Non
     part = fedbalancer(warmup=True)
     over = np.full(n_clients, np.nan)
     over[:n_known] = 1.0
-    state = State(part.control.start(), np.full(n_clients, 10), over)
+    state = State(part.control.first_state(), np.full(n_clients, 10), over)
     assert (part.announce(state, context()) == pytest.approx(58 / 3)) == warm
 
 

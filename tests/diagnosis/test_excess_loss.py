@@ -18,13 +18,13 @@ def test_a_worked_example() -> None:
     fit = fit_by_class(LOSSES)
     np.testing.assert_allclose(fit.class_effect, [1.1474, 1.6193], atol=5e-5)
     np.testing.assert_allclose(fit.excess, [-0.6543, -0.6612, -0.5134, 1.1773, -0.6210, 1.2726], atol=5e-5)
-    np.testing.assert_allclose(fit.rate, [0.0013, -0.0013, 0.0520, 0.6614, 0.0132, 0.6958], atol=5e-5)
+    np.testing.assert_allclose(fit.noise_rate, [0.0013, -0.0013, 0.0520, 0.6614, 0.0132, 0.6958], atol=5e-5)
     assert fit.nats_per_wrong_label == pytest.approx(2.7744, abs=5e-5)
     assert fit.excess_deviation / fit.nats_per_wrong_label == pytest.approx(0.3486, abs=5e-5)
 
 
 def test_secure_sums_of_the_same_reports_give_the_same_rates_to_a_hundredth() -> None:
-    np.testing.assert_allclose(fit_by_sums(LOSSES).rate, fit_by_class(LOSSES).rate, atol=0.01)
+    np.testing.assert_allclose(fit_by_sums(LOSSES).noise_rate, fit_by_class(LOSSES).noise_rate, atol=0.01)
 
 
 @FITS
@@ -38,13 +38,13 @@ def test_a_harder_class_is_no_noise(fit: Fit) -> None:
         LOSSES.other_label_loss_sums + 0.7 * COUNTS[:, 1],
     )
     np.testing.assert_allclose(fit(harder).excess, fit(LOSSES).excess, atol=2e-3)
-    np.testing.assert_allclose(fit(harder).rate, fit(LOSSES).rate, atol=2e-3)
+    np.testing.assert_allclose(fit(harder).noise_rate, fit(LOSSES).noise_rate, atol=2e-3)
 
 
 @FITS
 def test_rates_have_no_unit(fit: Fit) -> None:
     doubled = ClassLosses(COUNTS, 2 * LOSSES.loss_sums, 4 * LOSSES.squared_loss_sums, 2 * LOSSES.other_label_loss_sums)
-    np.testing.assert_allclose(fit(doubled).rate, fit(LOSSES).rate, atol=1e-3)
+    np.testing.assert_allclose(fit(doubled).noise_rate, fit(LOSSES).noise_rate, atol=1e-3)
 
 
 @FITS
@@ -72,7 +72,7 @@ def test_a_client_without_samples_has_no_excess(fit: Fit) -> None:
     )
     with_empty = fit(ClassLosses(counts, sums, squares, np.append(LOSSES.other_label_loss_sums, 0.0)))
     assert with_empty.excess[6] == pytest.approx(0.0, abs=1e-9)
-    assert np.isfinite(with_empty.rate).all()
+    assert np.isfinite(with_empty.noise_rate).all()
 
 
 @FITS

@@ -16,7 +16,7 @@ LOGS = Path(__file__).resolve().parents[2] / ".." / "shared" / "papers" / "table
 
 def follow(control: PaceControl, utilities: list[float]) -> list[PaceState]:
     """The states after each of the rounds."""
-    state, visited_states = control.start(), []
+    state, visited_states = control.first_state(), []
     for U in utilities:
         state = control.observe(state, U)
         visited_states.append(state)
@@ -55,7 +55,7 @@ def test_no_more_than_two_windows_are_kept() -> None:
 @pytest.mark.parametrize("nothing", [np.nan, np.inf])
 def test_rounds_with_nan_are_ignored(nothing: float) -> None:
     control = PaceControl(w=1, lss=0.1)
-    state = control.observe(control.start(), 2.0)
+    state = control.observe(control.first_state(), 2.0)
     assert control.observe(state, nothing) is state
 
 
@@ -92,7 +92,7 @@ def test_the_authors_logs_are_reproduced(seed: str, rounds: int) -> None:
     rows = logged(seed)
     assert len(rows) == rounds
     control = PaceControl(w=20, lss=0.05, dss=0.05)
-    state = control.start()
+    state = control.first_state()
     bounded = 0
     for row in rows:
         assert (state.ltr, state.ddlr) == pytest.approx((row["ltr"], row["ddlr"]), abs=1e-9)

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from fedcohort.draw_log import DrawLog, LoggedGenerator
-from fedcohort.maths.successive_draws import CohortLaw, set_log_probability
+from fedcohort.maths.successive_draws import CohortLaw, log_probability_of_set
 from fedcohort.rng import new_generator
 from fedcohort.selector.base import draw, top
 from fedcohort.types import Ids
@@ -41,7 +41,7 @@ def test_a_set_has_the_sum_over_its_orders(weights: np.ndarray, n_drawn: int) ->
     for chosen in combinations(range(4), n_drawn):
         orders = [order_log_probability(weights[list(order)], weights.sum()) for order in permutations(chosen)]
         outside = weights[[k for k in range(4) if k not in chosen]].sum()
-        assert set_log_probability(weights[list(chosen)], outside) == pytest.approx(
+        assert log_probability_of_set(weights[list(chosen)], outside) == pytest.approx(
             np.logaddexp.reduce(orders), abs=1e-6 if weights.max() > 1e6 else 1e-12
         )
 
@@ -50,7 +50,7 @@ def test_a_set_has_the_sum_over_its_orders(weights: np.ndarray, n_drawn: int) ->
 def test_equal_weights_give_each_set_the_same_probability(n_clients: int, n_drawn: int) -> None:
     """One over the binomial coefficient."""
     expected = math.lgamma(n_drawn + 1) + math.lgamma(n_clients - n_drawn + 1) - math.lgamma(n_clients + 1)
-    assert set_log_probability(np.ones(n_drawn), float(n_clients - n_drawn)) == pytest.approx(expected, rel=1e-10)
+    assert log_probability_of_set(np.ones(n_drawn), float(n_clients - n_drawn)) == pytest.approx(expected, rel=1e-10)
 
 
 @pytest.mark.parametrize(

@@ -39,7 +39,7 @@ def test_wrong_labels_that_persist(tmp_path: Path) -> None:
     assert (diagnosis.noise_case, diagnosis.advice) == ("persists", "noise")
     last = diagnosis.valid_probes[-1]
     assert last.noise.is_noisier.tolist() == (ran.info.noise_rate > 0.5).tolist()
-    np.testing.assert_allclose(last.noise.fit.rate, ran.info.noise_rate, atol=0.3)
+    np.testing.assert_allclose(last.noise.fit.noise_rate, ran.info.noise_rate, atol=0.3)
     assert diagnosis.speeds is None
     assert diagnosis.n_forward_passes == 40
     assert diagnosis.probe_bytes == ran.last.metrics["comm/probe_bytes"]

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from fedcohort.maths.successive_draws import set_log_probability
+from fedcohort.maths.successive_draws import log_probability_of_set
 from fedcohort.results.policy_evaluation import (
     DR_DIFFERENCE,
     ESTIMATORS,
@@ -25,7 +25,7 @@ GAINS = np.array([0.3, -0.1, 0.7, 0.2, 1.1, -0.4])  # of each pair
 def probabilities(weights: np.ndarray) -> np.ndarray:
     """Return the probability of each pair; client 3 of weight zero is in none."""
     log_probabilities = [
-        set_log_probability(weights[list(pair)], weights.sum() - weights[list(pair)].sum())
+        log_probability_of_set(weights[list(pair)], weights.sum() - weights[list(pair)].sum())
         if weights[list(pair)].all()
         else -math.inf
         for pair in PAIRS

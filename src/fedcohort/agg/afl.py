@@ -33,7 +33,7 @@ from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, Requirement
 from fedcohort.maths.simplex import project_onto_simplex
 from fedcohort.types import Ids, Population, Values
 
-FULL_PARTICIPATION = Requirement(
+FULL_PARTICIPATION_REQUIREMENT = Requirement(
     lambda facts: facts.full_participation,
     "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
     "{full_participation}, or agg.unbiased=true where clients are drawn uniformly",
@@ -83,7 +83,7 @@ class Afl(Aggregator[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        participation_requirements = set() if self.unbiased else {FULL_PARTICIPATION}
+        participation_requirements = set() if self.unbiased else {FULL_PARTICIPATION_REQUIREMENT}
         return frozenset({CLEAN_LABELS} | participation_requirements if self.gamma > 0 else ())
 
     def init(self, population: Population, n_params: int) -> State:
@@ -97,10 +97,10 @@ class Afl(Aggregator[State]):
         if not len(positions_with_loss):
             return Direction(arrived.mean), state
         client_ids = arrived.outcome.clients[positions_with_loss]
-        advice_weights = losses.normalised_weights(arrived, positions_with_loss)
-        client_weights = advice_weights
+        override_weights = losses.normalised_weights(arrived, positions_with_loss)
+        client_weights = override_weights
         if state.mixture[client_ids].sum() > MIN_WEIGHT_SUM:
-            client_weights = state.mixture[client_ids] * advice_weights
+            client_weights = state.mixture[client_ids] * override_weights
             client_weights = client_weights / client_weights.sum()
         mixture = state.mixture.copy()
         mixture[client_ids] += self.gamma * F * (len(mixture) / len(positions_with_loss) if self.unbiased else 1.0)

@@ -45,7 +45,7 @@ class FedAsync(Aggregator[None]):
         ranges.number("alpha", self.alpha, "(0, 1]")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are: the deadline keeps the jobs in flight."""
+        """Return None, whatever `population` and `n_params` are: the deadline's state holds the jobs in flight."""
 
     def weights(self, n_used: Ids, n_train: Ids) -> Values:
         return np.ones(len(n_used))
@@ -59,7 +59,7 @@ class FedAsync(Aggregator[None]):
         n_arrived = len(arrived.weights)
         mixing_rates = np.where(arrived.weights > 0, self.alpha * arrived.staleness_factors, 0.0)
         arrival_order = np.arange(n_arrived) if arrived.end_s is None else np.argsort(arrived.end_s, kind="stable")
-        kept_by_later = np.cumprod((1.0 - mixing_rates[arrival_order])[::-1])[::-1]
+        kept_shares = np.cumprod((1.0 - mixing_rates[arrival_order])[::-1])[::-1]
         weights = np.empty(n_arrived)
-        weights[arrival_order] = mixing_rates[arrival_order] * np.append(kept_by_later[1:], 1.0)
+        weights[arrival_order] = mixing_rates[arrival_order] * np.append(kept_shares[1:], 1.0)
         return Direction(arrived.add_offsets(arrived.combine(weights).displacement, weights), weights), None

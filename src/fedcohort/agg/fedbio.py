@@ -39,12 +39,12 @@ from fedcohort.component import ONE_CLASS_PER_SAMPLE, UNRESTRICTED_UPDATE, Facts
 from fedcohort.hook import ClientContext, ClientHook, HookResult, StepView, Vector, Weighing
 from fedcohort.types import Population
 
-UNCORRECTED_LABELS = Requirement(
+LABEL_REQUIREMENT = Requirement(
     lambda facts: not facts.components.objective.uses_reference,
     "{option} weighs noisy labels, but {objective} already replaces labels by the global model's predictions: choose "
     "another objective",
 )
-MEAN_OBJECTIVE = Requirement(
+OBJECTIVE_REQUIREMENT = Requirement(
     lambda facts: facts.components.objective.minimises_mean,
     "{option} changes a sample's weight by the gradient of its loss, but with {objective} clients minimise a function "
     "of their mean loss, whose gradient has another length: choose another objective",
@@ -58,7 +58,7 @@ def _has_client_val(facts: Facts) -> bool:
     return bool((np.diff(facts.federation.val.offsets) > 0).all())
 
 
-CLIENT_VAL = Requirement(
+VALIDATION_REQUIREMENT = Requirement(
     _has_client_val,
     "{option} learns from the clients' validation sets, but split.client_val=0 leaves at most two samples in each: "
     "choose split.client_val in (0, 0.5]",
@@ -97,12 +97,12 @@ class _SampleWeigher:
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
         x, options = self.x[step.positions], self.options
         sigma = torch.sigmoid(x)
-        gradient = step.validation_gradient()
+        validation_gradient = step.validation_gradient()
         if self.u is None:
-            u = options.clip_norm(gradient)
+            u = options.clip_norm(validation_gradient)
         else:
             u = self.u
-            self.u = options.clip_norm(u + options.tau * (gradient - step.hessian_product(u, 2 * sigma)))
+            self.u = options.clip_norm(u + options.tau * (validation_gradient - step.hessian_product(u, 2 * sigma)))
         weight_gain = torch.nan_to_num(sigma * (1 - sigma) * step.derivative_along(u) / len(x), nan=0.0)
         self.x[step.positions] = (x + options.eta_x * weight_gain).clamp(-options.x_max, options.x_max)
         return 2 * sigma
@@ -194,8 +194,8 @@ class FedBiO(SampleWeighted[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        extra_requirements = {UNRESTRICTED_UPDATE} if self.variant == "second_order" else set()
-        return frozenset({UNCORRECTED_LABELS, MEAN_OBJECTIVE, CLIENT_VAL, ONE_CLASS_PER_SAMPLE, *extra_requirements})
+        requirements = {LABEL_REQUIREMENT, OBJECTIVE_REQUIREMENT, VALIDATION_REQUIREMENT, ONE_CLASS_PER_SAMPLE}
+        return frozenset(requirements | ({UNRESTRICTED_UPDATE} if self.variant == "second_order" else set()))
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:

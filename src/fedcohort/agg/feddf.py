@@ -113,11 +113,10 @@ class FedDf(SampleWeighted[None]):
         """
         n_proxy_inputs = len(server_models.proxy)
         proxy_rows_by_step = list(draw_batches(server_models.rng("distil"), n_proxy_inputs, self.batch, self.steps))
-        used_proxy_rows, row_positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
-        first_position_of_step = np.cumsum([len(rows_of_step) for rows_of_step in proxy_rows_by_step])[:-1]
+        used_proxy_rows, used_positions = np.unique(np.concatenate(proxy_rows_by_step), return_inverse=True)
+        first_position_of_step = np.cumsum([len(proxy_rows_of_step) for proxy_rows_of_step in proxy_rows_by_step])[:-1]
         device = server_models.proxy.device
-        split_positions = np.split(row_positions, first_position_of_step)
-        positions_by_step = [torch.from_numpy(p).to(device) for p in split_positions]
+        positions_by_step = [torch.from_numpy(p).to(device) for p in np.split(used_positions, first_position_of_step)]
         return server_models.proxy[torch.from_numpy(used_proxy_rows).to(device)], positions_by_step
 
     def _predict_with_teachers(self, arrived: Arrived, x: Tensor) -> Float[Tensor, "n c"] | None:

@@ -38,12 +38,12 @@ from fedcohort.component import CLEAN_LABELS, RELATIVE_ADVICE, UNADVISED_WEIGHTS
 from fedcohort.maths.kl_ball import tilt_within_kl_ball
 from fedcohort.types import Population, Values
 
-FULL_PARTICIPATION = Requirement(
+FULL_PARTICIPATION_REQUIREMENT = Requirement(
     lambda facts: facts.full_participation,
     "{option} changes the weights of arriving clients only, and so favours clients that train often: choose "
     "{full_participation}, or agg.sync=mass",
 )
-MIN_WEIGHT = 1e-300  # smallest weight that a logarithm is taken of
+MIN_CLIENT_WEIGHT = 1e-300  # smallest weight that a logarithm is taken of
 
 
 @dataclass(frozen=True)
@@ -63,11 +63,11 @@ class FedMaba(SampleWeighted[State]):
 
     Attributes:
         eta: step size of the bandit, per nat.
-        alpha: share of the bandit in the direction.
+        alpha: share of the bandit's weights in the server update; the rest is the plain mean of the updates.
         rho: largest divergence of the bandit's weights from equal ones, in nats.
         loss: signal that clients report as their loss (`agg/losses.py` lists them).
-        sync: weights that the bandit keeps: "mass" leaves the sum over the arrived clients unchanged, "literal" sets it
-            to 1, as printed in the paper.
+        sync: sum of the weights that the bandit keeps for the arrived clients: "mass" leaves it unchanged, "literal"
+            sets it to 1, as printed in the paper.
         loss_cap: largest loss that counts, in multiples of the arrivals' median loss; None for no limit.
     """
 
@@ -96,7 +96,7 @@ class FedMaba(SampleWeighted[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        participation_requirements = {FULL_PARTICIPATION} if self.sync == "literal" else set()
+        participation_requirements = {FULL_PARTICIPATION_REQUIREMENT} if self.sync == "literal" else set()
         return frozenset({CLEAN_LABELS, UNADVISED_WEIGHTS} | participation_requirements if self.alpha > 0 else ())
 
     def init(self, population: Population, n_params: int) -> State:
@@ -108,7 +108,7 @@ class FedMaba(SampleWeighted[State]):
             return Direction(arrived.mean), state
         client_ids = arrived.outcome.clients[positions_with_loss]
         p = state.p[client_ids]
-        p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, MIN_WEIGHT)) + self.eta * F, self.rho)
+        p_hat, _ = tilt_within_kl_ball(np.log(np.maximum(p, MIN_CLIENT_WEIGHT)) + self.eta * F, self.rho)
         next_weights = state.p.copy()
         next_weights[client_ids] = p_hat if self.sync == "literal" else p.sum() * p_hat
         client_weights = self.alpha * p_hat + (1 - self.alpha) * losses.normalised_weights(arrived, positions_with_loss)

@@ -31,7 +31,7 @@ from fedcohort.component import NO_BATCH_NORM, RELATIVE_ADVICE, UNRESTRICTED_UPD
 from fedcohort.maths.simplex import min_norm_weights
 from fedcohort.types import Population
 
-PLAIN_SERVER = Requirement(
+PLAIN_SERVER_REQUIREMENT = Requirement(
     lambda facts: facts.components.server.plain,
     "{option} chooses a step that lowers the loss of every client, but {server} changes the step's direction "
     "(choose server=sgd)",
@@ -59,7 +59,7 @@ class FedMgdaPlus(SampleWeighted[None]):
     rescale: str
 
     requirements: ClassVar[frozenset[Requirement]] = frozenset({UNRESTRICTED_UPDATE, RELATIVE_ADVICE})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({PLAIN_SERVER, NO_BATCH_NORM})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({PLAIN_SERVER_REQUIREMENT, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
     own_length: ClassVar[bool] = True
 
@@ -78,15 +78,16 @@ class FedMgdaPlus(SampleWeighted[None]):
         gram_matrix = D @ D.T  # numpy sees that it is symmetric, and does half the work
         update_norms = np.sqrt(np.diag(gram_matrix))
         mixture_weights = np.zeros(len(update_norms))
-        is_usable = (update_norms >= MIN_UPDATE_LENGTH) & (arrived.weights > 0)
-        if is_usable.any():
-            Q = gram_matrix[np.ix_(is_usable, is_usable)] / np.outer(update_norms[is_usable], update_norms[is_usable])
-            lambda_0 = arrived.weights[is_usable] / arrived.weights[is_usable].sum()
-            mixture_weights[is_usable] = min_norm_weights(Q, lambda_0, self.epsilon) / update_norms[is_usable]
+        is_usable_update = (update_norms >= MIN_UPDATE_LENGTH) & (arrived.weights > 0)
+        usable_norms = update_norms[is_usable_update]
+        if is_usable_update.any():
+            Q = gram_matrix[np.ix_(is_usable_update, is_usable_update)] / np.outer(usable_norms, usable_norms)
+            lambda_0 = arrived.weights[is_usable_update] / arrived.weights[is_usable_update].sum()
+            mixture_weights[is_usable_update] = min_norm_weights(Q, lambda_0, self.epsilon) / usable_norms
         unscaled_step = arrived.combine(mixture_weights)
         if float(torch.linalg.vector_norm(unscaled_step.displacement)) < MIN_MIXTURE_LENGTH:
             return arrived.combine(np.zeros(len(mixture_weights))), None
         step_length = self.eta_g * self.decay**arrived.outcome.round
         if self.rescale == "mean_norm":
-            step_length *= float(update_norms[is_usable].mean())
+            step_length *= float(usable_norms.mean())
         return arrived.combine(step_length * mixture_weights), None

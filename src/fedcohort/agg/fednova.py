@@ -31,7 +31,7 @@ from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import NO_BATCH_NORM, Requirement
 from fedcohort.types import Population
 
-LINEAR_OPTIMIZER = Requirement(
+LINEAR_OPTIMIZER_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.linear,
     "{option} divides updates by the displacement of the local optimizer, which is not defined for {client}: the "
     "number of steps replaces it, which the paper does not cover (choose client=sgd)",
@@ -53,7 +53,7 @@ class FedNova(SampleWeighted[None]):
     tau_eff: str
 
     needs: ClassVar[frozenset[str]] = frozenset({"response_norm", "steps"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({LINEAR_OPTIMIZER, NO_BATCH_NORM})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({LINEAR_OPTIMIZER_REQUIREMENT, NO_BATCH_NORM})
     stacked: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -65,10 +65,10 @@ class FedNova(SampleWeighted[None]):
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         a, K = (np.asarray(arrived.outcome.signals[signal_name]) for signal_name in ("response_norm", "steps"))
-        is_usable = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
-        p = np.where(is_usable, arrived.weights, 0.0)
+        is_valid_update = np.isfinite(a) & (a >= MIN_RESPONSE) & (K > 0)
+        p = np.where(is_valid_update, arrived.weights, 0.0)
         if not p.any():
             return arrived.combine(np.zeros(len(p))), None
-        tau_eff = float(p[is_usable] @ (a if self.tau_eff == "response" else K)[is_usable]) / p.sum()
+        tau_eff = float(p[is_valid_update] @ (a if self.tau_eff == "response" else K)[is_valid_update]) / p.sum()
         p *= arrived.weights.sum() / p.sum()
-        return arrived.combine(tau_eff * p / np.where(is_usable, a, 1.0)), None
+        return arrived.combine(tau_eff * p / np.where(is_valid_update, a, 1.0)), None

@@ -52,10 +52,10 @@ class GeometricMedian(SampleWeighted[None]):
         """Return None, whatever `population` and `n_params` are, as RFA keeps no state between rounds."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
-        step = arrived.combine(arrived.weights)
+        z = arrived.combine(arrived.weights)
         for _ in range(self.iterations):
             # One row at a time, as the matrix of differences would be as large as that of the updates.
-            distances = torch.stack([torch.linalg.vector_norm(update - step.displacement) for update in arrived.matrix])
+            distances = torch.stack([torch.linalg.vector_norm(update - z.displacement) for update in arrived.matrix])
             beta = arrived.weights / np.maximum(self.nu, distances.cpu().numpy())
-            step = arrived.combine(beta / beta.sum())
-        return step, None
+            z = arrived.combine(beta / beta.sum())
+        return z, None

@@ -59,9 +59,8 @@ class Krum(Unweighted):
         max_attackers = max(0, (population.cohort - 3) // 2)
         if self.attackers is not None and self.attackers > max_attackers:
             range_reason = f"as the cohort of {population.cohort} must be at least 2 x attackers + 3"
-            raise ranges.range_error(
-                "attackers", f"an integer in [0, {max_attackers}], {range_reason}, or null", self.attackers
-            )
+            allowed_text = f"an integer in [0, {max_attackers}], {range_reason}, or null"
+            raise ranges.range_error("attackers", allowed_text, self.attackers)
 
     def combine(self, updates: Float[Tensor, "n p"]) -> tuple[Float[Tensor, "p"], Values]:
         n = len(updates)

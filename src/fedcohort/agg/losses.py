@@ -30,10 +30,10 @@ def read_losses(arrived: Arrived, loss_signal: str, loss_cap: float | None) -> t
     """
     reported_losses = np.asarray(arrived.outcome.signals[loss_signal], dtype=np.float64)
     positions_with_loss = np.flatnonzero(np.isfinite(reported_losses) & (arrived.weights > 0))
-    weighed_losses: Values = np.clip(reported_losses[positions_with_loss], 0.0, MAX_LOSS)
+    valid_losses: Values = np.clip(reported_losses[positions_with_loss], 0.0, MAX_LOSS)
     if loss_cap is not None and len(positions_with_loss):
-        weighed_losses = np.minimum(weighed_losses, loss_cap * np.median(weighed_losses))
-    return positions_with_loss, weighed_losses
+        valid_losses = np.minimum(valid_losses, loss_cap * np.median(valid_losses))
+    return positions_with_loss, valid_losses
 
 
 def scatter_weights(arrived: Arrived, update_positions: Ids, weights: Values) -> Values:

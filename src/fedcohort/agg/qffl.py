@@ -37,7 +37,7 @@ from fedcohort.agg.base import Arrived, Direction, SampleWeighted
 from fedcohort.component import CLEAN_LABELS, NO_BATCH_NORM, RELATIVE_ADVICE, Requirement
 from fedcohort.types import Population
 
-SGD_CLIENT = Requirement(
+SGD_CLIENT_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.linear,
     "{option} uses 1 / client.lr as Lipschitz constant, which holds only for SGD: choose client=sgd, or set "
     "agg.lipschitz",
@@ -80,7 +80,7 @@ class QFfl(SampleWeighted[None]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({RELATIVE_ADVICE, *((SGD_CLIENT,) if self.lipschitz is None else ())})
+        return frozenset({RELATIVE_ADVICE, *((SGD_CLIENT_REQUIREMENT,) if self.lipschitz is None else ())})
 
     def init(self, population: Population, n_params: int) -> None:
         """Return None, whatever `population` and `n_params` are, as q-FedAvg keeps no state between rounds."""

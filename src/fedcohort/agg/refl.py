@@ -49,32 +49,32 @@ class Refl(SampleWeighted[None]):
         ranges.number("b", self.b, "[0, 1]")
 
     def init(self, population: Population, n_params: int) -> None:
-        """Return None, whatever `population` and `n_params` are: the deadline keeps the jobs in flight."""
+        """Return None, whatever `population` and `n_params` are: the deadline's state holds the jobs in flight."""
 
     def direction(self, state: None, arrived: Arrived) -> tuple[Direction, None]:
         staleness = arrived.outcome.staleness
-        base_weights = arrived.weights / arrived.staleness_factors
-        is_fresh = (staleness == 0) & (base_weights > 0)
-        mean_distances = self._distances_from_fresh_mean(arrived, is_fresh)
-        is_late = (staleness > 0) & (base_weights > 0)
-        max_distance = float(mean_distances[is_late].max(initial=0.0))
-        closeness = np.exp(-mean_distances / max_distance) if max_distance > 0 else np.ones(len(staleness))
+        undiscounted_weights = arrived.weights / arrived.staleness_factors
+        is_fresh_update = (staleness == 0) & (undiscounted_weights > 0)
+        fresh_distances = self._distances_from_fresh_mean(arrived, is_fresh_update)
+        is_late_update = (staleness > 0) & (undiscounted_weights > 0)
+        max_late_distance = float(fresh_distances[is_late_update].max(initial=0.0))
+        closeness = np.exp(-fresh_distances / max_late_distance) if max_late_distance > 0 else np.ones(len(staleness))
         staleness_factors = np.where(staleness > 0, (1 - self.b) / (staleness + 1) + self.b * (1 - closeness), 1.0)
-        weights = staleness_factors * base_weights
+        weights = staleness_factors * undiscounted_weights
         return arrived.combine(weights / weights.sum()), None
 
     @staticmethod
-    def _distances_from_fresh_mean(arrived: Arrived, is_fresh: np.ndarray) -> Values:
-        """Return L_i of each client, [m]: |U_i - m|^2 / ((n + 1)^2 |m|^2); 0 without a mean m of fresh updates.
+    def _distances_from_fresh_mean(arrived: Arrived, is_fresh_update: np.ndarray) -> Values:
+        """Return |U_i - u|^2 / ((n + 1)^2 |u|^2) of each client, [m], with the mean u of fresh updates; 0 without one.
 
         Args:
             arrived: the round's updates U_i.
-            is_fresh: which of the updates are fresh, bool [m]; n of them.
+            is_fresh_update: which of the updates are fresh, bool [m]; n of them.
         """
-        n_fresh = int(is_fresh.sum())
-        fresh_mean = arrived.matrix[torch.from_numpy(is_fresh).to(arrived.matrix.device)].mean(0)
-        squared_length = float(fresh_mean @ fresh_mean)
-        if not squared_length > 0:  # NaN without a fresh update
-            return np.zeros(len(is_fresh))
+        n_fresh_updates = int(is_fresh_update.sum())
+        fresh_mean = arrived.matrix[torch.from_numpy(is_fresh_update).to(arrived.matrix.device)].mean(0)
+        squared_mean_length = float(fresh_mean @ fresh_mean)
+        if not squared_mean_length > 0:  # NaN without a fresh update
+            return np.zeros(len(is_fresh_update))
         update_distances = torch.linalg.vector_norm(arrived.matrix - fresh_mean, dim=1).cpu().numpy()
-        return np.asarray(update_distances**2 / ((n_fresh + 1) ** 2 * squared_length))
+        return np.asarray(update_distances**2 / ((n_fresh_updates + 1) ** 2 * squared_mean_length))

@@ -45,7 +45,7 @@ from fedcohort.maths.distil import draw_batches, step_towards_target, trainable_
 from fedcohort.maths.optimizers import uncompiled_optimizer
 from fedcohort.types import Ids, Population, Values
 
-SAME_PARTICIPATION = Requirement(
+SAME_PARTICIPATION_REQUIREMENT = Requirement(
     lambda facts: facts.full_participation,
     "{option} compares a client's loss with that of its last participation: clients that are away for longer seem "
     "to learn faster, and gain weight (with {full_participation} all clients take part in every round)",
@@ -99,7 +99,7 @@ class Rhfl(Aggregator[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({SAME_PARTICIPATION} if self.beta > 0 else ())
+        return frozenset({SAME_PARTICIPATION_REQUIREMENT} if self.beta > 0 else ())
 
     @property
     def requirements(self) -> frozenset[Requirement]:
@@ -137,14 +137,14 @@ class Rhfl(Aggregator[State]):
             arrived: the round's updates.
             omega: weight of each client's model, [m].
         """
-        weighed_positions, server_models = np.flatnonzero(omega), arrived.required_server_models
-        client_networks = [arrived.model_of(int(i)) for i in weighed_positions]
-        is_finite = self._distil_networks(server_models, client_networks, omega[weighed_positions])
+        positions_with_weight, server_models = np.flatnonzero(omega), arrived.required_server_models
+        client_networks = [arrived.model_of(int(i)) for i in positions_with_weight]
+        is_finite_model = self._distil_networks(server_models, client_networks, omega[positions_with_weight])
         aligned_weights = np.zeros(len(omega))
-        aligned_weights[weighed_positions] = omega[weighed_positions] * is_finite
+        aligned_weights[positions_with_weight] = omega[positions_with_weight] * is_finite_model
         aligned_weights /= max(aligned_weights.sum(), MIN_DIVISOR)
         displacement = torch.zeros_like(arrived.mean)
-        for i, network in zip(weighed_positions, client_networks, strict=True):
+        for i, network in zip(positions_with_weight, client_networks, strict=True):
             if aligned_weights[i]:
                 displacement += aligned_weights[i] * server_models.update_of(network)
         return Direction(displacement, aligned_weights)
@@ -191,8 +191,8 @@ def client_confidence(previous_losses: Values, losses: Values, beta: float, p: V
     K = len(losses)
     if K < 2:
         return np.ones(K)
-    improvements = np.where(np.isnan(previous_losses), 0.0, np.maximum(previous_losses - losses, 0.0))
-    learning_efficiency = improvements / np.maximum(losses, MIN_DIVISOR)
+    loss_improvements = np.where(np.isnan(previous_losses), 0.0, np.maximum(previous_losses - losses, 0.0))
+    learning_efficiency = loss_improvements / np.maximum(losses, MIN_DIVISOR)
     efficiency_sum = float(learning_efficiency.sum())
     # 1 / (K - 1) is the same for all: softmax drops it
     W = beta * learning_efficiency / efficiency_sum if efficiency_sum > MIN_DIVISOR else np.zeros(K)
@@ -216,11 +216,11 @@ def mixture_of_others(
         The weights omega [k], 0 for models whose predictions are not finite; the mixture for each model, [k, b, c]; the
         weight v of each mixture, [k].
     """
-    is_finite = torch.isfinite(p).all(2).all(1)
-    omega = torch.where(is_finite, omega, 0.0)
-    p = torch.where(is_finite[:, None, None], p, 0.0)
+    is_finite_model = torch.isfinite(p).all(2).all(1)
+    omega = torch.where(is_finite_model, omega, 0.0)
+    p = torch.where(is_finite_model[:, None, None], p, 0.0)
     weighted_predictions = omega[:, None, None] * p
     mixture_weights = omega.sum() - omega
-    divisors = mixture_weights.clamp(min=MIN_DIVISOR)[:, None, None]
-    mixture = (weighted_predictions.sum(0) - weighted_predictions) / divisors
-    return omega, mixture, torch.where(is_finite, mixture_weights, 0.0)
+    mixture_divisors = mixture_weights.clamp(min=MIN_DIVISOR)[:, None, None]
+    mixture_probs = (weighted_predictions.sum(0) - weighted_predictions) / mixture_divisors
+    return omega, mixture_probs, torch.where(is_finite_model, mixture_weights, 0.0)

@@ -30,7 +30,7 @@ from fedcohort.component import NO_BATCH_NORM, UNRESTRICTED_UPDATE, Requirement
 from fedcohort.hook import ClientContext, ClientHook, Correction, HookResult, Vector
 from fedcohort.types import Population
 
-PLAIN_CLIENT = Requirement(
+PLAIN_SGD_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.plain and not facts.components.regulariser.hooks,
     "{option} computes the loss's gradient from the displacement of the model, which holds only for plain SGD on the "
     "loss: choose client=sgd without momentum, weight_decay and clip and regulariser=none, or "
@@ -122,7 +122,7 @@ class Scaffold(SampleWeighted[State]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({UNRESTRICTED_UPDATE, *((PLAIN_CLIENT,) if self.control == "displacement" else ())})
+        return frozenset({UNRESTRICTED_UPDATE, *((PLAIN_SGD_REQUIREMENT,) if self.control == "displacement" else ())})
 
     @property
     def hooks(self) -> tuple[ClientHook, ...]:

@@ -35,8 +35,8 @@ class Alie(Colluding):
 
     Attributes:
         z: number of standard deviations of the shift; None for the formula. A negative number shifts the other way.
-        form: reading of the formula for n updates, f of them from attackers: (n - f - q) / (n - f) ("honest"), or
-            (n - q) / n ("all"), is the quantile of the normal distribution.
+        form: order of the normal quantile z for n updates, f of them false: (n - f - q) / (n - f) ("honest"), or
+            (n - q) / n ("all"). q is n // 2 + 1 - f.
     """
 
     z: float | None
@@ -60,11 +60,11 @@ def compute_largest_shift(n_honest: int, n_attackers: int, form: str) -> float:
     Args:
         n_honest: number of honest updates.
         n_attackers: number of the attackers' updates.
-        form: updates whose share the formula counts, "honest" or "all".
+        form: order of the normal quantile, "honest" or "all", see `Alie`.
     """
     n = n_honest + n_attackers
     q = n // 2 + 1 - n_attackers
     if q <= 0:
         return NormalDist().inv_cdf(MAJORITY_QUANTILE)
-    covered_share = (n_honest - q) / n_honest if form == "honest" else (n - q) / n
-    return NormalDist().inv_cdf(covered_share) if covered_share > 0.5 else 0.0
+    shift_quantile = (n_honest - q) / n_honest if form == "honest" else (n - q) / n
+    return NormalDist().inv_cdf(shift_quantile) if shift_quantile > 0.5 else 0.0

@@ -28,7 +28,7 @@ FALSIFIABLE_SIGNALS = (
     *("response_norm", "robust_loss", "sce_loss", "shadow_loss", "steps", "train_loss", "train_loss_std"),
     *("trained_norm", "val_accuracy", "val_loss"),
 )
-MAX_COUNT = 2**31  # a larger false number of samples would overflow in sums over clients
+MAX_SAMPLE_COUNT = 2**31  # a larger false number of samples would overflow in sums over clients
 
 
 @dataclass(frozen=True)
@@ -66,5 +66,5 @@ class FalseSignal(ShareOfClients):
         elif self.mode == "invert":
             false_values = np.divide(1.0, values, out=np.zeros(values.shape), where=values != 0)
         if np.issubdtype(values.dtype, np.integer):
-            false_values = np.clip(np.ceil(false_values), 0, MAX_COUNT).astype(values.dtype)
+            false_values = np.clip(np.ceil(false_values), 0, MAX_SAMPLE_COUNT).astype(values.dtype)
         return false_values

@@ -25,7 +25,8 @@ class Gaussian(Colluding):
 
     Attributes:
         mode: whether noise replaces the update ("replace"), or is added to it ("add").
-        sigma: standard deviation of the noise in each parameter; None for the size of an honest step.
+        sigma: standard deviation of the noise in each parameter; None for the root mean square of the mean update that
+            the attackers know.
     """
 
     mode: str

@@ -65,7 +65,7 @@ class LossInflation(ShareOfClients):
             return values
         if signal == CLASS_LOSS_SIGNAL:
             counts, loss_sums, squared_loss_sums = np.split(values[:, :-1], 3, axis=1)
-            mixed_sums = 2 * self.factor * self.shift * loss_sums
-            false_squares = self.factor**2 * squared_loss_sums + mixed_sums + self.shift**2 * counts
+            mixed_loss_sums = 2 * self.factor * self.shift * loss_sums
+            false_squares = self.factor**2 * squared_loss_sums + mixed_loss_sums + self.shift**2 * counts
             return np.hstack([counts, self.factor * loss_sums + self.shift * counts, false_squares, values[:, -1:]])
         return self.factor ** SUM_POWERS[signal] * values if signal in SUM_POWERS else self.factor * values + self.shift

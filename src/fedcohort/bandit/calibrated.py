@@ -42,13 +42,13 @@ def add_rewards(regression: NoisyRidge, X: Float64[np.ndarray, "n d"], r: Float6
 
     A row is invalid if its context or reward holds NaN or a value of 1e12 or more in size.
     """
-    is_valid = ridge.find_valid_rows(X, r)
-    X, r = X[is_valid], r[is_valid]
+    is_valid_row = ridge.find_valid_rows(X, r)
+    X, r = X[is_valid_row], r[is_valid_row]
     squared_rewards, n_rewards = regression.squared_rewards + float(r @ r), regression.n_rewards + len(r)
     return NoisyRidge(ridge.add_rewards(regression.ridge, X, r), squared_rewards, n_rewards)
 
 
 def estimate_noise_deviation(regression: NoisyRidge) -> float:
-    """Return the estimated standard deviation of the rewards about `regression`; 1 before the first reward."""
-    residual_sum = regression.squared_rewards - float(regression.ridge.b @ ridge.posterior_mean(regression.ridge))
-    return math.sqrt((1.0 + max(residual_sum, 0.0)) / (1 + regression.n_rewards))  # rounding may make it negative
+    """Return the estimated standard deviation of the rewards about `regression`'s predictions; 1 without a reward."""
+    residual_squares = regression.squared_rewards - float(regression.ridge.b @ ridge.posterior_mean(regression.ridge))
+    return math.sqrt((1.0 + max(residual_squares, 0.0)) / (1 + regression.n_rewards))  # rounding may make it negative

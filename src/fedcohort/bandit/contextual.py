@@ -69,7 +69,7 @@ class Bandit(Protocol[B]):
         ...
 
     def coefficients(self, belief: B) -> tuple[Values, Values]:
-        """Return each feature's mean coefficient in `belief` and its deviation, [d] each; [0] if there are none."""
+        """Return mean and standard deviation of each feature's coefficient in `belief`, [d] each; [0] without any."""
         ...
 
 
@@ -115,10 +115,10 @@ class LinUCB(LinearBandit):
     def score(
         self, belief: Ridge, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, Ridge]:
-        is_valid = ridge.find_valid_rows(X)
-        widths = np.full(len(X), np.nan)
-        widths[is_valid] = linucb.confidence_widths(belief, X[is_valid])
-        return _score_with_bonus(X @ ridge.posterior_mean(belief), gamma * widths), belief
+        is_valid_row = ridge.find_valid_rows(X)
+        confidence_widths = np.full(len(X), np.nan)
+        confidence_widths[is_valid_row] = linucb.confidence_widths(belief, X[is_valid_row])
+        return _score_with_bonus(X @ ridge.posterior_mean(belief), gamma * confidence_widths), belief
 
 
 @dataclass(frozen=True)
@@ -177,8 +177,8 @@ class NeuralBandit:
     def score(
         self, belief: NetworkBelief, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, NetworkBelief]:
-        mean_rewards, widths, belief = neural.predict_with_bonus(belief, X)
-        return _score_with_bonus(mean_rewards, self.bonus_factor * widths), belief
+        mean_rewards, bonuses, belief = neural.predict_with_bonus(belief, X)
+        return _score_with_bonus(mean_rewards, self.bonus_factor * bonuses), belief
 
     def record_choice(self, belief: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
         return neural.add_selected_gradients(belief, X)
@@ -197,7 +197,7 @@ class RestlessBandit:
     Attributes:
         lam: ridge penalty of the regression.
         n_states: number of hidden states.
-        exploration_factor: the cohort of round t, from 0, is random while fewer than this factor x ln(t + 1) were.
+        exploration_factor: the cohort of round t is random if fewer than this factor x ln(t + 1) cohorts were so far.
     """
 
     lam: float
@@ -211,7 +211,7 @@ class RestlessBandit:
         self, belief: HiddenMarkov, X: ContextMatrix, gamma: float, round: int, rng: Generator
     ) -> tuple[BanditScores, HiddenMarkov]:
         expected_rewards = restless.predict_rewards(belief, X)
-        if not restless.is_exploring(belief.n_explored_rounds, round, self.exploration_factor):
+        if not restless.is_exploring_round(belief.n_explored_rounds, round, self.exploration_factor):
             return _score_with_bonus(expected_rewards, 0.0 * expected_rewards), belief
         equal_scores = 0.0 * expected_rewards  # NaN stays
         next_belief = replace(belief, n_explored_rounds=belief.n_explored_rounds + 1)

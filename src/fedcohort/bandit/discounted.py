@@ -21,7 +21,7 @@ from jaxtyping import Bool
 from fedcohort.types import Ids, Values
 
 MIN_PULL_COUNT = 1e-300  # smaller numbers lose digits
-MAX_WIDTH = 1e300  # sums of two such widths do not overflow
+MAX_CONFIDENCE_WIDTH = 1e300  # sums of two such widths do not overflow
 
 
 @dataclass(frozen=True)
@@ -84,5 +84,6 @@ def confidence_widths(arm_sums: DiscountedSums, sigma: float) -> Values:
     is_pulled = arm_sums.is_pulled
     np.divide(2 * math.log(max(arm_sums.n_rounds, 1.0)), arm_sums.pull_counts, out=arm_widths, where=is_pulled)
     with np.errstate(over="ignore"):
-        arm_widths[is_pulled] = np.minimum(sigma * np.sqrt(arm_widths[is_pulled]), MAX_WIDTH)  # sigma**2 may overflow
+        # sigma**2 may overflow
+        arm_widths[is_pulled] = np.minimum(sigma * np.sqrt(arm_widths[is_pulled]), MAX_CONFIDENCE_WIDTH)
     return arm_widths

@@ -73,8 +73,8 @@ class Observations:
         for observed_clients in np.unique(is_observed[is_observed.any(1)], axis=0):
             has_same_clients = (is_observed == observed_clients).all(1)
             R = (self.Y - self.mu)[np.ix_(has_same_clients, observed_clients)]
-            group_arrays = (np.flatnonzero(observed_clients), R, self.weights[has_same_clients])
-            observation_groups.append(ObservationGroup(*map(torch.from_numpy, group_arrays)))
+            observation_arrays = (np.flatnonzero(observed_clients), R, self.weights[has_same_clients])
+            observation_groups.append(ObservationGroup(*map(torch.from_numpy, observation_arrays)))
         return observation_groups
 
 
@@ -129,9 +129,9 @@ class LinearKernel:
             X, n = features[:, group.clients], len(group.clients)
             C, _ = torch.linalg.cholesky_ex(s2 * torch.eye(d, dtype=X.dtype) + X @ X.T)
             whitened_residuals = torch.linalg.solve_triangular(C, X @ group.R.T, upper=False)
-            residuals = ((group.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
+            residual_norms = ((group.R**2).sum(1) - (whitened_residuals**2).sum(0)) / s2
             log_det = 2 * C.diagonal().log().sum() + (n - d) * math.log(s2)
-            loss_sum = loss_sum + 0.5 * (group.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
+            loss_sum = loss_sum + 0.5 * (group.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
 
@@ -160,9 +160,9 @@ class SquaredExponentialKernel:
             noise_covariance = self.noise_std**2 * torch.eye(n, dtype=X.dtype)
             C, _ = torch.linalg.cholesky_ex(self._kernel(X, kernel_scale) + noise_covariance)
             whitened_residuals = torch.linalg.solve_triangular(C, group.R.T, upper=False)
-            residuals = (whitened_residuals**2).sum(0)
+            residual_norms = (whitened_residuals**2).sum(0)
             log_det = 2 * C.diagonal().log().sum()
-            loss_sum = loss_sum + 0.5 * (group.weights * (residuals + log_det + n * math.log(2 * math.pi))).sum()
+            loss_sum = loss_sum + 0.5 * (group.weights * (residual_norms + log_det + n * math.log(2 * math.pi))).sum()
         return loss_sum
 
     def _kernel(self, features: Tensor, kernel_scale: Tensor) -> Tensor:
@@ -187,7 +187,7 @@ def weighted_mean(Y: ObservationMatrix, weights: Float64[np.ndarray, "n"]) -> Fl
 
 
 def fit_features(
-    kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations, n_steps: int
+    kernel: Kernel, X: FeatureMatrix, f: float, observations: Observations, n_adam_steps: int
 ) -> tuple[FeatureMatrix, float]:
     """Return the features X and scale f after Adam on the negative log-likelihood; unchanged if that is not finite.
 
@@ -196,7 +196,7 @@ def fit_features(
         X: initial feature vector of each client, [d, k].
         f: initial scale of the kernel.
         observations: observations whose likelihood is maximised.
-        n_steps: number of steps.
+        n_adam_steps: number of steps.
     """
     observation_groups = observations.group_observations()
     if not observation_groups:
@@ -204,17 +204,17 @@ def fit_features(
     features = torch.tensor(X, requires_grad=True)
     kernel_scale = torch.tensor(f, dtype=torch.float64, requires_grad=kernel.fits_scale)
     fitted_tensors = [features, kernel_scale] if kernel.fits_scale else [features]
-    _minimise_with_adam(fitted_tensors, lambda: kernel.loss(features, kernel_scale, observation_groups), n_steps)
+    _minimise_with_adam(fitted_tensors, lambda: kernel.loss(features, kernel_scale, observation_groups), n_adam_steps)
     fitted_X, fitted_f = features.detach().numpy().copy(), float(kernel_scale.detach())
     return (fitted_X, fitted_f) if np.isfinite(fitted_X).all() and math.isfinite(fitted_f) else (X, f)
 
 
-def _minimise_with_adam(fitted_tensors: list[Tensor], compute_loss: Callable[[], Tensor], n_steps: int) -> None:
-    """Change `fitted_tensors` by `n_steps` steps of Adam that reduce `loss()`; the learning rate falls at the end."""
+def _minimise_with_adam(fitted_tensors: list[Tensor], compute_loss: Callable[[], Tensor], n_adam_steps: int) -> None:
+    """Reduce `compute_loss()` by `n_adam_steps` steps of Adam on `fitted_tensors`, later ones with a falling rate."""
     optimizer = uncompiled_optimizer(torch.optim.Adam)(fitted_tensors, lr=FIRST_LEARNING_RATE)
-    for step_number in range(n_steps):
-        optimizer.param_groups[0]["lr"] = FIRST_LEARNING_RATE * min(1.0, 2 * (n_steps - step_number) / n_steps)
-        gradients = torch.autograd.grad(compute_loss(), fitted_tensors)
-        for fitted_tensor, gradient in zip(fitted_tensors, gradients, strict=True):
-            fitted_tensor.grad = gradient
+    for adam_step in range(n_adam_steps):
+        optimizer.param_groups[0]["lr"] = FIRST_LEARNING_RATE * min(1.0, 2 * (n_adam_steps - adam_step) / n_adam_steps)
+        loss_gradients = torch.autograd.grad(compute_loss(), fitted_tensors)
+        for fitted_tensor, loss_gradient in zip(fitted_tensors, loss_gradients, strict=True):
+            fitted_tensor.grad = loss_gradient
         optimizer.step()

@@ -63,18 +63,18 @@ class NetworkBelief:
         return len(self.theta) // (len(self.context_mean) + 1)
 
 
-def initial_network(n_features: int, n_pairs: int, lam: float, rng: np.random.Generator | None) -> NetworkBelief:
+def initial_network(n_features: int, n_unit_pairs: int, lam: float, rng: np.random.Generator | None) -> NetworkBelief:
     """Return the network's belief before the first context.
 
     Args:
         n_features: number of features of a context, d.
-        n_pairs: number of pairs of hidden units with output weights of opposite sign.
+        n_unit_pairs: number of pairs of hidden units with output weights of opposite sign.
         lam: ridge penalty, the diagonal of the confidence matrix.
         rng: random generator of the weights; None leaves them at zero, where nothing is learnt.
     """
-    half_of_weights = np.zeros((n_pairs, n_features + 1))
+    half_of_weights = np.zeros((n_unit_pairs, n_features + 1))
     if rng is not None:
-        half_of_weights = rng.normal(0.0, math.sqrt(2 / n_pairs), half_of_weights.shape)
+        half_of_weights = rng.normal(0.0, math.sqrt(2 / n_unit_pairs), half_of_weights.shape)
     input_weights, output_weights = half_of_weights[:, :n_features], half_of_weights[:, n_features]
     theta = np.concatenate([np.tile(input_weights.ravel(), 2), output_weights, -output_weights])
     Z = lam * (np.eye(len(theta)) if len(theta) <= MAX_FULL_MATRIX_SIZE else np.ones(len(theta)))
@@ -91,7 +91,7 @@ def split_weights(theta: Values, n_features: int) -> tuple[ContextMatrix, Values
 def network_outputs(theta: Values, X: ContextMatrix) -> Values:
     """Return the output of the network with weights `theta` [q] for each row of X [n, d], [n].
 
-    The halves of the hidden units are summed apart, so that copies of opposite sign cancel exactly.
+    The two halves of the hidden units are summed separately, so that copies of opposite sign cancel exactly.
     """
     W_1, W_2 = split_weights(theta, X.shape[1])
     n_half_units = len(W_2) // 2
@@ -129,12 +129,12 @@ def update_moments(network: NetworkBelief, X: ContextMatrix) -> NetworkBelief:
     n_contexts = len(X)
     if not n_contexts:
         return network
-    new_count, batch_mean = network.n_scored + n_contexts, X.mean(axis=0)
-    mean_shift = batch_mean - network.context_mean
-    squared_deviations = network.squared_deviations + ((X - batch_mean) ** 2).sum(axis=0)
-    squared_deviations = squared_deviations + mean_shift**2 * (network.n_scored * n_contexts / new_count)
-    context_mean = network.context_mean + mean_shift * (n_contexts / new_count)
-    return replace(network, n_scored=new_count, context_mean=context_mean, squared_deviations=squared_deviations)
+    new_n_scored, new_context_mean = network.n_scored + n_contexts, X.mean(axis=0)
+    context_shift = new_context_mean - network.context_mean
+    squared_deviations = network.squared_deviations + ((X - new_context_mean) ** 2).sum(axis=0)
+    squared_deviations = squared_deviations + context_shift**2 * (network.n_scored * n_contexts / new_n_scored)
+    context_mean = network.context_mean + context_shift * (n_contexts / new_n_scored)
+    return replace(network, n_scored=new_n_scored, context_mean=context_mean, squared_deviations=squared_deviations)
 
 
 def standardise_contexts(network: NetworkBelief, X: ContextMatrix) -> ContextMatrix:
@@ -152,12 +152,12 @@ def predict_with_bonus(network: NetworkBelief, X: ContextMatrix) -> tuple[Values
 
     The next belief includes X in its moments. Output and bonus are NaN for a row with NaN or values from 1e12 on.
     """
-    is_valid = find_valid_rows(X)
-    network = update_moments(network, X[is_valid])
+    valid_rows = find_valid_rows(X)
+    network = update_moments(network, X[valid_rows])
     mean_rewards, bonuses = np.full(len(X), np.nan), np.full(len(X), np.nan)
-    inputs = standardise_contexts(network, X[is_valid])
-    mean_rewards[is_valid] = network_outputs(network.theta, inputs)
-    bonuses[is_valid] = exploration_bonus(network.Z, output_gradients(network.theta, inputs), network.hidden_width())
+    inputs = standardise_contexts(network, X[valid_rows])
+    mean_rewards[valid_rows] = network_outputs(network.theta, inputs)
+    bonuses[valid_rows] = exploration_bonus(network.Z, output_gradients(network.theta, inputs), network.hidden_width())
     return mean_rewards, bonuses, network
 
 
@@ -169,7 +169,7 @@ def add_selected_gradients(network: NetworkBelief, X: ContextMatrix) -> NetworkB
 
 
 def add_rewards_and_fit(
-    network: NetworkBelief, X: ContextMatrix, r: Values, lam: float, n_steps: int, lr: float
+    network: NetworkBelief, X: ContextMatrix, r: Values, lam: float, n_adam_steps: int, lr: float
 ) -> NetworkBelief:
     """Return the network fitted to all rewards so far; rows with NaN or values from 1e12 on are left out.
 
@@ -178,19 +178,19 @@ def add_rewards_and_fit(
         X: contexts of the newly rewarded selections, [n, d].
         r: rewards of these contexts, [n].
         lam: ridge penalty.
-        n_steps: number of Adam steps.
+        n_adam_steps: number of Adam steps.
         lr: initial learning rate, which falls linearly.
     """
-    is_valid = find_valid_rows(X, r)
-    X = np.concatenate([network.X, X[is_valid]])[-MAX_FITTED_REWARDS:]
-    r = np.concatenate([network.r, r[is_valid]])[-MAX_FITTED_REWARDS:]
-    if not is_valid.any():
+    valid_rows = find_valid_rows(X, r)
+    X = np.concatenate([network.X, X[valid_rows]])[-MAX_FITTED_REWARDS:]
+    r = np.concatenate([network.r, r[valid_rows]])[-MAX_FITTED_REWARDS:]
+    if not valid_rows.any():
         return network
-    theta = fit_weights(network.initial_theta, standardise_contexts(network, X), r, lam, n_steps, lr)
+    theta = fit_weights(network.initial_theta, standardise_contexts(network, X), r, lam, n_adam_steps, lr)
     return replace(network, theta=theta, X=X, r=r)
 
 
-def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, n_steps: int, lr: float) -> Values:
+def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, n_adam_steps: int, lr: float) -> Values:
     """Return the weights after full-batch steps of Adam, [h (d + 1)]; the learning rate falls to lr / n_steps.
 
     Args:
@@ -198,18 +198,18 @@ def fit_weights(initial_theta: Values, X: ContextMatrix, r: Values, lam: float, 
         X: standardised contexts, [n, d].
         r: rewards of these contexts, [n].
         lam: ridge penalty.
-        n_steps: number of Adam steps.
+        n_adam_steps: number of Adam steps.
         lr: initial learning rate.
     """
     l2_penalty = lam * len(split_weights(initial_theta, X.shape[1])[1])
     theta, first_moment, second_moment = initial_theta, np.zeros_like(initial_theta), np.zeros_like(initial_theta)
-    for adam_step in range(1, n_steps + 1):
+    for adam_step in range(1, n_adam_steps + 1):
         g = loss_gradient(theta, X, r) + l2_penalty * (theta - initial_theta)
         first_moment = ADAM_BETAS[0] * first_moment + (1 - ADAM_BETAS[0]) * g
         second_moment = ADAM_BETAS[1] * second_moment + (1 - ADAM_BETAS[1]) * g**2
         adam_denominator = np.sqrt(second_moment / (1 - ADAM_BETAS[1] ** adam_step)) + ADAM_EPS
-        step_rate = lr * (n_steps - adam_step + 1) / n_steps
-        theta = theta - step_rate * first_moment / (1 - ADAM_BETAS[0] ** adam_step) / adam_denominator
+        learning_rate = lr * (n_adam_steps - adam_step + 1) / n_adam_steps
+        theta = theta - learning_rate * first_moment / (1 - ADAM_BETAS[0] ** adam_step) / adam_denominator
     return theta
 
 
@@ -221,6 +221,6 @@ def loss_gradient(theta: Values, X: ContextMatrix, r: Values) -> Values:
     W_1, W_2 = split_weights(theta, X.shape[1])
     hidden_units = X @ W_1.T
     activations = np.maximum(hidden_units, 0.0)
-    scaled_errors = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * activations @ W_2 - r)
-    first_layer_gradient = (scaled_errors[:, None] * ((hidden_units > 0) * W_2)).T @ X
-    return np.concatenate([first_layer_gradient.ravel(), scaled_errors @ activations])
+    scaled_reward_errors = math.sqrt(len(W_2)) * (math.sqrt(len(W_2)) * activations @ W_2 - r)
+    first_layer_gradient = (scaled_reward_errors[:, None] * ((hidden_units > 0) * W_2)).T @ X
+    return np.concatenate([first_layer_gradient.ravel(), scaled_reward_errors @ activations])

@@ -28,7 +28,7 @@ from fedcohort.types import Values
 
 INITIAL_STAY_PROBABILITY = 0.9  # initial diagonal of P
 MAX_THETA_0 = 1e-2  # size of the initial theta_j
-MIN_VARIANCE = 1e-6  # lower bound of sigma^2
+MIN_NOISE_VARIANCE = 1e-6  # lower bound of sigma^2
 
 
 @dataclass(frozen=True)
@@ -67,8 +67,8 @@ def initial_belief(n_features: int, n_states: int, lam: float, rng: np.random.Ge
     if rng is not None:
         theta = rng.uniform(-MAX_THETA_0, MAX_THETA_0, theta.shape)
     # with this number of stays, (C + 1) over its row sums is .9 and .1 / (J - 1)
-    n_stays = INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * max(n_states - 1, 1) - 1
-    transition_counts = n_stays * np.eye(n_states)
+    n_stay_transitions = INITIAL_STAY_PROBABILITY / (1 - INITIAL_STAY_PROBABILITY) * max(n_states - 1, 1) - 1
+    transition_counts = n_stay_transitions * np.eye(n_states)
     V = np.tile(lam * np.eye(n_features), (n_states, 1, 1))
     return HiddenMarkov(np.full(n_states, 1 / n_states), transition_counts, V, lam * theta, 0.0, 0, 0)
 
@@ -99,8 +99,8 @@ def update_state_belief(
     """
     squared_errors = ((r[:, None] - X @ theta.T) ** 2).sum(axis=0) / (2 * noise_variance)
     log_likelihoods = np.log(np.maximum(prior_belief, 1e-300)) - squared_errors
-    likelihoods = np.exp(log_likelihoods - log_likelihoods.max())
-    return np.asarray(likelihoods / likelihoods.sum())
+    relative_likelihoods = np.exp(log_likelihoods - log_likelihoods.max())
+    return np.asarray(relative_likelihoods / relative_likelihoods.sum())
 
 
 def update_regressions(model: HiddenMarkov, state_belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
@@ -119,28 +119,28 @@ def next_belief(model: HiddenMarkov) -> Values:
 
 def predict_rewards(model: HiddenMarkov, X: ContextMatrix) -> Values:
     """Return the reward that `model` expects of each row of X [n, d], [n]; NaN for a row with NaN or huge values."""
-    is_valid = find_valid_rows(X)
+    is_valid_row = find_valid_rows(X)
     expected_rewards = np.full(len(X), np.nan)
-    expected_rewards[is_valid] = X[is_valid] @ (next_belief(model) @ reward_coefficients(model))
+    expected_rewards[is_valid_row] = X[is_valid_row] @ (next_belief(model) @ reward_coefficients(model))
     return expected_rewards
 
 
-def is_exploring(n_explored_rounds: int, t: int, c: float) -> bool:
+def is_exploring_round(n_explored_rounds: int, t: int, c: float) -> bool:
     """Return whether round t, counted from 1, explores: if `n_explored_rounds` is below c ln(t + 1)."""
     return n_explored_rounds < c * math.log(t + 1)
 
 
 def add_rewards(model: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
     """Return `model` after the rewards r [n] of the contexts X [n, d] of a round; invalid rows are left out."""
-    is_valid = find_valid_rows(X, r)
-    X, r, prior_belief = X[is_valid], r[is_valid], next_belief(model)
+    is_valid_row = find_valid_rows(X, r)
+    X, r, prior_belief = X[is_valid_row], r[is_valid_row], next_belief(model)
     if not len(r):
         return replace(model, belief=prior_belief)
     is_first_cohort = model.n_rewards == 0
     residuals = r - r.mean() if is_first_cohort else r - predict_rewards(model, X)
     squared_error_sum, n_rewards = model.squared_error_sum + float(residuals @ residuals), model.n_rewards + len(r)
     noise_variance = squared_error_sum / n_rewards if is_first_cohort else model.squared_error_sum / model.n_rewards
-    noise_variance = max(noise_variance, MIN_VARIANCE)
+    noise_variance = max(noise_variance, MIN_NOISE_VARIANCE)
     state_belief = update_state_belief(prior_belief, reward_coefficients(model), X, r, noise_variance)
     expected_transitions = np.outer(model.belief, state_belief) * transition_matrix(model.transition_counts)
     return replace(

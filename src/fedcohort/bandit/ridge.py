@@ -41,14 +41,14 @@ def prior_belief(n_features: int, lam: float) -> Ridge:
 
 def find_valid_rows(X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"] | None = None) -> Bool[np.ndarray, "n"]:
     """Return whether each row of X [n, d], and its reward in r [n] if given, is below 1e12 in size, bool [n]."""
-    is_valid = (np.abs(X) < MAX_VALID_VALUE).all(axis=1)
-    return np.asarray(is_valid if r is None else is_valid & (np.abs(r) < MAX_VALID_VALUE))
+    is_valid_row = (np.abs(X) < MAX_VALID_VALUE).all(axis=1)
+    return np.asarray(is_valid_row if r is None else is_valid_row & (np.abs(r) < MAX_VALID_VALUE))
 
 
 def add_rewards(regression: Ridge, X: Float64[np.ndarray, "n d"], r: Float64[np.ndarray, "n"]) -> Ridge:
     """Return `regression` with the rewards r [n] of the contexts X [n, d] added; invalid rows are left out."""
-    is_valid = find_valid_rows(X, r)
-    X, r = X[is_valid], r[is_valid]
+    is_valid_row = find_valid_rows(X, r)
+    X, r = X[is_valid_row], r[is_valid_row]
     return Ridge(regression.V + X.T @ X, regression.b + X.T @ r)
 
 

@@ -16,7 +16,7 @@ from fedcohort.flat import Layout
 from fedcohort.hook import ClientHook, Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
 
-SMALLER_UPDATE = Requirement(
+SMALLER_UPDATE_REQUIREMENT = Requirement(
     lambda facts: facts.layout and facts.components.codec.shrinks(facts.layout),
     "{option} does not make updates of this network smaller: with its options every tensor is sent whole, or in more "
     "bytes. Choose other options of the codec, or codec=none",
@@ -40,7 +40,7 @@ class Codec(Component, Protocol):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({SMALLER_UPDATE})
+        return frozenset({SMALLER_UPDATE_REQUIREMENT})
 
     def shrinks(self, layout: Layout) -> bool:
         """Return whether an encoded update has fewer bytes than the update, or whether every update arrives unchanged.

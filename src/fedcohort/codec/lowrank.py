@@ -37,7 +37,7 @@ from fedcohort.flat import Block, Layout
 from fedcohort.hook import ClientContext, ClientHook, Correction, Vector
 from fedcohort.ledger import BYTES_PER_NUMBER
 
-LINEAR_OPTIMIZER = Requirement(
+LINEAR_OPTIMIZER_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.linear,
     "{option} trains a factor of the update by changing gradients, which works only if local steps are linear in the "
     "gradients: choose client=sgd, or codec.mode=posthoc",
@@ -116,7 +116,7 @@ class LowRank(WireCodec):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({LINEAR_OPTIMIZER, UNDECAYED_CLIENT} if self.mode == "train" else ())
+        return frozenset({LINEAR_OPTIMIZER_REQUIREMENT, UNDECAYED_CLIENT} if self.mode == "train" else ())
 
     def bytes_up(self, layout: Layout) -> int:
         """Return the bytes of an upload: 4 per number of the factors B and of uncompressed tensors, 8 for a seed.
@@ -164,8 +164,8 @@ class LowRank(WireCodec):
         """
         basis_by_block = {}
         for block in (block for block in layout.parameters if self._is_compressed(block)):
-            rng, shape = wire.shared_generator(seed, block), (count_matrix_rows(block), self.k)
-            A = rng.random(shape) if self.dist == "uniform01" else rng.standard_normal(shape) / np.sqrt(self.k)
+            rng, A_shape = wire.shared_generator(seed, block), (count_matrix_rows(block), self.k)
+            A = rng.random(A_shape) if self.dist == "uniform01" else rng.standard_normal(A_shape) / np.sqrt(self.k)
             basis_by_block[block] = torch.from_numpy(A)
         return basis_by_block
 

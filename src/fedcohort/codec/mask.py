@@ -48,10 +48,10 @@ class MaskHook(ClientHook):
     def begin(
         self, w: Vector, broadcast: Mapping[str, Tensor], stored: Mapping[str, Tensor], ctx: ClientContext
     ) -> Correction:
-        is_frozen = np.ones(ctx.layout.n_params, dtype=np.bool_)
+        is_frozen_number = np.ones(ctx.layout.n_params, dtype=np.bool_)
         for entry_ids in draw_sent_positions(self.rho, ctx.layout, draw_seed(ctx.rng("codec"))):
-            is_frozen[entry_ids] = False
-        return _MaskCorrection(to_memory_order(is_frozen, ctx.layout, w))
+            is_frozen_number[entry_ids] = False
+        return _MaskCorrection(to_memory_order(is_frozen_number, ctx.layout, w))
 
 
 @dataclass(frozen=True)

@@ -34,21 +34,21 @@ Levels = UInt16[np.ndarray, "_n"]
 IGNORE_NAN = np.errstate(invalid="ignore")  # the engine leaves out an update that is not finite, with a message
 
 
-def quantise(values: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
+def quantise(numbers: Reals, bits_per_level: int, uniform_draws: Reals) -> tuple[Float32[np.ndarray, "2"], Levels]:
     """Quantise numbers stochastically; return their minimum and maximum, and the level of each, uint16 [n].
 
     If all numbers are equal, or one is not finite, all levels are 0.
 
     Args:
-        values: the numbers, [n].
+        numbers: the numbers, [n].
         bits_per_level: bits of a level.
         uniform_draws: draws from U[0, 1), [n].
     """
-    value_range = np.array([values.min(), values.max()], dtype=np.float32)
+    value_range = np.array([numbers.min(), numbers.max()], dtype=np.float32)
     level_step = _level_step(value_range, bits_per_level)
     if not 0 < level_step < np.inf:
-        return value_range, np.zeros(len(values), dtype=np.uint16)
-    levels = np.floor((values - float(value_range[0])) / level_step + uniform_draws)
+        return value_range, np.zeros(len(numbers), dtype=np.uint16)
+    levels = np.floor((numbers - float(value_range[0])) / level_step + uniform_draws)
     return value_range, np.clip(levels, 0, 2**bits_per_level - 1).astype(np.uint16)
 
 
@@ -163,7 +163,7 @@ class Quant(WireCodec):
         Args:
             layout: names and shapes of the network's tensors.
         """
-        bytes_of_levels, bytes_of_range = -(-self._count_sent(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
+        bytes_of_levels, bytes_of_range = -(-self._count_sent_numbers(layout) * self.bits // 8), 2 * BYTES_PER_NUMBER
         return bytes_of_levels + bytes_of_range * len(layout.parameters) + wire.SEED_BYTES * self._uses_seed
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
@@ -177,7 +177,7 @@ class Quant(WireCodec):
         client_rng = rng()
         update_values, seed = wire.to_logical_order(delta, layout).astype(np.float64), wire.draw_seed(client_rng)
         block_ranges = np.empty((len(layout.parameters), 2), dtype=np.float32)
-        levels = np.empty(self._count_sent(layout), dtype=np.uint16)
+        levels = np.empty(self._count_sent_numbers(layout), dtype=np.uint16)
         sent_start = 0
         for i, block in enumerate(layout.parameters):
             tensor_numbers = update_values[block.offset : block.offset + block.size]
@@ -191,15 +191,15 @@ class Quant(WireCodec):
 
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         block_ranges, packed_bits = sent_arrays[-2:]
-        levels = unpack_bits(packed_bits, self.bits, self._count_sent(layout))
+        levels = unpack_bits(packed_bits, self.bits, self._count_sent_numbers(layout))
         decoded_update = np.empty(layout.n_params, dtype=np.float32)
         sent_start = 0
         for block_range, block in zip(block_ranges, layout.parameters, strict=True):
-            block_stop = sent_start + self._sent_length(block)
-            sketched_numbers = dequantise(block_range, levels[sent_start:block_stop], self.bits)
+            sent_stop = sent_start + self._sent_length(block)
+            sketched_numbers = dequantise(block_range, levels[sent_start:sent_stop], self.bits)
             tensor_numbers = self._sketch_of_block(block, sent_arrays[0]).decode_linear(sketched_numbers)
             decoded_update[block.offset : block.offset + block.size] = tensor_numbers
-            sent_start = block_stop
+            sent_start = sent_stop
         return decoded_update
 
     @property
@@ -210,9 +210,9 @@ class Quant(WireCodec):
         return 1 << (block.size - 1).bit_length() if self.rotate else block.size
 
     def _sent_length(self, block: Block) -> int:
-        return wire.count_sent(self.rho, self._rotated_length(block))
+        return wire.count_sent_numbers(self.rho, self._rotated_length(block))
 
-    def _count_sent(self, layout: Layout) -> int:
+    def _count_sent_numbers(self, layout: Layout) -> int:
         return sum(self._sent_length(block) for block in layout.parameters)
 
     def _sketch_of_block(self, block: Block, sketch_seed: np.ndarray) -> TensorSketch:

@@ -36,8 +36,8 @@ class Sparse(WireCodec):
         Args:
             layout: names and shapes of the network's tensors.
         """
-        n_sent = sum(wire.count_sent(self.rho, block.size) for block in layout.parameters)
-        return wire.SEED_BYTES + BYTES_PER_NUMBER * n_sent
+        n_sent_numbers = sum(wire.count_sent_numbers(self.rho, block.size) for block in layout.parameters)
+        return wire.SEED_BYTES + BYTES_PER_NUMBER * n_sent_numbers
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: a seed, uint64 [1], and the numbers of the update that the seed selects.
@@ -62,7 +62,7 @@ class Sparse(WireCodec):
         decoded_update = np.zeros(layout.n_params, dtype=np.float32)
         sent_start = 0
         for block, entry_ids in zip(layout.parameters, wire.draw_sent_positions(self.rho, layout, seed), strict=True):
-            scale_factor = block.size / len(entry_ids) if self.unbiased else 1.0
-            decoded_update[entry_ids] = sent_numbers[sent_start : sent_start + len(entry_ids)] * scale_factor
+            unbiased_factor = block.size / len(entry_ids) if self.unbiased else 1.0
+            decoded_update[entry_ids] = sent_numbers[sent_start : sent_start + len(entry_ids)] * unbiased_factor
             sent_start += len(entry_ids)
         return decoded_update

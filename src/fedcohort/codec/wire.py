@@ -50,7 +50,7 @@ def to_memory_order(values_in_order: Float32Vector | BoolVector, layout: Layout,
 
 
 def draw_seed(rng: np.random.Generator) -> np.ndarray:
-    """Draw the seed that a client sends with its update from the generator `rng`, uint64 [1]."""
+    """Draw from the generator `rng` the seed that a client sends with its update, uint64 [1]."""
     return rng.integers(2**63, size=1, dtype=np.uint64)
 
 
@@ -64,7 +64,7 @@ def shared_generator(seed: np.ndarray, block: Block) -> np.random.Generator:
     return new_generator(int(seed[0]), f"codec {block.name}")
 
 
-def count_sent(rho: float, n_numbers: int) -> int:
+def count_sent_numbers(rho: float, n_numbers: int) -> int:
     """Return how many of a tensor's `n_numbers` numbers are sent: the share `rho`, rounded, at least one."""
     return max(1, round(rho * n_numbers))
 
@@ -77,7 +77,7 @@ def draw_tensor_positions(rho: float, n_numbers: int, rng: np.random.Generator) 
         n_numbers: size of the tensor.
         rng: generator that draws the positions.
     """
-    return np.sort(rng.choice(n_numbers, count_sent(rho, n_numbers), replace=False, shuffle=False))
+    return np.sort(rng.choice(n_numbers, count_sent_numbers(rho, n_numbers), replace=False, shuffle=False))
 
 
 def draw_sent_positions(rho: float, layout: Layout, seed: np.ndarray) -> list[SentPositions]:

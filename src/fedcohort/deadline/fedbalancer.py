@@ -107,7 +107,7 @@ class FedBalancer(Deadline[State]):
     def init(self, population: Population) -> State:
         """Return the state before round 0, in which no client of `population` has reported its number of samples."""
         n_train = population.signals["n_train"]
-        return State(self.control.start(), n_train, np.full(len(n_train), np.nan))
+        return State(self.control.first_state(), n_train, np.full(len(n_train), np.nan))
 
     def announce(self, state: State, ctx: PaceContext) -> float:
         """Return the deadline in virtual seconds after the broadcast, by Algorithm 4.

@@ -52,7 +52,7 @@ def balance_cohort(
 ) -> Ids:
     """Return the sorted ids of a cohort of candidates whose samples are spread evenly over the classes.
 
-    The cohort is chosen greedily, client by client, with a penalty for frequent use (see the module).
+    The cohort is chosen greedily, client by client, with a penalty for each earlier selection (`REUSE_PENALTY`).
 
     Args:
         class_counts: samples by client and class, [n, C].
@@ -66,11 +66,11 @@ def balance_cohort(
     tie_noise = TIE_NOISE * rng.random(len(class_counts))
     reuse_penalties = REUSE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
     chosen_ids: list[int] = []
-    other_ids, cohort_counts = candidate_ids, np.zeros(class_counts.shape[1])
+    unchosen_ids, cohort_counts = candidate_ids, np.zeros(class_counts.shape[1])
     while len(chosen_ids) < min(cohort_size, len(candidate_ids)):
-        imbalances = class_imbalances(class_counts[other_ids], cohort_counts) if chosen_ids else 0.0
-        best_position = int(np.argmin(imbalances + reuse_penalties[other_ids]))
-        chosen_ids.append(int(other_ids[best_position]))
+        cohort_imbalances = class_imbalances(class_counts[unchosen_ids], cohort_counts) if chosen_ids else 0.0
+        best_candidate_position = int(np.argmin(cohort_imbalances + reuse_penalties[unchosen_ids]))
+        chosen_ids.append(int(unchosen_ids[best_candidate_position]))
         cohort_counts = cohort_counts + class_counts[chosen_ids[-1]]
-        other_ids = np.delete(other_ids, best_position)
+        unchosen_ids = np.delete(unchosen_ids, best_candidate_position)
     return np.sort(np.array(chosen_ids, dtype=np.int64))

@@ -24,9 +24,9 @@ from fedcohort.types import Values
 ClassTable = Float64[np.ndarray, "_n _c"]
 PRIOR_DEGREES = 5.0  # degrees of freedom of the common variance in a client's variance
 MAX_FIXED_POINT_STEPS, FIXED_POINT_TOLERANCE = 60, 1e-4  # of the fixed point of tau^2
-N_EXCHANGES, N_SPREAD_STEPS = 3, 40  # of `fit_by_sums`: exchanges with the clients, and steps of tau^2 in each
+N_CLIENT_EXCHANGES, N_SPREAD_STEPS = 3, 40  # of `fit_by_sums`: exchanges with the clients, and steps of tau^2 in each
 LOW_QUANTILE = 0.1
-MIN_VARIANCE, MIN_SPREAD = 1e-6, 1e-8  # nats^2
+MIN_LOSS_VARIANCE, MIN_TAU_SQUARED = 1e-6, 1e-8  # nats^2
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,7 @@ class ExcessLoss:
     nats_per_wrong_label: float
 
     @property
-    def rate(self) -> Values:
+    def noise_rate(self) -> Values:
         """Share of wrong labels of each client in excess of the cleanest tenth of the clients, [n]."""
         low_excess = np.quantile(self.excess, LOW_QUANTILE)
         return np.asarray((self.excess - low_excess) / self.nats_per_wrong_label, np.float64)
@@ -95,13 +95,13 @@ def fit_by_class(losses: ClassLosses) -> ExcessLoss:
     G, loss_by_class, loss_by_client = counts / v[:, None], (loss_sums / v[:, None]).sum(0), loss_sums.sum(1) / v
     spread_squared = np.median(v) / 10
     for _ in range(MAX_FIXED_POINT_STEPS):
-        precision = n_samples / v + 1 / spread_squared
-        scaled_counts = G / precision[:, None]
+        loss_precision = n_samples / v + 1 / spread_squared
+        scaled_counts = G / loss_precision[:, None]
         M_inverse = np.linalg.pinv(np.diag(np.where(has_samples, G.sum(0), 1.0)) - scaled_counts.T @ G, hermitian=True)
         a = M_inverse @ (loss_by_class - scaled_counts.T @ loss_by_client)
-        b = (loss_by_client - G @ a) / precision
-        variance = 1 / precision + (scaled_counts @ M_inverse * scaled_counts).sum(1)
-        previous_spread_squared, spread_squared = spread_squared, max(float((b**2 + variance).mean()), MIN_SPREAD)
+        b = (loss_by_client - G @ a) / loss_precision
+        variance = 1 / loss_precision + (scaled_counts @ M_inverse * scaled_counts).sum(1)
+        previous_spread_squared, spread_squared = spread_squared, max(float((b**2 + variance).mean()), MIN_TAU_SQUARED)
         if abs(spread_squared - previous_spread_squared) < FIXED_POINT_TOLERANCE * previous_spread_squared:
             break
     return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _estimate_wrong_label_nats(losses, b))
@@ -115,18 +115,18 @@ def fit_by_sums(losses: ClassLosses) -> ExcessLoss:
     counts, loss_sums, n_samples = losses.counts, losses.loss_sums, losses.n_samples
     n = np.maximum(n_samples, 1.0)
     b, variance, spread_squared = np.zeros(len(n)), np.zeros(len(n)), 1.0
-    for _ in range(N_EXCHANGES):
+    for _ in range(N_CLIENT_EXCHANGES):
         a = (loss_sums - b[:, None] * counts).sum(0) / np.maximum(counts.sum(0), 1.0)
-        residuals = (loss_sums.sum(1) - counts @ a) / n
-        v = (losses.squared_loss_sums.sum(1) - 2 * loss_sums @ a + counts @ a**2) / n - residuals**2
-        v = np.maximum(v, MIN_VARIANCE)
+        mean_residuals = (loss_sums.sum(1) - counts @ a) / n
+        v = (losses.squared_loss_sums.sum(1) - 2 * loss_sums @ a + counts @ a**2) / n - mean_residuals**2
+        v = np.maximum(v, MIN_LOSS_VARIANCE)
         v = (v * n_samples + PRIOR_DEGREES * np.average(v, weights=n_samples)) / (n_samples + PRIOR_DEGREES)
         spread_squared = 1.0
         for _ in range(N_SPREAD_STEPS):
             inverse_variances = 1 / (spread_squared + v / n)
-            spread_squared *= float((inverse_variances**2 * residuals**2).sum() / inverse_variances.sum())
-            spread_squared = max(spread_squared, MIN_SPREAD)
-        b = np.where(n_samples > 0, residuals * spread_squared / (spread_squared + v / n), 0.0)
+            spread_squared *= float((inverse_variances**2 * mean_residuals**2).sum() / inverse_variances.sum())
+            spread_squared = max(spread_squared, MIN_TAU_SQUARED)
+        b = np.where(n_samples > 0, mean_residuals * spread_squared / (spread_squared + v / n), 0.0)
         variance = 1 / (1 / spread_squared + n_samples / v)
     return ExcessLoss(a, b, variance, float(np.sqrt(spread_squared)), _estimate_wrong_label_nats(losses, b))
 
@@ -139,17 +139,17 @@ def _estimate_sample_variances(losses: ClassLosses) -> Values:
     counts = losses.counts
     squares = np.where(counts > 1, losses.squared_loss_sums - losses.loss_sums**2 / np.maximum(counts, 1.0), 0.0).sum(1)
     degrees_of_freedom = np.maximum(counts - 1, 0.0).sum(1)
-    common_variance = max(float(squares.sum() / max(degrees_of_freedom.sum(), 1.0)), MIN_VARIANCE)
+    common_variance = max(float(squares.sum() / max(degrees_of_freedom.sum(), 1.0)), MIN_LOSS_VARIANCE)
     return np.asarray((squares + PRIOR_DEGREES * common_variance) / (degrees_of_freedom + PRIOR_DEGREES), np.float64)
 
 
-def _estimate_wrong_label_nats(losses: ClassLosses, excess: Values) -> float:
+def _estimate_wrong_label_nats(losses: ClassLosses, excess_losses: Values) -> float:
     """Return the mean loss of wrong labels minus that of right labels of clients without excess loss, in nats.
 
-    `losses` holds the reports, `excess` the excess loss of each client in nats, [n].
+    `losses` holds the reports, `excess_losses` the excess loss of each client in nats, [n].
     """
     n_samples = losses.n_samples
     n_samples_total = max(float(n_samples.sum()), 1.0)
-    excess_above_cleanest = excess - np.quantile(excess, LOW_QUANTILE)
+    excess_above_cleanest = excess_losses - np.quantile(excess_losses, LOW_QUANTILE)
     right_label_loss = (losses.loss_sums.sum() - (n_samples * excess_above_cleanest).sum()) / n_samples_total
     return float(losses.other_label_loss_sums.sum() / n_samples_total - right_label_loss)

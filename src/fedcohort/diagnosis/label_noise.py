@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float64
 from fedcohort.diagnosis.excess_loss import ClassLosses, ExcessLoss, fit_by_class, fit_by_sums
 from fedcohort.types import Values
 
-MIN_SCALE = 0.2  # nats; below this D the model does not tell right labels from wrong ones yet
+MIN_LOSS_GAP = 0.2  # nats; below this D the model does not tell right labels from wrong ones yet
 MAX_RATE_GAP = 1.15  # a larger difference of rates is impossible: the model does not tell yet
 MIN_CLASS_SHARE = 2.0  # a client holds a class if its share there is this multiple of 1 / C
 
@@ -39,18 +39,18 @@ class NoiseEstimate:
     @property
     def is_valid(self) -> bool:
         """Whether the model distinguishes right labels from wrong ones, so that `gap` is meaningful."""
-        return self.fit.nats_per_wrong_label >= MIN_SCALE and self.gap <= MAX_RATE_GAP
+        return self.fit.nats_per_wrong_label >= MIN_LOSS_GAP and self.gap <= MAX_RATE_GAP
 
 
 def estimate_noise(losses: ClassLosses) -> NoiseEstimate:
     """Return the label noise that the reports `losses` show; at least one client must have samples."""
-    loss_fit, secure_fit = fit_by_class(losses), fit_by_sums(losses)
-    is_noisier, loss_difference = split_in_two(loss_fit.excess)
-    _, secure_difference = split_in_two(secure_fit.excess)
-    loss_nats, secure_nats = loss_fit.nats_per_wrong_label, secure_fit.nats_per_wrong_label
-    is_known = loss_nats > 0 and secure_nats > 0
-    rate_gap = min(loss_difference / loss_nats, secure_difference / secure_nats) if is_known else math.nan
-    return NoiseEstimate(loss_fit, is_noisier, rate_gap)
+    class_fit, sum_fit = fit_by_class(losses), fit_by_sums(losses)
+    is_noisier, class_fit_gap = split_in_two(class_fit.excess)
+    _, sum_fit_gap = split_in_two(sum_fit.excess)
+    class_fit_nats, sum_fit_nats = class_fit.nats_per_wrong_label, sum_fit.nats_per_wrong_label
+    is_gap_known = class_fit_nats > 0 and sum_fit_nats > 0
+    rate_gap = min(class_fit_gap / class_fit_nats, sum_fit_gap / sum_fit_nats) if is_gap_known else math.nan
+    return NoiseEstimate(class_fit, is_noisier, rate_gap)
 
 
 def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
@@ -61,41 +61,41 @@ def split_in_two(values: Values) -> tuple[Bool[np.ndarray, "_n"], float]:
     The split maximises the variance between the groups.
     """
     sorted_values = np.sort(values)
-    n, n_low = len(values), np.arange(1, len(values))
+    n, n_lower = len(values), np.arange(1, len(values))
     if n < 2 or sorted_values[0] == sorted_values[-1]:
         return np.zeros(n, dtype=bool), 0.0
-    low_sums = np.cumsum(sorted_values)[:-1]
-    mean_differences = (sorted_values.sum() - low_sums) / (n - n_low) - low_sums / n_low
-    cut_position = int(np.argmax(n_low * (n - n_low) * mean_differences**2))
-    return values > sorted_values[cut_position], float(mean_differences[cut_position])
+    lower_group_sums = np.cumsum(sorted_values)[:-1]
+    group_mean_differences = (sorted_values.sum() - lower_group_sums) / (n - n_lower) - lower_group_sums / n_lower
+    cut_position = int(np.argmax(n_lower * (n - n_lower) * group_mean_differences**2))
+    return values > sorted_values[cut_position], float(group_mean_differences[cut_position])
 
 
 def choose_pool(
-    noise_estimate: NoiseEstimate, class_counts: Float64[np.ndarray, "_n _c"], min_share: float, class_cover: float
+    noise_estimate: NoiseEstimate, class_counts: Float64[np.ndarray, "_n _c"], min_pool_share: float, class_cover: float
 ) -> Bool[np.ndarray, "_n"]:
     """Return whether each client is in the pool from which cohorts are drawn, bool [n].
 
     Args:
         noise_estimate: label noise of the n clients.
         class_counts: samples by client and class, [n, C].
-        min_share: least share of the clients in the pool, in [0, 1]; those with the least excess loss join if it is too
-            small.
+        min_pool_share: least share of the clients in the pool, in [0, 1]; those with the least excess loss join if it
+            is smaller.
         class_cover: for each class, the least ratio of the pool's share of its samples to the pool's share of all
             samples. Noisier clients that hold much of a class join until then, those with the least excess loss first.
             None joins whose excess loss is above the mean of the clients left out.
     """
-    excess, is_noisier = noise_estimate.fit.excess, noise_estimate.is_noisier
-    ranking, min_pool_size = np.argsort(excess, kind="stable"), math.ceil(min_share * len(excess))
+    excess_losses, is_noisier = noise_estimate.fit.excess, noise_estimate.is_noisier
+    ranking, min_pool_size = np.argsort(excess_losses, kind="stable"), math.ceil(min_pool_share * len(excess_losses))
     in_pool = ~is_noisier
     if in_pool.sum() < min_pool_size:
-        in_pool = np.zeros(len(excess), dtype=bool)
+        in_pool = np.zeros(len(excess_losses), dtype=bool)
         in_pool[ranking[:min_pool_size]] = True
-    upper_mean = float(excess[~in_pool].mean()) if not in_pool.all() else np.inf
+    mean_excess_outside = float(excess_losses[~in_pool].mean()) if not in_pool.all() else np.inf
     n_samples, class_totals = class_counts.sum(1), class_counts.sum(0)
     class_shares = class_counts / np.maximum(n_samples, 1.0)[:, None]
-    may_enter = excess < upper_mean
+    may_join = excess_losses < mean_excess_outside
     for c in range(class_counts.shape[1]):
-        holder_ids = ranking[may_enter[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
+        holder_ids = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
         for joining_id in holder_ids[~in_pool[holder_ids]].tolist():
             if _is_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], class_cover):
                 break
@@ -104,23 +104,23 @@ def choose_pool(
 
 
 def _is_covered(
-    in_pool: Bool[np.ndarray, "_n"], class_counts: Values, n_samples: Values, class_total: float, class_cover: float
+    in_pool: Bool[np.ndarray, "_n"], class_counts: Values, n_samples: Values, n_class_samples: float, class_cover: float
 ) -> bool:
-    """Return whether the pool holds at least `class_cover` times its share of a class.
+    """Return whether the pool's share of a class is at least `class_cover` times its share of all samples.
 
     Args:
         in_pool: whether each client is in the pool, [n].
         class_counts: samples of the class at each client, [n].
         n_samples: samples of all classes at each client, [n].
-        class_total: samples of the class at all clients.
+        n_class_samples: samples of the class at all clients.
         class_cover: least ratio of the pool's share of the class to its share of all samples.
     """
     pool_share = float(n_samples[in_pool].sum()) / float(n_samples.sum())
-    return float(class_counts[in_pool].sum()) >= class_cover * class_total * pool_share
+    return float(class_counts[in_pool].sum()) >= class_cover * n_class_samples * pool_share
 
 
 def covers_all_classes(in_pool: Bool[np.ndarray, "_n"], counts: Float64[np.ndarray, "_n _c"], cover: float) -> bool:
-    """Return whether the pool holds at least `cover` times its share of every class.
+    """Return whether the pool's share of every class is at least `cover` times its share of all samples.
 
     Args:
         in_pool: whether each client is in the pool, [n].

@@ -38,33 +38,33 @@ class NoiseWatch:
         """Return the evidence after a probe at which the model did not distinguish right labels from wrong ones."""
         return self if self.is_acting else replace(self, is_suspected=True)
 
-    def with_probe(self, gap: float, gap_threshold: float, persistence: float) -> "NoiseWatch":
+    def with_probe(self, rate_gap: float, gap_threshold: float, persistence: float) -> "NoiseWatch":
         """Return the evidence after a probe at which the model distinguished right labels from wrong ones.
 
         The first probe ends the watch if its gap is below half of the threshold.
 
         Args:
-            gap: difference between the mean rates of wrong labels of two groups of clients.
+            rate_gap: difference between the mean rates of wrong labels of two groups of clients.
             gap_threshold: least gap for which clients are excluded.
             persistence: least ratio of the gap to that of the previous probe for which clients are excluded.
         """
         is_first_probe, previous_gap = self.n_looks == 0, self.last_gap
-        updated_watch = replace(self, n_looks=self.n_looks + 1, last_gap=gap)
+        updated_watch = replace(self, n_looks=self.n_looks + 1, last_gap=rate_gap)
         if self.is_acting:
-            if gap < persistence * self.largest_gap:
+            if rate_gap < persistence * self.largest_gap:
                 return replace(updated_watch, is_acting=False, is_released=True, is_done=True)
-            return replace(updated_watch, largest_gap=max(gap, self.largest_gap))
-        gap_persists = not is_first_probe and gap >= gap_threshold and gap >= persistence * previous_gap
+            return replace(updated_watch, largest_gap=max(rate_gap, self.largest_gap))
+        gap_persists = not is_first_probe and rate_gap >= gap_threshold and rate_gap >= persistence * previous_gap
         return replace(
             updated_watch,
             is_acting=gap_persists,
-            largest_gap=gap if gap_persists else 0.0,
-            is_suspected=gap >= gap_threshold and not gap_persists,
-            is_done=is_first_probe and gap < gap_threshold / 2,
+            largest_gap=rate_gap if gap_persists else 0.0,
+            is_suspected=rate_gap >= gap_threshold and not gap_persists,
+            is_done=is_first_probe and rate_gap < gap_threshold / 2,
         )
 
     @property
-    def consequence(self) -> str:
+    def decision_text(self) -> str:
         """The decision that follows from the probes so far, as text for the log."""
         if self.is_acting:
             return "the clients with more wrong labels are left out, except for their probation places"
@@ -73,9 +73,9 @@ class NoiseWatch:
         return "another probe must confirm the difference" if self.is_suspected else "no client is left out"
 
 
-def rounds_between_probes(min_interval: int, n_clients: int, cohort_size: int) -> int:
-    """Return the number of rounds between probes: `min_interval`, or more until clients have had 1.2 jobs on average.
+def rounds_between_probes(min_probe_interval: int, n_clients: int, cohort_size: int) -> int:
+    """Return the rounds between probes: `min_probe_interval`, or more until clients have had 1.2 jobs on average.
 
     Each of the rounds selects `cohort_size` of `n_clients` clients.
     """
-    return max(min_interval, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort_size))
+    return max(min_probe_interval, math.ceil(JOBS_BEFORE_PROBE * n_clients / cohort_size))

@@ -43,8 +43,8 @@ class Durations:
 
         `seconds` [n] are the virtual seconds of these jobs.
         """
-        is_usable = np.isfinite(seconds) & (seconds > 0)
-        clients, log_seconds = clients[is_usable], np.log(seconds[is_usable])
+        is_valid_duration = np.isfinite(seconds) & (seconds > 0)
+        clients, log_seconds = clients[is_valid_duration], np.log(seconds[is_valid_duration])
         job_counts = self.job_counts.copy()
         log_sums = self.log_sums.copy()
         squared_log_sums = self.squared_log_sums.copy()
@@ -93,8 +93,8 @@ def estimate_speeds(durations: Durations, n_samples: Values) -> Speeds:
         return unknown_speeds
     between_df, within_df = n_clients - 1, n_jobs - n_clients
     mean_square_between = float((n * (client_means - grand_mean) ** 2).sum()) / between_df
-    within_sum = (durations.squared_log_sums[has_jobs] - durations.log_sums[has_jobs] ** 2 / n).sum()
-    variance_within = max(float(within_sum) / within_df, 1e-12)
+    within_square_sum = (durations.squared_log_sums[has_jobs] - durations.log_sums[has_jobs] ** 2 / n).sum()
+    variance_within = max(float(within_square_sum) / within_df, 1e-12)
     n_0 = (n_jobs - float((n**2).sum()) / n_jobs) / between_df
     persistent_variance = max((mean_square_between - variance_within) / n_0, 0.0)
     rho_bounds = []
@@ -130,7 +130,7 @@ def choose_fast_clients(
     in_pool: Bool[np.ndarray, "_k"],
     cohort_size: int,
     class_cover: float,
-    least_gain: float,
+    min_speed_gain: float,
 ) -> tuple[Bool[np.ndarray, "_k"], float]:
     """Return whether each client is in the pool without its slowest ones, [n_clients], and the predicted speed-up.
 
@@ -143,18 +143,18 @@ def choose_fast_clients(
         in_pool: whether each client is in the pool from which cohorts are drawn, [n_clients].
         cohort_size: number of clients of a round.
         class_cover: least ratio of the fast clients' share of each class to their share of all samples.
-        least_gain: least predicted factor for which clients are left out.
+        min_speed_gain: least predicted factor for which clients are left out.
     """
     log_job_s = speeds.log_seconds + np.log(np.maximum(class_counts.sum(1), 1.0))
     speed_order = np.flatnonzero(in_pool)[np.argsort(speeds.log_seconds[in_pool], kind="stable")]
     pool_seconds = predict_slowest_seconds(log_job_s[speed_order], speeds.variance_within, cohort_size)
-    for dropped_share in DROPPED_SHARES:
-        fast_ids = speed_order[: len(speed_order) - int(dropped_share * len(speed_order))]
+    for dropped_client_share in DROPPED_SHARES:
+        fast_ids = speed_order[: len(speed_order) - int(dropped_client_share * len(speed_order))]
         is_fast = np.zeros(len(in_pool), dtype=bool)
         is_fast[fast_ids] = True
         if not cohort_size <= len(fast_ids) < len(speed_order):
             continue
         speed_gain = pool_seconds / predict_slowest_seconds(log_job_s[fast_ids], speeds.variance_within, cohort_size)
-        if speed_gain >= least_gain and covers_all_classes(is_fast, class_counts, class_cover):
+        if speed_gain >= min_speed_gain and covers_all_classes(is_fast, class_counts, class_cover):
             return is_fast, speed_gain
     return in_pool, 1.0

@@ -14,24 +14,24 @@ from fedcohort.rng import Draws
 
 
 def tie_to_class(
-    uniform: Float64[np.ndarray, "clients"], draws: Draws, probability: float, option: str
+    uniform_draws: Float64[np.ndarray, "clients"], run_draws: Draws, probability: float, option_name: str
 ) -> Float64[np.ndarray, "clients"]:
     """Return draws from U[0, 1) of which some depend on the main class of their client, [n_clients].
 
     Args:
-        uniform: one draw from U[0, 1) for each client, [n_clients].
-        draws: random numbers of the run, with the main class of each client.
+        uniform_draws: one draw from U[0, 1) for each client, [n_clients].
+        run_draws: random numbers of the run, with the main class of each client.
         probability: probability that a client is tied to its class.
-        option: name of the option that sets `probability`, which keys the draw and is named in the error.
+        option_name: name of the option that sets `probability`, which keys the draw and is named in the error.
 
     Raises:
         IncompatibleConfig: clients are tied, and samples do not have one class each.
     """
     if probability == 0:
-        return uniform
-    if draws.main_classes is None:
+        return uniform_draws
+    if run_draws.main_classes is None:
         raise IncompatibleConfig(
-            f"{option}={probability:g} needs samples with one class each: set it to 0, or choose another dataset"
+            f"{option_name}={probability:g} needs samples with one class each: set it to 0, or choose another dataset"
         )
-    is_tied = draws.draws_of_run().uniform(option) < probability
-    return np.where(is_tied, (draws.main_classes + uniform) / draws.n_classes, uniform)
+    is_tied_client = run_draws.draws_of_run().uniform(option_name) < probability
+    return np.where(is_tied_client, (run_draws.main_classes + uniform_draws) / run_draws.n_classes, uniform_draws)

@@ -40,14 +40,14 @@ def draw_batches(rng: np.random.Generator, n_rows: int, batch_size: int, n_batch
 
     A pass covers all numbers below `n_rows`; its last mini-batch may be smaller.
     """
-    n_yielded = 0
-    while n_yielded < n_batches:
+    n_yielded_batches = 0
+    while n_yielded_batches < n_batches:
         row_order = rng.permutation(n_rows)
         for first_row in range(0, n_rows, batch_size):
-            if n_yielded == n_batches:
+            if n_yielded_batches == n_batches:
                 return
             yield row_order[first_row : first_row + batch_size]
-            n_yielded += 1
+            n_yielded_batches += 1
 
 
 @torch.no_grad()

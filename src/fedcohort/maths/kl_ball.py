@@ -35,9 +35,9 @@ def tilt_within_kl_ball(log_q: LogWeightRows, rho: float) -> tuple[LogWeightRows
     lower_log_s = np.where(is_inside_ball, 0.0, np.minimum(first_log_s, 0.0))
     for _ in range(BISECTION_STEPS):
         midpoint_log_s = (lower_log_s + upper_log_s) / 2
-        is_feasible = _kl_from_uniform(z, midpoint_log_s) <= rho
-        lower_log_s = np.where(is_feasible, midpoint_log_s, lower_log_s)
-        upper_log_s = np.where(is_feasible, upper_log_s, midpoint_log_s)
+        is_midpoint_inside = _kl_from_uniform(z, midpoint_log_s) <= rho
+        lower_log_s = np.where(is_midpoint_inside, midpoint_log_s, lower_log_s)
+        upper_log_s = np.where(is_midpoint_inside, upper_log_s, midpoint_log_s)
     tilted_weights = np.exp(np.exp(lower_log_s) * z)
     with np.errstate(over="ignore"):
         return tilted_weights / tilted_weights.sum(-1, keepdims=True), np.expm1(-lower_log_s)

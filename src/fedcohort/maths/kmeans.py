@@ -9,7 +9,7 @@ from jaxtyping import Float64, Int64
 
 PointMatrix = Float64[np.ndarray, "_n d"]
 
-MIN_IMPROVEMENT = 1e-12  # relative improvement below which a run ends
+MIN_RELATIVE_IMPROVEMENT = 1e-12  # relative improvement below which a run ends
 MAX_LLOYD_STEPS = 300  # largest number of steps of a run, as in scikit-learn
 
 
@@ -33,10 +33,10 @@ def cluster_scalars(
         value_boundaries = np.searchsorted(scalars, (cluster_means[1:] + cluster_means[:-1]) / 2)
         interval_edges = np.concatenate([[0], value_boundaries, [len(scalars)]])
         cluster_sizes, cluster_sums = np.diff(interval_edges), np.diff(cumulative_sums[interval_edges])
-        next_means = np.where(cluster_sizes > 0, cluster_sums / np.maximum(cluster_sizes, 1), cluster_means)
-        if np.array_equal(next_means, cluster_means):
+        next_cluster_means = np.where(cluster_sizes > 0, cluster_sums / np.maximum(cluster_sizes, 1), cluster_means)
+        if np.array_equal(next_cluster_means, cluster_means):
             break
-        cluster_means = next_means
+        cluster_means = next_cluster_means
     return cluster_means
 
 
@@ -76,7 +76,7 @@ def _run_lloyd(X: PointMatrix, n_clusters: int, rng: np.random.Generator) -> tup
         squared_distances = np.stack([((X - centre) ** 2).sum(1) for centre in centres], axis=1)
         cluster_of_row = squared_distances.argmin(1)
         squared_distance_sum = float(squared_distances[np.arange(len(X)), cluster_of_row].sum())
-        if not squared_distance_sum < previous_inertia * (1 - MIN_IMPROVEMENT):
+        if not squared_distance_sum < previous_inertia * (1 - MIN_RELATIVE_IMPROVEMENT):
             break
         previous_inertia = squared_distance_sum
         for cluster_number in np.unique(cluster_of_row):

@@ -10,7 +10,7 @@ OptimizerType = TypeVar("OptimizerType", bound=torch.optim.Optimizer)
 
 
 def uncompiled_optimizer(optimizer_class: type[OptimizerType]) -> type[OptimizerType]:
-    """Return a subclass of `optimizer_class` with equal steps that does not import `torch._dynamo` (1.7 s).
+    """Return a subclass of `optimizer_class` with equal steps that saves the import of `torch._dynamo` (1.7 s).
 
     torch wraps methods of its optimizers to exclude them from compilation. The first call of a wrapper imports the
     compiler, although nothing is compiled here (torch 2.13.0).

@@ -56,7 +56,7 @@ class PaceControl:
         ranges.number("lss", self.lss, "[0, 1]")
         ranges.number("dss", self.dss, "[0, 1]")
 
-    def start(self) -> PaceState:
+    def first_state(self) -> PaceState:
         """Return the controller's state before the first round."""
         return PaceState(0, np.empty(0), 0.0, 1.0)
 
@@ -89,5 +89,5 @@ def pace_utility(loss_sum: Values, n_used: Values, deadline_s: float) -> float:
         n_used: number of these samples of each client, [m].
         deadline_s: announced deadline in seconds.
     """
-    samples_times_s = float(n_used.sum()) * deadline_s
-    return float(loss_sum.sum()) / samples_times_s if samples_times_s > 0 else float("nan")
+    sample_seconds = float(n_used.sum()) * deadline_s
+    return float(loss_sum.sum()) / sample_seconds if sample_seconds > 0 else float("nan")

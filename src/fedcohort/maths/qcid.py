@@ -27,7 +27,7 @@ def class_imbalances(class_counts: ClassCounts, added_counts: Values | float = 0
 
 
 def _block_imbalances(class_shares: ClassCounts) -> Values:
-    """Return the imbalance of each row of `class_shares` [n, C], which holds counts and is overwritten, [n]."""
+    """Return the imbalance of each row of `class_shares` [n, C], [n]; it holds counts, which shares overwrite."""
     n_classes = class_shares.shape[1]
     samples_per_row = class_shares @ np.ones((n_classes, 1))  # sums of integers are exact in any order
     has_samples = samples_per_row[:, 0] > 0

@@ -20,7 +20,7 @@ import numpy as np
 from fedcohort.types import Ids, Values
 
 CoalitionValue = Callable[[Ids], float]
-N_COMPARED_MEANS, MAX_RELATIVE_CHANGE, MIN_VALUE_SCALE = 10, 0.05, 1e-12
+N_COMPARED_ESTIMATES, MAX_RELATIVE_CHANGE, MIN_VALUE_SCALE = 10, 0.05, 1e-12
 
 
 def shapley_values(
@@ -42,13 +42,13 @@ def shapley_values(
         permutations_per_player: largest number of permutations per player.
         rng: random generator of the permutations.
     """
-    known_values = dict[frozenset[int], float]()
+    value_by_coalition = dict[frozenset[int], float]()
 
     def value_of(member_set: frozenset[int]) -> float:
-        if member_set not in known_values:
+        if member_set not in value_by_coalition:
             coalition_value = value_function(np.array(sorted(member_set), np.int64))
-            known_values[member_set] = coalition_value if math.isfinite(coalition_value) else math.nan
-        return known_values[member_set]
+            value_by_coalition[member_set] = coalition_value if math.isfinite(coalition_value) else math.nan
+        return value_by_coalition[member_set]
 
     all_players, phi = frozenset(range(n)), np.zeros(n)
     if not n or abs(value_of(all_players) - value_of(frozenset())) < tolerance:
@@ -66,12 +66,12 @@ def shapley_values(
         player_order = [first_player, *rng.permutation(np.delete(np.arange(n), first_player)).tolist()]
         player_marginals = marginal_values(value_of, player_order, tolerance)
         phi = phi + (player_marginals - phi) / (permutation_number + 1)
-        value_scales = np.maximum(np.abs(phi), MIN_VALUE_SCALE)
+        mean_scales = np.maximum(np.abs(phi), MIN_VALUE_SCALE)
         if permutation_number >= n and all(
-            np.mean(np.abs(earlier_mean - phi) / value_scales) < MAX_RELATIVE_CHANGE for earlier_mean in running_means
+            np.mean(np.abs(earlier_phi - phi) / mean_scales) < MAX_RELATIVE_CHANGE for earlier_phi in running_means
         ):
             break
-        running_means = [*running_means[1 - N_COMPARED_MEANS :], phi]
+        running_means = [*running_means[1 - N_COMPARED_ESTIMATES :], phi]
     return phi
 
 
@@ -82,14 +82,14 @@ def marginal_values(value_of: Callable[[frozenset[int]], float], player_order: l
 
     `value_of` returns the value of a coalition.
     """
-    marginals, preceding_players = np.zeros(len(player_order)), frozenset[int]()
+    added_values, preceding_players = np.zeros(len(player_order)), frozenset[int]()
     value_of_all = value_of(frozenset(player_order))
     for i in player_order:
         if abs(value_of_all - value_of(preceding_players)) < tolerance:
             break
-        marginals[i] = _value_difference(value_of(preceding_players | {i}), value_of(preceding_players))
+        added_values[i] = _value_difference(value_of(preceding_players | {i}), value_of(preceding_players))
         preceding_players |= {i}
-    return marginals
+    return added_values
 
 
 def _value_difference(value_with_player: float, value_without_player: float) -> float:

@@ -26,18 +26,18 @@ def minimise_by_descent(
         max_steps: largest number of steps.
         tolerance: largest change of an entry in the last step.
     """
-    current_point, lookahead, momentum_weight = start_point, start_point, 1.0
+    current_point, extrapolation, momentum_weight = start_point, start_point, 1.0
     for _ in range(max_steps):
-        next_point = gradient_step(lookahead)
+        next_point = gradient_step(extrapolation)
         has_converged = np.abs(next_point - current_point).max() <= tolerance
-        objective_rises = float((lookahead - next_point) @ (next_point - current_point)) > 0
+        objective_rises = float((extrapolation - next_point) @ (next_point - current_point)) > 0
         if has_converged and momentum_weight == 1.0:
             return next_point
         if objective_rises or has_converged:
-            lookahead, momentum_weight = next_point, 1.0
+            extrapolation, momentum_weight = next_point, 1.0
         else:
             next_momentum_weight = (1 + np.sqrt(1 + 4 * momentum_weight**2)) / 2
-            lookahead = next_point + (momentum_weight - 1) / next_momentum_weight * (next_point - current_point)
+            extrapolation = next_point + (momentum_weight - 1) / next_momentum_weight * (next_point - current_point)
             momentum_weight = float(next_momentum_weight)
         current_point = next_point
     return current_point
@@ -48,8 +48,8 @@ def project_onto_simplex(v: Vector) -> Vector:
     v = v - v.max()  # the projection is the same, but rounding of large entries would lose the 1
     descending_values = np.sort(v)[::-1]
     prefix_excess = np.cumsum(descending_values) - 1
-    last_positive = np.flatnonzero(descending_values - prefix_excess / np.arange(1, len(v) + 1) > 0)[-1]
-    return np.asarray(np.maximum(v - prefix_excess[last_positive] / (last_positive + 1), 0.0))
+    last_positive_row = np.flatnonzero(descending_values - prefix_excess / np.arange(1, len(v) + 1) > 0)[-1]
+    return np.asarray(np.maximum(v - prefix_excess[last_positive_row] / (last_positive_row + 1), 0.0))
 
 
 def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float = 1e-8) -> Vector:

@@ -17,27 +17,27 @@ from fedcohort.maths.kmeans import cluster_scalars
 SKETCH_KINDS = ("values", "shared_projection")
 
 
-def sketch_length(n_params: int, rate: float) -> int:
-    """Return the length of a gradient sketch: the share `rate` of the `n_params` parameters, at least 2."""
-    return max(2, math.ceil(rate * n_params - 1e-9))
+def sketch_length(n_params: int, length_share: float) -> int:
+    """Return the length of a gradient sketch: `length_share` of the `n_params` parameters, at least 2."""
+    return max(2, math.ceil(length_share * n_params - 1e-9))
 
 
 def sketch_gradient(
-    gradient: Float64[np.ndarray, "p"], rate: float, sketch_kind: str, rng: np.random.Generator
+    gradient: Float64[np.ndarray, "p"], length_share: float, sketch_kind: str, rng: np.random.Generator
 ) -> Float64[np.ndarray, "d"]:
     """Return a sketch (short summary) of a gradient, float64 [d]; all NaN if the gradient is not finite.
 
     Args:
         gradient: the gradient, float64 [P].
-        rate: length of the sketch as a fraction of P.
+        length_share: length of the sketch as a fraction of P.
         sketch_kind: "values" takes the sorted means of d clusters of the entries; "shared_projection" adds every entry
             to one of d sums, with a random factor.
         rng: random generator, in the same state for all clients.
     """
-    n_bins = sketch_length(len(gradient), rate)
+    n_bins = sketch_length(len(gradient), length_share)
     if not np.isfinite(gradient).all():
         return np.full(n_bins, np.nan)
     if sketch_kind == "values":
         return cluster_scalars(gradient, n_bins, rng)
-    bin_of_entry, normal_factors = rng.integers(n_bins, size=len(gradient)), rng.standard_normal(len(gradient))
-    return np.bincount(bin_of_entry, weights=normal_factors * gradient, minlength=n_bins).astype(np.float64)
+    bin_of_entry, random_factors = rng.integers(n_bins, size=len(gradient)), rng.standard_normal(len(gradient))
+    return np.bincount(bin_of_entry, weights=random_factors * gradient, minlength=n_bins).astype(np.float64)

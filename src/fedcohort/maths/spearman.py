@@ -17,10 +17,10 @@ def rank_correlation(first_column: Values, second_column: Values) -> float:
 
     Rows in which one of the columns is not finite are left out.
     """
-    is_finite = np.isfinite(first_column) & np.isfinite(second_column)
-    if not is_finite.any():
+    is_finite_pair = np.isfinite(first_column) & np.isfinite(second_column)
+    if not is_finite_pair.any():
         return float("nan")
-    rank_columns = [mean_ranks(rank_column[is_finite]) for rank_column in (first_column, second_column)]
+    rank_columns = [mean_ranks(rank_column[is_finite_pair]) for rank_column in (first_column, second_column)]
     first_deviations, second_deviations = (rank_column - rank_column.mean() for rank_column in rank_columns)
     norm_product = float(np.sqrt((first_deviations @ first_deviations) * (second_deviations @ second_deviations)))
     return float(first_deviations @ second_deviations) / norm_product if norm_product > 0 else float("nan")

@@ -58,11 +58,11 @@ def equal_allocation(stratum_sizes: StratumSizes, capacities: StratumSizes, n_dr
     the largest strata by `stratum_sizes` [h]. Draws beyond a stratum's capacity go to the other strata.
     """
     stratum_draws = np.zeros(len(stratum_sizes), np.int64)
-    while (n_remaining := int(min(n_draws, capacities.sum()) - stratum_draws.sum())) > 0:
+    while (n_remaining_draws := int(min(n_draws, capacities.sum()) - stratum_draws.sum())) > 0:
         open_strata = np.flatnonzero(stratum_draws < capacities)
-        equal_share, n_left_over = divmod(n_remaining, len(open_strata))
+        equal_share, n_leftover_draws = divmod(n_remaining_draws, len(open_strata))
         stratum_draws[open_strata] += equal_share
-        stratum_draws[open_strata[np.argsort(-stratum_sizes[open_strata], kind="stable")[:n_left_over]]] += 1
+        stratum_draws[open_strata[np.argsort(-stratum_sizes[open_strata], kind="stable")[:n_leftover_draws]]] += 1
         stratum_draws = np.minimum(stratum_draws, capacities)
     return stratum_draws
 
@@ -74,5 +74,5 @@ def stratum_weights(stratum_of_client: Ids, clients: Ids) -> Values:
     weights are [len(clients)].
     """
     client_stratum = stratum_of_client[clients] + 1
-    stratum_sizes, n_arrived = np.bincount(stratum_of_client + 1), np.bincount(client_stratum)
-    return np.asarray(stratum_sizes[client_stratum] / len(stratum_of_client) / n_arrived[client_stratum])
+    stratum_sizes, arrivals_by_stratum = np.bincount(stratum_of_client + 1), np.bincount(client_stratum)
+    return np.asarray(stratum_sizes[client_stratum] / len(stratum_of_client) / arrivals_by_stratum[client_stratum])

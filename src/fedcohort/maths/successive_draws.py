@@ -21,13 +21,13 @@ from jaxtyping import Int64
 from fedcohort.arrays import Ids, Values
 from fedcohort.draw_log import Draw, DrawLog, is_random
 
-MAX_LOG_STEP, LOG_STEP_TIMES_ROOT_M = 0.2, 0.7  # h is the smaller of the first and the second over the root of m
+MAX_INTEGRATION_STEP, INTEGRATION_STEP_FACTOR = 0.2, 0.7  # h is the smaller of the first, and the second / sqrt(m)
 MIN_LOG_TIME = -45.0  # of s
-CHUNK_NUMBERS = 1_000_000  # numbers of the integrand in memory
+MAX_CHUNK_SIZE = 1_000_000  # numbers of the integrand in memory
 LOG_OF_ZERO = -np.inf
 
 
-def set_log_probability(weights: Values, remaining_weight: float) -> float:
+def log_probability_of_set(weights: Values, remaining_weight: float) -> float:
     """Return the log probability, in nats, of drawing exactly this set of clients, in any order.
 
     Args:
@@ -39,12 +39,12 @@ def set_log_probability(weights: Values, remaining_weight: float) -> float:
     m = len(weights)
     if not m or remaining_weight <= 0:
         return 0.0
-    log_step = min(MAX_LOG_STEP, LOG_STEP_TIMES_ROOT_M / math.sqrt(m))
-    log_times = np.arange(MIN_LOG_TIME, math.log(m + 12 * math.sqrt(m) + 50), log_step)
+    integration_step = min(MAX_INTEGRATION_STEP, INTEGRATION_STEP_FACTOR / math.sqrt(m))
+    log_times = np.arange(MIN_LOG_TIME, math.log(m + 12 * math.sqrt(m) + 50), integration_step)
     relative_weights, weight_counts = np.unique(weights / remaining_weight, return_counts=True)
-    time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / CHUNK_NUMBERS))
-    log_keys = np.concatenate([np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in time_chunks])
-    return min(float(logsumexp(log_times - np.exp(log_times) + log_keys) + math.log(log_step)), 0.0)
+    time_chunks = np.array_split(np.exp(log_times), math.ceil(len(log_times) * len(relative_weights) / MAX_CHUNK_SIZE))
+    log_terms = np.concatenate([np.log(-np.expm1(-np.outer(t, relative_weights))) @ weight_counts for t in time_chunks])
+    return min(float(logsumexp(log_times - np.exp(log_times) + log_terms) + math.log(integration_step)), 0.0)
 
 
 @dataclass(frozen=True)
@@ -63,15 +63,16 @@ class CohortLaw:
 
     @property
     def is_deterministic(self) -> bool:
-        """Whether there is only one cohort."""
+        """Whether there is only one possible cohort."""
         return not self.draws and not self.unknown_reason
 
     @classmethod
     def from_log(cls, draw_log: DrawLog, cohort: Ids) -> "CohortLaw":
         """Return the distribution from which `cohort`, sorted ids, was drawn, by the draws in `draw_log`.
 
-        The queries and their answers are given. From the first random draw on, the pools must be disjoint: otherwise a
-        later pool depends on what was drawn, and the probability is a sum over paths that the log does not hold.
+        The distribution is conditional on the queries and their answers. From the first random draw on, the pools must
+        be disjoint: otherwise a later pool depends on what was drawn, and the probability is a sum over paths that the
+        log does not hold.
         """
         draws = [draw for draw in draw_log.draws if not draw.is_query]
         if draw_log.has_other_randomness:
@@ -110,13 +111,13 @@ class CohortLaw:
         weights_by_draw = []
         for draw in self.draws:
             pool_ids, pool_weights = np.append(draw.clients, draw.pool), np.append(draw.weights, draw.pool_weights)
-            is_member = np.isin(remaining_ids, pool_ids)
+            is_pooled = np.isin(remaining_ids, pool_ids)
             id_order = np.argsort(pool_ids, kind="stable")
-            drawn_weights = pool_weights[id_order[np.searchsorted(pool_ids, remaining_ids[is_member], sorter=id_order)]]
+            drawn_weights = pool_weights[id_order[np.searchsorted(pool_ids, remaining_ids[is_pooled], sorter=id_order)]]
             if _count_weight_kinds(drawn_weights) != _count_weight_kinds(draw.weights):
                 return None
             weights_by_draw.append(drawn_weights)
-            remaining_ids = remaining_ids[~is_member]
+            remaining_ids = remaining_ids[~is_pooled]
         return None if len(remaining_ids) else weights_by_draw
 
     def draw_cohorts(self, n: int, rng: np.random.Generator) -> Int64[np.ndarray, "n cohort"]:
@@ -127,9 +128,9 @@ class CohortLaw:
         cohort_parts = [self.certain_ids]
         for draw in self.draws:
             exponential_draws = rng.standard_exponential(len(draw.pool))
-            is_zero = draw.pool_weights == 0
-            draw_keys = exponential_draws / np.where(is_zero, 1.0, draw.pool_weights)  # 0 for infinite weights
-            draw_order = np.lexsort((draw_keys, is_zero)) if is_zero.any() else np.argsort(draw_keys)
+            is_zero_weight = draw.pool_weights == 0
+            draw_keys = exponential_draws / np.where(is_zero_weight, 1.0, draw.pool_weights)  # 0 for infinite weights
+            draw_order = np.lexsort((draw_keys, is_zero_weight)) if is_zero_weight.any() else np.argsort(draw_keys)
             cohort_parts.append(draw.pool[draw_order[: len(draw.clients)]])
         return np.sort(np.concatenate(cohort_parts))
 
@@ -143,11 +144,11 @@ def _count_weight_kinds(weights: Values) -> tuple[int, int, int]:
 def _log_probability(draw: Draw, weights: Values) -> float:
     """Return the log probability, in nats, that `draw` takes clients with these `weights`, [m].
 
-    There are as many infinite, positive and zero weights as in the clients that were drawn.
+    `weights` must hold as many infinite, positive and zero ones as those of the clients that were drawn.
     """
     if n_zero := int(np.count_nonzero(weights == 0)):  # all clients of positive weight are drawn as well
         from scipy.special import gammaln
 
         return float(gammaln(n_zero + 1) + gammaln(draw.n_zero_weights - n_zero + 1) - gammaln(draw.n_zero_weights + 1))
     positive_weights = weights[np.isfinite(weights)]
-    return set_log_probability(positive_weights, draw.weight_sum - float(positive_weights.sum()))
+    return log_probability_of_set(positive_weights, draw.weight_sum - float(positive_weights.sum()))

@@ -27,29 +27,29 @@ def pour_into_urns(item_masses: Ids, urn_sizes: Ids) -> Urns:
     return np.searchsorted(item_ends, part_ends), np.searchsorted(urn_ends, part_ends), np.diff(part_ends, prepend=0)
 
 
-def ward_tree(angles: Float64[np.ndarray, "a a"], tree_points: str) -> Float64[np.ndarray, "merges 4"]:
+def ward_tree(client_angles: Float64[np.ndarray, "a a"], tree_points: str) -> Float64[np.ndarray, "merges 4"]:
     """Return Ward's tree of n clients as in `scipy.cluster.hierarchy.linkage`, float64 [n - 1, 4].
 
     Args:
-        angles: angles between the clients' updates in radians, [n, n].
-        tree_points: "rows" clusters the rows of `angles`, "condensed" takes the angles as distances.
+        client_angles: angles between the clients' updates in radians, [n, n].
+        tree_points: "rows" clusters the rows of `client_angles`, "condensed" takes the angles as distances.
     """
     from scipy.cluster.hierarchy import linkage
     from scipy.spatial.distance import pdist, squareform
 
-    distances = pdist(angles) if tree_points == "rows" else squareform(angles, checks=False)
+    distances = pdist(client_angles) if tree_points == "rows" else squareform(client_angles, checks=False)
     return np.asarray(linkage(distances, "ward"))
 
 
-def cut_ward_tree(client_masses: Ids, client_tree: Float64[np.ndarray, "merges 4"], max_mass: int) -> Ids:
-    """Return each client's cluster number, [n]; a cluster is a largest subtree with a mass of at most `max_mass`.
+def cut_ward_tree(client_masses: Ids, client_tree: Float64[np.ndarray, "merges 4"], max_cluster_mass: int) -> Ids:
+    """Return each client's cluster number, [n]; clusters are the largest subtrees of at most `max_cluster_mass`.
 
     The number is that of the subtree's root, so that numbers are not consecutive.
 
     Args:
-        client_masses: mass of each client that is left for shared distributions, below `max_mass`, [n].
+        client_masses: mass of each client that is left for shared distributions, below `max_cluster_mass`, [n].
         client_tree: Ward's tree of the clients (`ward_tree`), [n - 1, 4].
-        max_mass: largest mass of a cluster, the number of samples of all clients.
+        max_cluster_mass: largest mass of a cluster, the number of samples of all clients.
     """
     merged_nodes = client_tree[:, :2].astype(np.int64)
     node_mass = np.concatenate([client_masses, np.zeros(len(merged_nodes), np.int64)])
@@ -57,6 +57,6 @@ def cut_ward_tree(client_masses: Ids, client_tree: Float64[np.ndarray, "merges 4
         node_mass[node_number] = node_mass[child_nodes].sum()
     cluster_of_node = np.arange(len(node_mass))
     for node_number in range(len(node_mass) - 1, len(client_masses) - 1, -1):
-        if node_mass[node_number] <= max_mass:
+        if node_mass[node_number] <= max_cluster_mass:
             cluster_of_node[merged_nodes[node_number - len(client_masses)]] = cluster_of_node[node_number]
     return cluster_of_node[: len(client_masses)]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import yaml
 
-from fedcohort.diagnosis.label_noise import MIN_SCALE
+from fedcohort.diagnosis.label_noise import MIN_LOSS_GAP
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.figure import style
 from fedcohort.report.render import render, render_document
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 PAGE_FILE, DATA_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
 MAX_PAGE_ROWS = 60  # clients in the page's table, those with the largest rates
 MAX_TERMINAL_ROWS = 10
-THRESHOLDS = {"scale": MIN_SCALE, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
+THRESHOLDS = {"scale": MIN_LOSS_GAP, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
 UNKNOWN_ADVICE_TEXTS = {
     "not_measured": "Nothing was measured: see below.",
     "too_early": "The model does not tell right labels from wrong ones yet.",
@@ -89,7 +89,7 @@ def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
         return []
     clients, noise = diagnosis.valid_probes[-1].clients, diagnosis.valid_probes[-1].noise
     group = "more wrong labels" if diagnosis.noise_case == "persists" else "fits worse"
-    client_facts = zip(clients, noise.fit.rate, noise.is_noisier, diagnosis.info.noise_rate[clients], strict=True)
+    client_facts = zip(clients, noise.fit.noise_rate, noise.is_noisier, diagnosis.info.noise_rate[clients], strict=True)
     client_rows = [
         {"client": int(client), "rate": float(rate), "group": group if is_noisier else "", "truth": float(true_rate)}
         for client, rate, is_noisier, true_rate in client_facts

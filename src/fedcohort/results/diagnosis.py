@@ -135,7 +135,7 @@ class Diagnosis:
     def rate_of_noisier(self) -> float:
         """Mean excess rate of wrong labels of the noisier clients at the last valid query; NaN without any."""
         noise = self.valid_probes[-1].noise if self.valid_probes else None
-        return float(noise.fit.rate[noise.is_noisier].mean()) if noise and noise.is_noisier.any() else math.nan
+        return float(noise.fit.noise_rate[noise.is_noisier].mean()) if noise and noise.is_noisier.any() else math.nan
 
     @property
     def advice(self) -> str:

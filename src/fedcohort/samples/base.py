@@ -14,7 +14,7 @@ from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 S = TypeVar("S")
 
 LOSS_LIST_NAME = "sample_losses"  # the name under which a client stores its list of losses
-CLEAN_LABELS = Requirement(
+CLEAN_LABELS_REQUIREMENT = Requirement(
     lambda facts: facts.federation and not facts.federation.noise_rate.any(),
     "{option} prefers samples with high losses, but wrong labels ({label_noise}) also cause high losses",
 )
@@ -56,8 +56,8 @@ class Samples(Component, Protocol[S]):
         is_foreseeable: whether `choose` depends on the request's n and rng only, so that any client's samples of a
             round are known before the round is planned (`round.sampling.foresee_samples`).
         keeps_losses: whether clients keep a list of their samples' losses. A client without one computes it with a
-            forward pass of the global model over all of its samples. Later the list follows from the first local epoch
-            of each round that arrives.
+            forward pass of the global model over all of its samples. Later the losses in the first local epoch replace
+            it, in each round in which the client's update arrives.
         reports_losses: whether `report_losses` returns `loss_low` and `loss_high` of each list; otherwise a run that
             reads these signals is rejected.
         needs: names of the signals that `observe` reads.

@@ -48,18 +48,18 @@ class FedBalancer(LossThreshold):
             state: the server's state, with the threshold.
             request: the client's losses, and its time.
         """
-        n_in_time = self._count_fitting(request)
-        if n_in_time >= request.n:
+        n_samples_in_time = self._count_samples_in_time(request)
+        if n_samples_in_time >= request.n:
             return np.arange(request.n)
         is_above_threshold = request.losses >= state.threshold
-        n_drawn = max(n_in_time, int(is_above_threshold.sum()), 1)
+        n_drawn = max(n_samples_in_time, int(is_above_threshold.sum()), 1)
         return draw_around_threshold(is_above_threshold, n_drawn, self.p, request.rng("samples"))
 
-    def _count_fitting(self, request: SampleRequest) -> int:
+    def _count_samples_in_time(self, request: SampleRequest) -> int:
         """Return the number of samples on which the client of `request` can do all its work before the deadline."""
         training_s = request.deadline_s if self.as_released else request.deadline_s - request.travel_s
-        batch_s = request.unit_s * request.batch / request.n
-        n_batches = max(0.0, training_s / (request.units * batch_s)) if batch_s > 0 else math.inf
+        mini_batch_s = request.unit_s * request.batch / request.n
+        n_batches = max(0.0, training_s / (request.units * mini_batch_s)) if mini_batch_s > 0 else math.inf
         if n_batches * request.batch >= request.n + request.batch:
             return request.n
         # 25 / (5 x .1) is 49.99999999999999 of a batch in floating point

@@ -25,7 +25,7 @@ from jaxtyping import Bool
 
 from fedcohort import ranges
 from fedcohort.component import Requirement
-from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
+from fedcohort.samples.base import CLEAN_LABELS_REQUIREMENT, SampleRequest, Samples
 from fedcohort.types import Ids, Population
 
 
@@ -43,7 +43,7 @@ class FedssLoss(Samples[float]):
 
     keeps_losses: ClassVar[bool] = True
     needs: ClassVar[frozenset[str]] = frozenset({"n_train"})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS_REQUIREMENT})
 
     def __post_init__(self) -> None:
         ranges.number("percentile", self.percentile, "[0, 100]")

@@ -25,12 +25,12 @@ from fedcohort.samples.base import SampleRequest
 from fedcohort.samples.threshold import LossThreshold, State, draw_around_threshold
 from fedcohort.types import Ids
 
-FIXED_STEPS = Requirement(
+STEPS_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.steps is not None,
     "{option} draws the samples of a fixed number of mini-batches, but client.steps=null trains whole epochs: choose "
     "client.steps=5, one mini-batch for each of the paper's local epochs",
 )
-MINI_BATCHES = Requirement(
+BATCH_REQUIREMENT = Requirement(
     lambda facts: facts.components.client.batch is not None,
     "{option} draws the samples of mini-batches, but client.batch=null makes one batch of all samples: choose "
     "client.batch=10",
@@ -44,7 +44,7 @@ class OortBalancer(LossThreshold):
     Its options are those of `LossThreshold`.
     """
 
-    requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {FIXED_STEPS, MINI_BATCHES}
+    requirements: ClassVar[frozenset[Requirement]] = LossThreshold.requirements | {STEPS_REQUIREMENT, BATCH_REQUIREMENT}
 
     def choose(self, state: State, request: SampleRequest) -> Ids:
         """Return the positions, [m], of as many samples as the steps take; all positions if the client has fewer.

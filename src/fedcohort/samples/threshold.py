@@ -38,11 +38,11 @@ from fedcohort import ranges
 from fedcohort.component import ANNOUNCED_DEADLINE, TIMED_DEVICE, Requirement
 from fedcohort.ledger import BYTES_PER_NUMBER
 from fedcohort.maths.pace_control import PaceControl, PaceState, pace_utility
-from fedcohort.samples.base import CLEAN_LABELS, SampleRequest, Samples
+from fedcohort.samples.base import CLEAN_LABELS_REQUIREMENT, SampleRequest, Samples
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
-HIGH_PERCENTILE = 80  # percentile of a list that is its high loss
-NOISY_REPORTS = ("loss_low", "loss_high", "loss_count", "loss_squares")  # the reports that noise is added to
+HIGH_LOSS_PERCENTILE = 80  # percentile of a list that is its high loss
+NOISY_REPORT_NAMES = ("loss_low", "loss_high", "loss_count", "loss_squares")  # the reports that noise is added to
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ class LossThreshold(Samples[State]):
     needs: ClassVar[frozenset[str]] = frozenset({"loss_low", "loss_high", "loss_sum", "n_used"})
     bytes_down: ClassVar[int] = BYTES_PER_NUMBER  # the threshold
     requirements: ClassVar[frozenset[Requirement]] = frozenset({ANNOUNCED_DEADLINE, TIMED_DEVICE})
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({CLEAN_LABELS_REQUIREMENT})
 
     def __post_init__(self) -> None:
         _ = self.control  # checks the ranges
@@ -114,10 +114,10 @@ class LossThreshold(Samples[State]):
 
     def init(self, population: Population) -> State:
         """Return the state before round 0: no reports of the `population`, and a loss threshold of 0."""
-        return State(self.control.start(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
+        return State(self.control.first_state(), 0.0, math.inf, 0.0, 0, np.zeros(population.n_clients, dtype=np.int64))
 
     def report_losses(self, state: State, request: SampleRequest, losses: Values) -> Mapping[str, float]:
-        """Return a client's lowest loss, 80th percentile, and number and squares of losses at or above the threshold.
+        """Return lowest loss, 80th percentile, and the count and sum of squares of losses at or above the threshold.
 
         The reports have the noise of the options. With `as_released` the threshold itself does not count, and sum and
         number of all losses are reported, too.
@@ -129,15 +129,15 @@ class LossThreshold(Samples[State]):
         """
         loss_list = request.losses if self.as_released else losses
         loss_list = loss_list if self.clip is None else np.minimum(loss_list, self.clip)
-        is_high = loss_list > state.threshold if self.as_released else loss_list >= state.threshold
-        high_losses = loss_list[is_high]
+        is_high_loss = loss_list > state.threshold if self.as_released else loss_list >= state.threshold
+        high_losses = loss_list[is_high_loss]
         with np.errstate(invalid="ignore"):  # between two infinite losses, of a model that diverges
-            high_loss = float(np.percentile(loss_list, HIGH_PERCENTILE))
-        numbers = (float(loss_list.min()), high_loss, float(len(high_losses)), float(high_losses @ high_losses))
-        reports = dict(zip(NOISY_REPORTS, numbers, strict=True))
+            high_loss = float(np.percentile(loss_list, HIGH_LOSS_PERCENTILE))
+        report_values = (float(loss_list.min()), high_loss, float(len(high_losses)), float(high_losses @ high_losses))
+        reports = dict(zip(NOISY_REPORT_NAMES, report_values, strict=True))
         if self.noise:
-            noise_draws = request.rng("metadata").standard_normal(len(NOISY_REPORTS))
-            for report_name, noise_draw in zip(NOISY_REPORTS, noise_draws, strict=True):
+            noise_draws = request.rng("metadata").standard_normal(len(NOISY_REPORT_NAMES))
+            for report_name, noise_draw in zip(NOISY_REPORT_NAMES, noise_draws, strict=True):
                 reports[report_name] += self.noise * float(noise_draw)
             reports |= {report_name: max(0.0, reports[report_name]) for report_name in ("loss_count", "loss_squares")}
         if self.as_released:
@@ -165,8 +165,8 @@ class LossThreshold(Samples[State]):
         reports_per_client[outcome.clients] += 1
         pace_utility_of_round = pace_utility(signals["loss_sum"], signals["n_used"], outcome.announced_s)
         pace_state = self.control.observe(state.pace, pace_utility_of_round)
-        is_valid = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
-        low_losses, high_losses = signals["loss_low"][is_valid], signals["loss_high"][is_valid]
+        is_valid_report = np.isfinite(signals["loss_low"]) & np.isfinite(signals["loss_high"])
+        low_losses, high_losses = signals["loss_low"][is_valid_report], signals["loss_high"][is_valid_report]
         lowest_loss = float(low_losses.min(initial=math.inf))
         high_loss_sum = float(high_losses.sum())
         n_high_losses = len(low_losses)
@@ -203,8 +203,8 @@ def draw_around_threshold(
         rng: the client's generator.
     """
     rows_above, rows_below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)
-    n_below = min(len(rows_below), math.floor(n_drawn * (1 - share_above) + 1e-9))
-    n_above = min(len(rows_above), n_drawn - n_below)
-    n_below = min(len(rows_below), n_drawn - n_above)
-    drawn_above = rng.choice(rows_above, n_above, replace=False)
-    return np.sort(np.concatenate([drawn_above, rng.choice(rows_below, n_below, replace=False)]))
+    n_drawn_below = min(len(rows_below), math.floor(n_drawn * (1 - share_above) + 1e-9))
+    n_drawn_above = min(len(rows_above), n_drawn - n_drawn_below)
+    n_drawn_below = min(len(rows_below), n_drawn - n_drawn_above)
+    drawn_rows_above = rng.choice(rows_above, n_drawn_above, replace=False)
+    return np.sort(np.concatenate([drawn_rows_above, rng.choice(rows_below, n_drawn_below, replace=False)]))

@@ -227,13 +227,13 @@ class Auto(Selector[State]):
             return replace(state, watch=state.watch.with_invalid_probe())
         watch = state.watch.with_probe(noise_estimate.gap, self.gap, self.persistence)
         rate, in_pool = state.rate.copy(), state.in_pool.copy()
-        rate[clients] = noise_estimate.fit.rate
+        rate[clients] = noise_estimate.fit.noise_rate
         in_pool[clients] = True
         if watch.is_released:
             in_pool[:] = True
         elif watch.is_acting and noise_estimate.gap >= self.gap:
             in_pool[clients] = choose_pool(noise_estimate, losses.counts, MIN_POOL_SHARE, self.cover)
-        log.info("round %d: two groups' noise rates differ by %.2f: %s", round + 1, watch.last_gap, watch.consequence)
+        log.info("round %d: two groups' noise rates differ by %.2f: %s", round + 1, watch.last_gap, watch.decision_text)
         return replace(state, watch=watch, rate=rate, in_pool=in_pool)
 
     def _compare_speeds(self, state: State, outcome: RoundOutcome) -> State:

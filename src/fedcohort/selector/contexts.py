@@ -150,8 +150,8 @@ def select_features(X: ContextMatrix, feature_names: Sequence[str], feature_form
         feature_names: features to keep.
         feature_form: "raw" leaves the columns unchanged; "whitened" centres, decorrelates and scales them and adds a 1.
     """
-    feature_positions = [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]
-    feature_columns = np.ascontiguousarray(X[:, feature_positions])  # the memory order after a resume
+    # contiguous is the memory order after a resume
+    feature_columns = np.ascontiguousarray(X[:, [FEATURE_NAMES.index(feature_name) for feature_name in feature_names]])
     return whiten_contexts(feature_columns) if feature_form == "whitened" else feature_columns
 
 

@@ -110,8 +110,7 @@ class Feel(Selector[State]):
         gradient_norms = norm_answers.dense(ctx.n_clients) if is_queried else fill_missing_norms(state.update_norms)
         w = n_train / max(n_train[available_ids].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
-        expected_job_seconds = ctx.signals["expected_s"][available_ids]
-        T[available_ids] = relative_durations(expected_job_seconds)
+        T[available_ids] = relative_durations(ctx.signals["expected_s"][available_ids])
         a[available_ids] = normalise_importance(w[available_ids] * gradient_norms[available_ids])
         q[available_ids] = sampling_probabilities(a[available_ids], T[available_ids], self.rho)
         draw_order, draw_probabilities = self._draw_cohort(a, T, q, ctx)

@@ -138,8 +138,7 @@ class PyramidFl(RankingOptions, Selector[State]):
         return int(self.overcommit * cohort + 1e-9)
 
     def init(self, population: Population) -> State:
-        expected_job_seconds = population.signals["expected_s"].astype(np.float64)
-        ranking_state = replace(self.initial_state(population), seconds=expected_job_seconds)
+        ranking_state = replace(self.initial_state(population), seconds=population.signals["expected_s"].astype(float))
         return State(ranking_state, population.signals["n_train"].astype(np.float64))
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:

@@ -43,6 +43,5 @@ class Random(StatelessSelector):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        draws_by_size = self.weights == "proportional"
-        draw_weights = ctx.signals["n_train"].astype(float) if draws_by_size else np.ones(ctx.n_clients)
-        return Selection(draw(draw_weights, ctx.available, ctx.cohort, ctx.rng)), state
+        draw_weights = ctx.signals["n_train"] if self.weights == "proportional" else np.ones(ctx.n_clients)
+        return Selection(draw(draw_weights.astype(float), ctx.available, ctx.cohort, ctx.rng)), state

@@ -58,7 +58,7 @@ class Static:
 
 @dataclass(frozen=True)
 class Measured:
-    """A signal queried about w_t: a mean over the client's samples, for one forward pass.
+    """A signal queried about w_t: a mean over the client's samples, which costs one forward pass.
 
     Attributes:
         split: samples that the mean is over: the client's training set ("train") or validation set ("val").
@@ -75,8 +75,8 @@ class Measured:
     def measure(self, access: "SignalAccess", clients: Ids, options: Mapping[str, float]) -> Values:
         """Return the mean over each client's samples, float64 [len(clients)], for a query with `options`."""
 
-        def per_sample(logp: "Tensor", labels: "Tensor") -> "Tensor":
-            sample_values = self.per_sample(logp, labels, options)
+        def per_sample(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
+            sample_values = self.per_sample(log_probs, labels, options)
             check_tensor("the result of per_sample of a signal", sample_values, tuple(labels.shape))
             return sample_values
 
@@ -138,7 +138,7 @@ class ServerMeasured:
 class RawUpdate:
     """A signal that consists of the clients' updates y - w_t, float64 [arrived, P].
 
-    The server receives them in any case; all updates of a round are kept for the reader.
+    The server receives them in any case; all updates of a round are kept for the component that reads the signal.
     """
 
     reveals: str
@@ -152,7 +152,7 @@ class Derived:
 
     Attributes:
         make: function of a `SignalAccess` and the updates [arrived, P] that returns float64 numbers, [arrived] or
-            [arrived, d], which are logged, or a function that readers call.
+            [arrived, d], which are logged, or a function that components which read the signal call.
         pairs: whether a client's row has a number for each arrived client, so that its length differs between rounds.
     """
 
@@ -208,10 +208,10 @@ def find_signal(signal_name: str) -> Signal:
     try:
         signal: Signal = importlib.import_module(module_name).signal
     except Exception as error:
-        message = f"the signal {signal_name!r} can't be imported: {describe_exception(error, module_name)}"
-        message += "; wants is called requirement now" if "'wants'" in str(error) else ""
-        message += "; its Lab is access.SignalAccess now" if "signal.lab" in str(error) else ""
-        raise ComponentError(message) from error
+        error_message = f"the signal {signal_name!r} can't be imported: {describe_exception(error, module_name)}"
+        error_message += "; wants is called requirement now" if "'wants'" in str(error) else ""
+        error_message += "; its Lab is access.SignalAccess now" if "signal.lab" in str(error) else ""
+        raise ComponentError(error_message) from error
     if not isinstance(signal, Signal):
         class_names = ", ".join(signal_class.__name__ for signal_class in get_args(Signal))
         raise contract_error(f"`signal` of the signal {signal_name!r}", f"one of {class_names}", signal)
@@ -221,17 +221,17 @@ def find_signal(signal_name: str) -> Signal:
 @cache
 def _check_signal_fields(signal_name: str, signal: Signal) -> Signal:
     """Return `signal` if its fields are valid. Raises `ComponentError`, with `signal_name`, for an invalid field."""
-    message_start = f"the signal {signal_name!r}: "
-    check_integer(f"{message_start}bytes_up", signal.bytes_up, 0)
+    error_start = f"the signal {signal_name!r}: "
+    check_integer(f"{error_start}bytes_up", signal.bytes_up, 0)
     if not callable(passes := getattr(signal, "passes", 0.0)):
-        check_number(f"{message_start}passes", passes, 0.0)
+        check_number(f"{error_start}passes", passes, 0.0)
     if (sample_split := getattr(signal, "split", "train")) not in ("train", "val"):
-        raise contract_error(f"{message_start}split", "train or val", sample_split)
+        raise contract_error(f"{error_start}split", "train or val", sample_split)
     if signal.requirement is not None:
-        check_type(f"{message_start}requirement", signal.requirement, Requirement)
+        check_type(f"{error_start}requirement", signal.requirement, Requirement)
     for field_name in ("per_sample", "compute", "read", "make", "measure"):
         if not callable(getattr(signal, field_name, check_answers)):
-            raise contract_error(f"{message_start}{field_name}", "a function", getattr(signal, field_name))
+            raise contract_error(f"{error_start}{field_name}", "a function", getattr(signal, field_name))
     return signal
 
 

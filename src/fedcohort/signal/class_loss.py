@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 MAX_LOSS = 12.0  # nats; a larger loss counts as this
 
 
-def describe_samples(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
-    """Return the addend of each sample in its client's row of statistics, [B, 3C + 1].
+def sample_statistics(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
+    """Return what each sample adds to the sums that its client reports, [B, 3C + 1].
 
     The columns are one-hot class, loss and squared loss by class, and the mean loss of the other classes, in nats.
 
@@ -47,7 +47,7 @@ def describe_samples(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
 def class_losses(
     access: SignalAccess, round: int, clients: Ids, options: Mapping[str, Any]
 ) -> Float64[np.ndarray, "_n _d"]:
-    """Return sample counts and losses by class of each client, float64 [len(clients), 3C + 1].
+    """Return the sums of `sample_statistics` over the samples of each client, float64 [len(clients), 3C + 1].
 
     Args:
         access: access to w_t and the clients' data.
@@ -55,7 +55,7 @@ def class_losses(
         clients: ids of the queried clients.
         options: `n_classes`, the number of classes C.
     """
-    return access.sum_over_samples(clients, describe_samples, 3 * options["n_classes"] + 1)
+    return access.sum_over_samples(clients, sample_statistics, 3 * options["n_classes"] + 1)
 
 
 signal = Computed(

@@ -40,9 +40,9 @@ def estimate_triplets(access: SignalAccess, round: int, clients: Ids, options: M
     estimate_options = EstimateOptions(**{option: options[option] for option in ("q", "epochs", "lr", "batch")})
     triplets = np.empty((len(clients), 3))
     for triplet, client in zip(triplets, clients.tolist(), strict=True):
-        order_rng = new_generator(options["seed"], "dht", round, client)
+        shuffle_rng = new_generator(options["seed"], "dht", round, client)
         with seeded_torch(options["seed"], "dht_dropout", round, client):
-            group_counts = estimate_group_counts(access.copy, *access.samples(client), estimate_options, order_rng)
+            group_counts = estimate_group_counts(access.copy, *access.samples(client), estimate_options, shuffle_rng)
             triplet[:] = skew.skew_triplet(group_counts)
     return triplets
 
@@ -55,9 +55,9 @@ def query_passes(options: Mapping[str, Any], label_counts: Int64[np.ndarray, "cl
         label_counts: samples of each queried client and class, [len(clients), C].
     """
     n_classes, n_samples = label_counts.shape[1], label_counts.sum(1)
-    n_models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n_samples))
+    n_trained_models = (label_counts > 0).sum(1) if n_classes > 2 else np.ones(len(n_samples))
     largest_class_share = label_counts.max(1) / np.maximum(n_samples, 1)
-    return np.asarray(3.0 * options["epochs"] * (n_models + largest_class_share) + 2)
+    return np.asarray(3.0 * options["epochs"] * (n_trained_models + largest_class_share) + 2)
 
 
 signal = Computed(

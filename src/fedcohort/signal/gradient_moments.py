@@ -27,7 +27,7 @@ def gradient_moments(
         options: `batch`, the number of samples of a mini-batch, and `key`, the seed of the mini-batches.
     """
     gradients = measure_gradients(access, round, clients, options)
-    moment_rows = [np.append(gradient.cpu().numpy(), deviation) for gradient, deviation in gradients]
+    moment_rows = [np.append(gradient.cpu().numpy(), gradient_deviation) for gradient, gradient_deviation in gradients]
     return np.stack(moment_rows) if moment_rows else np.empty((0, 1))
 
 

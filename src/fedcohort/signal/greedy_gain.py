@@ -46,15 +46,15 @@ def order_greedily(access: SignalAccess, round: int, clients: Ids, options: Mapp
     remaining_positions = [position for position, update in enumerate(updates) if bool(torch.isfinite(update).all())]
     client_scores = np.full(len(clients), np.nan)
     client_scores[remaining_positions] = 0.0
-    update_sum, sample_sum = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
+    update_sum, n_used_sum = torch.zeros_like(updates[0]) if updates else torch.empty(0), 0.0
     for next_score in range(cohort, max(cohort - len(remaining_positions), 0), -1):
-        losses = []
+        server_losses = []
         for position in remaining_positions:
-            trial_step = (update_sum + n_used[position] * updates[position]) / (sample_sum + n_used[position])
-            losses.append(access.server_loss_after(trial_step))
-        signed_losses = loss_sign * np.where(np.isfinite(losses), losses, np.inf)
+            trial_step = (update_sum + n_used[position] * updates[position]) / (n_used_sum + n_used[position])
+            server_losses.append(access.server_loss_after(trial_step))
+        signed_losses = loss_sign * np.where(np.isfinite(server_losses), server_losses, np.inf)
         position = remaining_positions.pop(int(np.argmin(signed_losses)))
-        update_sum, sample_sum = update_sum + n_used[position] * updates[position], sample_sum + n_used[position]
+        update_sum, n_used_sum = update_sum + n_used[position] * updates[position], n_used_sum + n_used[position]
         client_scores[position] = float(next_score)
     return client_scores
 

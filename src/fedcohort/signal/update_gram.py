@@ -27,11 +27,11 @@ def inner_products(access: SignalAccess, updates: "Tensor") -> Float64[np.ndarra
         access: not used.
         updates: updates of the clients that arrived, [arrived, P].
     """
-    products_sum = updates.new_zeros((len(updates), len(updates))).double()
+    gram_matrix = updates.new_zeros((len(updates), len(updates))).double()
     for first_column in range(0, updates.shape[1], COLUMNS_PER_SLICE):
         update_slice = updates[:, first_column : first_column + COLUMNS_PER_SLICE].double()
-        products_sum.addmm_(update_slice, update_slice.T)
-    return np.asarray(products_sum.cpu().numpy())
+        gram_matrix.addmm_(update_slice, update_slice.T)
+    return np.asarray(gram_matrix.cpu().numpy())
 
 
 signal = Derived(reveals="nothing beyond the updates", make=inner_products, pairs=True)
