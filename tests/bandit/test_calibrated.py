@@ -60,7 +60,7 @@ def test_it_equals_thompson_sampling_with_gamma_sigma(scale: float) -> None:
     calibrated = CalibratedThompson(1.0, scale).score(SMALL, contexts, 99.0, 3, np.random.default_rng(7))[0]
     thompson = Thompson(1.0).score(SMALL.ridge, contexts, width, 3, np.random.default_rng(7))[0]
     np.testing.assert_allclose(calibrated.score, thompson.score, rtol=1e-12)
-    np.testing.assert_allclose(calibrated.exploit, contexts @ [0.4, 0.3], rtol=1e-12)
+    np.testing.assert_allclose(calibrated.expected_reward, contexts @ [0.4, 0.3], rtol=1e-12)
     means, deviations = CalibratedThompson(1.0, scale).coefficients(SMALL)
     np.testing.assert_allclose(means, [0.4, 0.3], rtol=1e-14)
     np.testing.assert_allclose(deviations, np.sqrt([0.45 * 0.4, 0.45 * 0.6]), rtol=1e-14)

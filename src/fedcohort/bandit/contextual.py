@@ -23,13 +23,13 @@ class BanditScores:
 
     Attributes:
         score: expected reward plus exploration term, [n].
-        exploit: expected reward, [n].
-        explore: exploration term, [n]: a bonus, or a random deviation.
+        expected_reward: mean of the reward that the belief predicts, [n].
+        exploration_term: exploration term, [n]: a bonus, or a random deviation.
     """
 
     score: Values
-    exploit: Values
-    explore: Values
+    expected_reward: Values
+    exploration_term: Values
 
 
 def _score_with_bonus(expected_rewards: Values, bonuses: Values) -> BanditScores:

@@ -192,18 +192,18 @@ def compute_loss_threshold(lowest_loss: float, high_loss: float, ltr: float) -> 
 
 
 def draw_around_threshold(
-    is_above_threshold: np.ndarray, n_drawn: int, share_above: float, rng: np.random.Generator
+    is_above_threshold: np.ndarray, n_drawn: int, share_above_threshold: float, rng: np.random.Generator
 ) -> Ids:
     """Return `n_drawn` random sample positions, a given share of them above the loss threshold if there are enough.
 
     Args:
         is_above_threshold: whether each sample is above the threshold, bool [n].
         n_drawn: number of samples, at most n.
-        share_above: share of the drawn samples that is above the threshold, rounded up.
+        share_above_threshold: share of the drawn samples that is above the threshold, rounded up.
         rng: the client's generator.
     """
     rows_above, rows_below = np.flatnonzero(is_above_threshold), np.flatnonzero(~is_above_threshold)
-    n_drawn_below = min(len(rows_below), math.floor(n_drawn * (1 - share_above) + 1e-9))
+    n_drawn_below = min(len(rows_below), math.floor(n_drawn * (1 - share_above_threshold) + 1e-9))
     n_drawn_above = min(len(rows_above), n_drawn - n_drawn_below)
     n_drawn_below = min(len(rows_below), n_drawn - n_drawn_above)
     drawn_rows_above = rng.choice(rows_above, n_drawn_above, replace=False)

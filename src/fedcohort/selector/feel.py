@@ -106,8 +106,8 @@ class Feel(Selector[State]):
 
     def select(self, state: State, ctx: RoundContext, probes: Mapping[str, ProbeResult]) -> tuple[Selection, State]:
         available_ids, n_train = ctx.available, ctx.signals["n_train"].astype(float)
-        norm_answers, is_queried = find_answers(probes, "grad_norm"), self.importance == "grad"
-        gradient_norms = norm_answers.dense(ctx.n_clients) if is_queried else fill_missing_norms(state.update_norms)
+        norm_answers, queries_norms = find_answers(probes, "grad_norm"), self.importance == "grad"
+        gradient_norms = norm_answers.dense(ctx.n_clients) if queries_norms else fill_missing_norms(state.update_norms)
         w = n_train / max(n_train[available_ids].sum(), 1.0)
         a, T, q = (np.full(ctx.n_clients, np.nan) for _ in range(3))
         T[available_ids] = relative_durations(ctx.signals["expected_s"][available_ids])

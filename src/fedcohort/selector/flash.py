@@ -185,7 +185,7 @@ class Flash(Selector[State]):
         clients = top(scores, ctx.available, ctx.cohort, ctx.rng)
         sent_X = contexts.replace_contexts(state.sent_X, state.X, clients)
         state = replace(state, sent_X=sent_X, posterior=self.chosen_bandit.record_choice(posterior, state.X[clients]))
-        score_terms = {"exploit": predicted_rewards.exploit, "explore": predicted_rewards.explore}
+        score_terms = {"exploit": predicted_rewards.expected_reward, "explore": predicted_rewards.exploration_term}
         return Selection(clients, scores, score_terms, reward=state.latest_rewards), state
 
     def observe(self, state: State, outcome: RoundOutcome) -> tuple[None, State]:
@@ -205,7 +205,7 @@ class Flash(Selector[State]):
 
     def trace(self, state: State) -> Mapping[str, tuple[float, float]]:
         coefficient_moments = zip(self.used_features, *self.chosen_bandit.coefficients(state.posterior), strict=False)
-        return {n: (float(mean), float(sd)) for n, mean, sd in coefficient_moments}
+        return {n: (float(mean_coefficient), float(sd)) for n, mean_coefficient, sd in coefficient_moments}
 
     def _store_answers(self, state: State, probes: Mapping[str, ProbeResult]) -> State:
         """Return the state with the losses that clients answered in `probes`, and with new rewards and contexts."""

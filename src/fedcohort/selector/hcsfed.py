@@ -200,11 +200,11 @@ class HcsFed(Selector[State]):
         stratum_draws = self.count_stratum_draws(state, H, n_available, m - n_unclustered)
         probability, clients = np.zeros(ctx.n_clients), np.empty(0, np.int64)
         for h in range(H):
-            members = available_ids[stratum_of_client[available_ids] == h]
-            draw_weights = X_norms if self.queries_sketches and X_norms[members].sum() > 0 else np.ones(ctx.n_clients)
-            clients = np.append(clients, draw(draw_weights, members, int(stratum_draws[h]), ctx.rng))
+            h_members = available_ids[stratum_of_client[available_ids] == h]
+            draw_weights = X_norms if self.queries_sketches and X_norms[h_members].sum() > 0 else np.ones(ctx.n_clients)
+            clients = np.append(clients, draw(draw_weights, h_members, int(stratum_draws[h]), ctx.rng))
             if stratum_draws[h]:
-                probability[members] = stratum_draws[h] / m * draw_weights[members] / draw_weights[members].sum()
+                probability[h_members] = stratum_draws[h] / m * draw_weights[h_members] / draw_weights[h_members].sum()
         if m > len(clients):
             probability[unclustered_ids] = (m - len(clients)) / m / len(unclustered_ids)
             clients = np.append(clients, draw(np.ones(ctx.n_clients), unclustered_ids, m - len(clients), ctx.rng))

@@ -166,7 +166,7 @@ class PyramidFl(RankingOptions, Selector[State]):
         n_steps = np.maximum(np.nan_to_num(signals["steps"], nan=1.0), 1.0) if self.per_step else np.ones(len(clients))
         importance = state.importance.copy()
         importance[clients] = compute_importances(signals["update_norm"], signals["loss_count"], n_steps)
-        ranking_signals = {name: signals[name] for name in ("loss_count", "loss_squares")}
+        ranking_signals = {signal_name: signals[signal_name] for signal_name in ("loss_count", "loss_squares")}
         ranking_signals["duration"] = state.ranking_state.seconds[clients]
         ranking_state = self.store_reports(state.ranking_state, replace(outcome, signals=ranking_signals))
         return None, State(ranking_state, importance)
