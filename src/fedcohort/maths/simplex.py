@@ -66,9 +66,9 @@ def least_variance_weights(X: Float64[np.ndarray, "n d"], relative_ridge: float 
     centred_rows = centred_rows / np.sqrt(gram_trace)  # now the trace is 1
     step_size = 1 / (float(np.linalg.norm(centred_rows, 2)) ** 2 + relative_ridge)
 
-    def gradient_step(lookahead: Vector) -> Vector:
-        gradient = centred_rows @ (centred_rows.T @ lookahead) + relative_ridge * lookahead
-        return project_onto_simplex(lookahead - step_size * gradient)
+    def gradient_step(extrapolation: Vector) -> Vector:
+        gradient = centred_rows @ (centred_rows.T @ extrapolation) + relative_ridge * extrapolation
+        return project_onto_simplex(extrapolation - step_size * gradient)
 
     return minimise_by_descent(gradient_step, equal_weights)
 
@@ -102,7 +102,7 @@ def min_norm_weights(Q: Float64[np.ndarray, "n n"], start_weights: Vector, epsil
     if max_eigenvalue <= 0:
         return start_weights
 
-    def gradient_step(lookahead: Vector) -> Vector:
-        return project_onto_box_simplex(lookahead - Q @ lookahead / max_eigenvalue, lower_bounds, upper_bounds)
+    def gradient_step(extrapolation: Vector) -> Vector:
+        return project_onto_box_simplex(extrapolation - Q @ extrapolation / max_eigenvalue, lower_bounds, upper_bounds)
 
     return minimise_by_descent(gradient_step, start_weights)

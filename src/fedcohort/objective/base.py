@@ -22,7 +22,7 @@ class Objective(Component, Protocol):
         uses_reference: whether the objective needs the predictions of the received model on the samples that a client
             trains on.
         minimises_mean: whether clients minimise the mean over samples, so that `transform_mean` changes nothing.
-        robust_loss: weights alpha, beta and A of FLASH's robust loss; empty for other objectives.
+        robust_loss: constants alpha, beta and A of FLASH's robust loss; empty for other objectives.
         max_bounded_loss: largest value of the objective's bounded terms for one sample, in nats; 0 without such terms.
     """
 
