@@ -154,7 +154,7 @@ class FedPns(Selector[State]):
         return lambda group_rows, remaining_rows: loss_of_group(group_rows) < loss_of_group(remaining_rows)
 
     def update_probabilities(self, probability: Values, opposing_ids: Ids, opposing_shares: Values) -> Values:
-        """Return the selection probabilities [n_clients] after `opposing_ids` lose a part of theirs to the others.
+        """Return the selection probabilities [n_clients] after `opposing_ids` pass on a part to the other clients.
 
         `probability` [n_clients] is the previous one, `opposing_shares` the share of the arrivals of each of
         `opposing_ids` in which it opposed the cohort.

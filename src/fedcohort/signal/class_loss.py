@@ -26,7 +26,7 @@ MAX_LOSS = 12.0  # nats; a larger loss counts as this
 
 
 def sample_statistics(log_probs: "Tensor", labels: "Tensor") -> "Tensor":
-    """Return what each sample adds to the sums that its client reports, [B, 3C + 1].
+    """Return the contribution of each sample to the sums that its client reports, [B, 3C + 1].
 
     The columns are one-hot class, loss and squared loss by class, and the mean loss of the other classes, in nats.
 
