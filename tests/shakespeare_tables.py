@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fedcohort.dataset.shakespeare import CHARACTERS
+from fedcohort.dataset.shakespeare import ALPHABET
 from image_tables import write_image_table
 
-LETTERS = CHARACTERS[2:]  # neither a line break nor a space
+LETTERS = ALPHABET[2:]  # neither a line break nor a space
 
 
 def make_lines(role: int, n: int, length: int = 29) -> list[str]:

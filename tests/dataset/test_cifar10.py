@@ -5,8 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from fedcohort.dataset.cifar10 import CLASSES, LAYOUT, Cifar10
-from fedcohort.dataset.files import read_part
+from fedcohort.dataset.cifar10 import CLASSES, IMAGE_LAYOUT, Cifar10
+from fedcohort.dataset.files import read_part_table
 from fedcohort.dataset.image_dataset import read_images
 from fedcohort.dataset.labels import read_classes
 from image_tables import DATA_FOLDER, encode_image, random_images, write_image_table
@@ -25,7 +25,9 @@ def test_lists_in_both_orders_and_encoded_images_are_the_same(tmp_path: Path) ->
         for part in ("train", "test"):
             write_image_table(tmp_path, part, **{name: images}, label=[i % 10 for i in range(40)])
         results.append(Cifar10(str(tmp_path), "hub", None, "auto").load(0))
-    mean, sd = (np.array(values)[:, None, None] for values in (LAYOUT.scale.mean, LAYOUT.scale.sd))
+    mean, sd = (
+        np.array(values)[:, None, None] for values in (IMAGE_LAYOUT.pixel_scale.mean, IMAGE_LAYOUT.pixel_scale.sd)
+    )
     np.testing.assert_allclose(results[0].train_x, (PIXELS / 255 - mean) / sd, atol=1e-6)
     for other_data in results[1:]:
         np.testing.assert_array_equal(other_data.train_x, results[0].train_x)
@@ -70,11 +72,11 @@ def test_the_real_data() -> None:
     """Every tenth test image: decoding all of them takes a quarter of a minute."""
     if not (DATA_FOLDER / "cifar10").is_dir():
         pytest.skip("no ../shared/data/cifar10 beside the repository: the real data are shared, not committed")
-    frame = read_part(str(DATA_FOLDER / "cifar10"), "test")
+    frame = read_part_table(str(DATA_FOLDER / "cifar10"), "test")
     labels = read_classes(frame, "label", CLASSES)
     assert np.bincount(labels).tolist() == [1000] * 7 + [999, 967, 1000], "the file's description says so"
-    pixels = read_images([frame], LAYOUT.image_columns, LAYOUT.image_format, np.arange(0, len(labels), 10))
+    pixels = read_images([frame], IMAGE_LAYOUT.image_columns, IMAGE_LAYOUT.image_format, np.arange(0, len(labels), 10))
     assert pixels.shape == (997, 3, 32, 32)
-    x = LAYOUT.scale.convert(pixels)
+    x = IMAGE_LAYOUT.pixel_scale.convert(pixels)
     np.testing.assert_allclose(x.mean((0, 2, 3)), 0, atol=0.05)
     np.testing.assert_allclose(x.std((0, 2, 3)), 1, atol=0.05)

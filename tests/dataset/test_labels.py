@@ -7,7 +7,7 @@ import datasets
 import pyarrow as pa
 import pytest
 
-from fedcohort.dataset.files import read_part
+from fedcohort.dataset.files import read_part_table
 from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.mnist import Mnist
 from fedcohort.dataset.table import Frame
@@ -70,5 +70,5 @@ def test_files_of_the_hub_in_a_folder_say_so_too(tmp_path: Path) -> None:
     )
     for part in ("train", "test"):
         dataset.to_parquet(tmp_path / f"{part}.parquet")
-    assert read_part(str(tmp_path), "train").table.num_rows == 3
+    assert read_part_table(str(tmp_path), "train").table.num_rows == 3
     assert Mnist(str(tmp_path), "hub", None, "uint8").load(0).train_y.tolist() == [1, 0, 2]

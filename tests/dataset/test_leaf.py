@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.base import Raw
-from fedcohort.dataset.leaf import Division, LeafDataset, subsample_people
+from fedcohort.dataset.leaf import LeafDataset, TrainTestSplit, subsample_people
 from fedcohort.errors import DataError, OptionError
 from optional_values import not_none
 
@@ -21,7 +21,7 @@ class Toy(LeafDataset):
 
 def divided(
     test: str = "sample", users: float = 1.0, least: int = 0, n_train_file: int = 60, seed: int = 0
-) -> Division:
+) -> TrainTestSplit:
     return Toy(None, None, None, test, users, least).divide(OWNER, np.random.default_rng(seed), n_train_file)
 
 

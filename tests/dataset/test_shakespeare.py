@@ -11,7 +11,7 @@ from fake_hub import COMMIT, serve_folder
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.parquet import StoredTable
 from fedcohort.dataset.raw import leaf as raw
-from fedcohort.dataset.shakespeare import CHARACTERS, Shakespeare, encode_text
+from fedcohort.dataset.shakespeare import ALPHABET, Shakespeare, encode_text
 from fedcohort.errors import DataError, OptionError
 from image_tables import DATA_FOLDER, write_image_table
 from optional_values import not_none
@@ -28,11 +28,11 @@ def load(folder: Path, test: str = "given", users: float = 1.0, least: int = 0, 
 
 
 def spell(codes: np.ndarray) -> str:
-    return "".join(CHARACTERS[c] for c in codes)
+    return "".join(ALPHABET[c] for c in codes)
 
 
 def test_there_are_eighty_characters() -> None:
-    assert len(CHARACTERS) == len(set(CHARACTERS)) == 80
+    assert len(ALPHABET) == len(set(ALPHABET)) == 80
     codes, odd = encode_text("\nA}\t€")
     assert spell(codes) == "\nA}  "
     assert odd == 2
@@ -51,9 +51,9 @@ def test_every_sequence_is_of_its_roles_text(tmp_path: Path) -> None:
         rows = np.flatnonzero(not_none(data.train_owner) == role)
         for i in (0, 7, len(rows) - 1):
             assert spell(data.train_x[rows[i]]) == words[i : i + 80]
-            assert CHARACTERS[data.train_y[rows[i]]] == words[i + 80]
+            assert ALPHABET[data.train_y[rows[i]]] == words[i + 80]
     later = " ".join(make_lines(2, 14)[9:])
-    assert spell(data.test_x[-1]) + CHARACTERS[data.test_y[-1]] == later[-81:]
+    assert spell(data.test_x[-1]) + ALPHABET[data.test_y[-1]] == later[-81:]
     assert data.class_names[:3] == ("line break", "space", "!")
     assert "3 people, 3 of them clients" in data.inputs
     overlap = "validation sequences overlap training sequences"
@@ -102,7 +102,7 @@ def test_leafs_sequences_are_the_same(tmp_path: Path, monkeypatch: pytest.Monkey
         ("test", expected.test_x, expected.test_y, not_none(expected.test_owner)),
     ):
         users: dict[str, Any] = {
-            f"role{k}": ([spell(row) for row in x[owner == k]], [CHARACTERS[c] for c in y[owner == k]])
+            f"role{k}": ([spell(row) for row in x[owner == k]], [ALPHABET[c] for c in y[owner == k]])
             for k in np.unique(owner).tolist()
         }
         raw_leaf(tmp_path / "raw", f"{part}/all.json", **users)
@@ -145,7 +145,7 @@ def test_what_is_wrong_is_named_by_file_and_row(tmp_path: Path) -> None:
 
 def test_sequences_are_read_row_group_by_row_group(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """The file has row groups of seven rows; y holds texts that occur once each."""
-    n, text = 20, "".join(CHARACTERS[2:][i % 70] for i in range(101))
+    n, text = 20, "".join(ALPHABET[2:][i % 70] for i in range(101))
     y = pa.array([text[i + 80] for i in range(n)]).dictionary_encode()
     good = {"client": ["a"] * n, "x": [text[i : i + 80] for i in range(n)], "y": y}
     for part in ("train", "test"):

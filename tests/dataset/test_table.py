@@ -9,14 +9,14 @@ from PIL import Image
 
 from case_loop import for_all
 from fedcohort.dataset.arrow_columns import is_row_number
-from fedcohort.dataset.files import read_part, read_table
+from fedcohort.dataset.files import read_part_table, read_table
 from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError, OptionError
 from fedcohort.host import memory
 
 
 def local(path: str) -> list[Frame]:
-    return [read_part(path, part) for part in ("train", "test")]
+    return [read_part_table(path, part) for part in ("train", "test")]
 
 
 def frame(**columns: object) -> Frame:

@@ -55,7 +55,7 @@ def to_numbers(column: pa.ChunkedArray) -> Values:
 
 def share_of_numbers(column: pa.ChunkedArray) -> float:
     """Return the share of the non-empty cells of a text column that can be read as numbers; 0 if all are empty."""
-    n_filled_cells = len(column) - int(np.count_nonzero(find_empty(column)))
+    n_filled_cells = len(column) - int(np.count_nonzero(empty_cells(column)))
     return int(np.isfinite(to_numbers(column)).sum()) / n_filled_cells if n_filled_cells else 0.0
 
 
@@ -70,7 +70,7 @@ def may_be_numbers(column: pa.ChunkedArray) -> bool:
     return is_number(column.type) or bool(pa.types.is_null(column.type))
 
 
-def find_empty(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
+def empty_cells(column: pa.ChunkedArray | pa.Array) -> np.ndarray:
     """Return for each cell of `column` whether it is null, NaN, or a text of spaces only, bool [rows]."""
     is_empty = column.is_null(nan_is_null=True)
     if is_text(column.type):

@@ -82,12 +82,12 @@ class Raw:
 
     @property
     def train_class(self) -> Ids:
-        """Class of each training sample, int64 [N], in [0, n_strata)."""
+        """Class of each training sample, int64 [N]; 0 for all samples if a sample has one class per position."""
         return self.targets.strata(self.train_y, self.n_classes)[0]
 
     @property
     def test_class(self) -> Ids:
-        """Class of each test sample, int64 [N], in [0, n_strata)."""
+        """Class of each test sample, int64 [N]; 0 for all samples if a sample has one class per position."""
         return self.targets.strata(self.test_y, self.n_classes)[0]
 
     @property
@@ -145,14 +145,13 @@ def check_data(raw_data: Raw) -> Raw:
     _check_ids(raw_data)
     x, y = _check_part(raw_data, "train", raw_data.train_x, raw_data.train_y)
     test_x, test_y = _check_part(raw_data, "test", raw_data.test_x, raw_data.test_y)
-    id_arrays = {name: getattr(raw_data, name) for name in ID_FIELDS if getattr(raw_data, name) is not None}
+    id_arrays = {field: getattr(raw_data, field) for field in ID_FIELDS if getattr(raw_data, field) is not None}
     converted_arrays: dict[str, np.ndarray] = {"train_x": x, "train_y": y, "test_x": test_x, "test_y": test_y}
-    converted_arrays |= {name: id_array.astype(np.int64, copy=False) for name, id_array in id_arrays.items()}
-    dtypes = {name: (getattr(raw_data, name).dtype, array.dtype) for name, array in converted_arrays.items()}
+    converted_arrays |= {field: id_array.astype(np.int64, copy=False) for field, id_array in id_arrays.items()}
     if type_changes := [
-        f"{name} from {old_dtype} to {new_dtype}"
-        for name, (old_dtype, new_dtype) in dtypes.items()
-        if old_dtype != new_dtype
+        f"{field_name} from {getattr(raw_data, field_name).dtype} to {converted_array.dtype}"
+        for field_name, converted_array in converted_arrays.items()
+        if converted_array.dtype != getattr(raw_data, field_name).dtype
     ]:
         log.warning("dataset=%s: converted %s", raw_data.name, ", ".join(type_changes))
     if raw_data.targets.single and len(raw_data.train_x) > 1 and _are_rows_equal(raw_data.train_x):

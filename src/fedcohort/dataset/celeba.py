@@ -25,14 +25,14 @@ from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.leaf import PeopleImages
 
-LAYOUT = ImageLayout(
+IMAGE_LAYOUT = ImageLayout(
     name="celeba",
     image_columns=("image",),
     label_columns=("Smiling",),
     classes=("serious", "smiling"),
     image_format=ImageFormat((3, 84, 84), resize=True),
-    scale=PixelScale((0.0,) * 3, (1.0,) * 3),
-    pool_sizes=(202_599, 10_177),
+    pixel_scale=PixelScale((0.0,) * 3, (1.0,) * 3),
+    original_pool_counts=(202_599, 10_177),
 )
 
 
@@ -45,7 +45,7 @@ class Celeba(PeopleImages):
             attribute.
     """
 
-    layout, client_columns, hub_parts = LAYOUT, ("celeb_id", "client"), ("train", "valid", "test")
+    image_layout, client_columns, hub_parts = IMAGE_LAYOUT, ("celeb_id", "client"), ("train", "valid", "test")
 
     attribute: str | None
 

@@ -14,13 +14,13 @@ from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-LAYOUT = ImageLayout(
+IMAGE_LAYOUT = ImageLayout(
     name="cifar10",
     image_columns=("img", "image"),
     label_columns=("label",),
     classes=CLASSES,
     image_format=ImageFormat((3, 32, 32)),
-    scale=PixelScale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
+    pixel_scale=PixelScale((0.4914, 0.4822, 0.4465), (0.2470, 0.2435, 0.2616)),
     original_sizes=(50_000, 10_000),
 )
 
@@ -28,4 +28,4 @@ LAYOUT = ImageLayout(
 class Cifar10(SmallImages):
     """CIFAR-10, RGB images of 32 x 32 in 10 classes, from a folder or the Hugging Face hub."""
 
-    layout = LAYOUT
+    image_layout = IMAGE_LAYOUT

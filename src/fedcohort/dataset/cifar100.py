@@ -25,13 +25,13 @@ skyscraper snail snake spider squirrel streetcar sunflower sweet_pepper table ta
 tractor train trout tulip turtle wardrobe whale willow_tree wolf woman worm
 """
 CLASSES = tuple(CLASS_LIST.split())
-LAYOUT = ImageLayout(
+IMAGE_LAYOUT = ImageLayout(
     name="cifar100",
     image_columns=("img", "image"),
     label_columns=("fine_label", "label"),
     classes=CLASSES,
     image_format=ImageFormat((3, 32, 32)),
-    scale=PixelScale((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
+    pixel_scale=PixelScale((0.5071, 0.4865, 0.4409), (0.2673, 0.2564, 0.2762)),
     original_sizes=(50_000, 10_000),
 )
 
@@ -39,4 +39,4 @@ LAYOUT = ImageLayout(
 class Cifar100(SmallImages):
     """CIFAR-100, RGB images of 32 x 32 in 100 classes, from a folder or the Hugging Face hub."""
 
-    layout = LAYOUT
+    image_layout = IMAGE_LAYOUT

@@ -16,13 +16,14 @@ class Owners:
     """The natural clients of the rows of a training and a test table.
 
     Attributes:
-        train: client of each training row, int64 [N], numbered in the sorted order of names; None without a column.
-        test: client of each test row, int64 [N]; None without a test table, or if it lacks the column.
+        train_clients: client of each training row, int64 [N], numbered in the sorted order of names; None without a
+            column.
+        test_clients: client of each test row, int64 [N]; None without a test table, or if it lacks the column.
         client_names: names of the clients in the tables, by number.
     """
 
-    train: Ids | None = None
-    test: Ids | None = None
+    train_clients: Ids | None = None
+    test_clients: Ids | None = None
     client_names: Sequence[str] = ()
 
 
@@ -62,16 +63,16 @@ def read_clients(frames: Sequence[Frame], columns: Sequence[str], cell_noun: str
     import pyarrow as pa
 
     name_chunks: list[Any] = []
-    for frame, client_name in zip(frames, columns, strict=True):
-        frame_chunks = list(read_name_chunks(frame, client_name, cell_noun))
+    for frame, column_name in zip(frames, columns, strict=True):
+        frame_chunks = list(read_name_chunks(frame, column_name, cell_noun))
         if name_chunks and name_chunks[0].type != frame_chunks[0].type:
-            problem_text = f": column {client_name!r} mixes texts and numbers with that of {frames[0].origin}"
-            raise frame.column_error(client_name, problem_text)
+            problem_text = f": column {column_name!r} mixes texts and numbers with that of {frames[0].origin}"
+            raise frame.column_error(column_name, problem_text)
         name_chunks += frame_chunks
     encoded_names = (pa.concat_arrays(name_chunks) if name_chunks else pa.array([], pa.int64())).dictionary_encode()
     distinct_names = encoded_names.dictionary.to_pylist()
-    number_by_name = {client_name: client_number for client_number, client_name in enumerate(sorted(distinct_names))}
-    client_numbers = np.array([number_by_name[client_name] for client_name in distinct_names], dtype=np.int64)
+    client_by_name = {client_name: client_number for client_number, client_name in enumerate(sorted(distinct_names))}
+    client_numbers = np.array([client_by_name[client_name] for client_name in distinct_names], dtype=np.int64)
     return client_numbers[encoded_names.indices.to_numpy()], sorted(distinct_names)
 
 
@@ -89,9 +90,9 @@ def read_name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
     import pyarrow as pa
 
     frame.check_column(name)
-    rule_text = f"{cell_noun}s are texts, or whole numbers"
-    if not (arrow_columns.is_text(data_type := frame.get_type(name)) or arrow_columns.is_number(data_type)):
-        raise frame.column_error(name, f": column {name!r} holds {data_type}; {rule_text}")
+    cell_rule = f"{cell_noun}s are texts, or whole numbers"
+    if not (arrow_columns.is_text(data_type := frame.get_column_type(name)) or arrow_columns.is_number(data_type)):
+        raise frame.column_error(name, f": column {name!r} holds {data_type}; {cell_rule}")
     for first_row, chunk in frame.read_chunks(name):
         if pa.types.is_boolean(data_type) or arrow_columns.is_text(data_type):
             yield chunk.cast(pa.large_string()) if arrow_columns.is_text(data_type) else chunk
@@ -102,5 +103,5 @@ def read_name_chunks(frame: Frame, name: str, cell_noun: str) -> Iterator[Any]:
         else:
             numbers = chunk.cast(pa.float64()).to_numpy()
             is_invalid = ~np.isfinite(numbers) | (numbers != np.floor(numbers)) | (np.abs(numbers) > 2**53)
-        frame.check_cells(name, is_invalid, lambda row: f"has {cell_noun} {chunk[row].as_py()}; {rule_text}", first_row)  # noqa: B023
+        frame.check_cells(name, is_invalid, lambda row: f"has {cell_noun} {chunk[row].as_py()}; {cell_rule}", first_row)  # noqa: B023
         yield pa.array(numbers.astype(np.int64))

@@ -50,7 +50,8 @@ class Cmnist(TableDataset):
         clients: number of natural clients.
         ci: share of the clients with class imbalance, in [0, 1].
         ai: share of the clients with attribute imbalance; all other clients have spurious correlation.
-        share: share of a client's samples that have its dominant class, its dominant colour, or the paired colour.
+        share: share of a client's samples that have its dominant class, its dominant colour, or the colour paired
+            with their class.
     """
 
     name, column_names = "cmnist", (DIGIT_LAYOUT.image_columns, DIGIT_LAYOUT.label_columns)
@@ -85,10 +86,10 @@ class Cmnist(TableDataset):
         rng = new_generator(seed, "cmnist")
         group_counts = self.count_groups(np.bincount(y, minlength=2), rng)
         train_rows, owner_of_row, colours = draw_rows(y, group_counts, rng)
-        test_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
-        if not test_counts.all() or not group_counts.sum((1, 2)).all():
+        test_group_counts = np.full((1, 2, 2), np.bincount(test_y, minlength=2).min() // 2)
+        if not test_group_counts.all() or not group_counts.sum((1, 2)).all():
             raise DataError(f"dataset=cmnist: too few images of a class for clients={self.clients}: set fewer clients")
-        test_rows, _, test_colours = draw_rows(test_y, test_counts, rng)
+        test_rows, _, test_colours = draw_rows(test_y, test_group_counts, rng)
         return Raw(
             self.name,
             paint_images(DIGIT_LAYOUT.read_images([train_frame], train_rows), colours),
@@ -122,12 +123,12 @@ class Cmnist(TableDataset):
         Clients with class imbalance come first, then those with attribute imbalance, then spurious correlation.
         """
         s, K = self.share, self.clients
-        n_ci = round(self.ci * K)
-        n_ai = min(round(self.ai * K), K - n_ci)
-        skewed_shares = np.array([[s, s], [1 - s, 1 - s]]) / 2
-        ci = [skewed_shares[:: 1 - 2 * (k % 2)] for k in range(n_ci)]
-        ai = [skewed_shares.T[:, :: 1 - 2 * (k % 2)] for k in range(n_ai)]
-        sc = [np.array([[s, 1 - s], [1 - s, s]]) / 2] * (K - n_ci - n_ai)
+        n_class_skewed = round(self.ci * K)
+        n_attribute_skewed = min(round(self.ai * K), K - n_class_skewed)
+        imbalanced_shares = np.array([[s, s], [1 - s, 1 - s]]) / 2
+        ci = [imbalanced_shares[:: 1 - 2 * (k % 2)] for k in range(n_class_skewed)]
+        ai = [imbalanced_shares.T[:, :: 1 - 2 * (k % 2)] for k in range(n_attribute_skewed)]
+        sc = [np.array([[s, 1 - s], [1 - s, s]]) / 2] * (K - n_class_skewed - n_attribute_skewed)
         return np.stack([*ci, *ai, *sc])
 
 
@@ -142,13 +143,13 @@ def draw_rows(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tu
     Returns:
         Sorted positions of the drawn images, their clients and their colours, each int64 [rows].
     """
-    columns_by_client = []
+    draws_by_class = []
     for c in (0, 1):
         n = group_counts[:, c].ravel()
         drawn_rows = rng.permutation(np.flatnonzero(y == c))[: n.sum()]
         clients_and_colours = np.indices(group_counts[:, c].shape).reshape(2, -1)
-        columns_by_client.append(np.stack([drawn_rows, *np.repeat(clients_and_colours, n, axis=1)]))
-    drawn_rows, owner_of_row, colour_of_row = np.concatenate(columns_by_client, axis=1)
+        draws_by_class.append(np.stack([drawn_rows, *np.repeat(clients_and_colours, n, axis=1)]))
+    drawn_rows, owner_of_row, colour_of_row = np.concatenate(draws_by_class, axis=1)
     row_order = np.argsort(drawn_rows)
     return drawn_rows[row_order], owner_of_row[row_order], colour_of_row[row_order]
 

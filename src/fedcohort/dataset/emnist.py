@@ -34,7 +34,7 @@ from fedcohort.dataset.table import Frame
 IMAGE_COLUMNS, LABEL_COLUMNS = ("image",), ("label",)
 DIGITS, CAPITALS, SMALL_LETTERS = "0123456789", "ABCDEFGHIJKLMNOPQRSTUVWXYZ", "abcdefghijklmnopqrstuvwxyz"
 MERGED_CLASSES = DIGITS + CAPITALS + "abdefghnqrt"
-SPLITS_BY_KIND = {  # classes, and images for training and for the test
+VARIANTS_BY_KIND = {  # classes, and images for training and for the test
     "byclass": (DIGITS + CAPITALS + SMALL_LETTERS, (697_932, 116_323)),
     "bymerge": (MERGED_CLASSES, (697_932, 116_323)),
     "balanced": (MERGED_CLASSES, (112_800, 18_800)),
@@ -58,7 +58,7 @@ class Emnist(ImageTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        ranges.choice("kind", self.kind, *SPLITS_BY_KIND)
+        ranges.choice("kind", self.kind, *VARIANTS_BY_KIND)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, 1, 28, 28] with the classes of the option `kind`, without natural clients.
@@ -69,7 +69,7 @@ class Emnist(ImageTables):
         Raises:
             DataError: a table is missing, damaged, or has other columns, images or labels.
         """
-        classes, original_sizes = SPLITS_BY_KIND[self.kind]
+        classes, original_sizes = VARIANTS_BY_KIND[self.kind]
         frames = self.read_frames()
         labels_start_at_one = self.kind == "letters" and all(_labels_start_at_one(frame) for frame in frames)
         class_names = ("none", *classes) if labels_start_at_one else tuple(classes)

@@ -13,13 +13,13 @@ from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
 CLASSES = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker", "Bag", "Ankle boot")
-LAYOUT = ImageLayout(
+IMAGE_LAYOUT = ImageLayout(
     name="fashion_mnist",
     image_columns=("image",),
     label_columns=("label",),
     classes=CLASSES,
     image_format=ImageFormat((1, 28, 28)),
-    scale=PixelScale((0.2860,), (0.3530,)),
+    pixel_scale=PixelScale((0.2860,), (0.3530,)),
     original_sizes=(60_000, 10_000),
 )
 
@@ -27,4 +27,4 @@ LAYOUT = ImageLayout(
 class FashionMnist(SmallImages):
     """Fashion-MNIST, grey images of 28 x 28 of clothes in 10 classes, from a folder or the Hugging Face hub."""
 
-    layout = LAYOUT
+    image_layout = IMAGE_LAYOUT

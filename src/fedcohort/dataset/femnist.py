@@ -25,18 +25,18 @@ from fedcohort.dataset.image_dataset import ImageLayout
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.leaf import PeopleImages
 
-LAYOUT = ImageLayout(
+IMAGE_LAYOUT = ImageLayout(
     name="femnist",
     image_columns=("image", "x"),
     label_columns=("character", "label", "y"),
     classes=tuple("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"),
     image_format=ImageFormat((1, 28, 28)),
-    scale=PixelScale((0.0,), (1.0,)),
-    pool_sizes=(805_263, 3_550),
+    pixel_scale=PixelScale((0.0,), (1.0,)),
+    original_pool_counts=(805_263, 3_550),
 )
 
 
 class Femnist(PeopleImages):
     """FEMNIST, grey images of 28 x 28 of handwritten digits and letters, 62 classes, a natural client per writer."""
 
-    layout, client_columns = LAYOUT, ("writer_id", "client")
+    image_layout, client_columns = IMAGE_LAYOUT, ("writer_id", "client")

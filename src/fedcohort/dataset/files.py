@@ -41,29 +41,29 @@ def read_table(file: Path, decimal: str = "auto", option: str = "dataset.path") 
     return Frame(str(file), table, option, notes=tuple(file_notes), locate_row=table.locate_row if is_parquet else None)
 
 
-def _check_header(file: Path, names: list[str]) -> list[str]:
+def _check_header(file: Path, header: list[str]) -> list[str]:
     """Return notes on suspicious column names of a CSV file: one if half or more of them are numbers, else [].
 
     Numbers get no note if they are the first names and count from 0, as pandas numbers columns.
 
     Args:
         file: the CSV file, for messages.
-        names: column names in the file's first line.
+        header: column names in the file's first line.
 
     Raises:
         DataError: all names are numbers that don't count from 0, so that the file has no header; two names are equal;
             spaces separate columns.
     """
-    check_distinct_names(file, names)
-    if len(names) == 1 and " " in names[0]:
+    check_distinct_names(file, header)
+    if len(header) == 1 and " " in header[0]:
         raise DataError(f"dataset.path: {file} separates columns by spaces: separate them by commas")
-    n_numeric_names = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, name.strip()) is not None for name in names)
-    if 2 * n_numeric_names < len(names) or names[:n_numeric_names] == [str(k) for k in range(n_numeric_names)]:
+    n_numeric_names = sum(re.fullmatch(arrow_columns.NUMBER_PATTERN, name.strip()) is not None for name in header)
+    if 2 * n_numeric_names < len(header) or header[:n_numeric_names] == [str(k) for k in range(n_numeric_names)]:
         return []
-    if n_numeric_names == len(names):
+    if n_numeric_names == len(header):
         message_start = f"dataset.path: {file} begins with numbers, but its first line must name the columns"
         raise DataError(f"{message_start}: add a line such as x0,x1,label")
-    return [f"its first line names the columns ({list_names(names, 3)})"]
+    return [f"its first line names the columns ({list_names(header, 3)})"]
 
 
 def release_memory() -> None:
@@ -72,7 +72,7 @@ def release_memory() -> None:
     memory.return_free_memory()
 
 
-def read_part(path: str, part_name: str, option: str = "dataset.path") -> Frame:
+def read_part_table(path: str, part_name: str, option: str = "dataset.path") -> Frame:
     """Read the table of one part of a dataset.
 
     Args:
@@ -83,7 +83,7 @@ def read_part(path: str, part_name: str, option: str = "dataset.path") -> Frame:
     Raises:
         DataError: the folder has no table of this part, or the table can't be read.
     """
-    if (file := find_part(path, part_name, option)) is None:
+    if (file := find_part_file(path, part_name, option)) is None:
         folder_content = list_folder(expand_home(path))
         raise DataError(f"{option}={path} needs {part_name}.parquet or {part_name}.csv; it holds {folder_content}")
     return read_table(file, option=option)
@@ -95,7 +95,7 @@ def list_folder(folder: Path) -> str:
     return ", ".join([*entry_names[:12], *(["..."] if entry_names[12:] else [])]) or "nothing"
 
 
-def find_part(path: str, part_name: str, option: str = "dataset.path") -> Path | None:
+def find_part_file(path: str, part_name: str, option: str = "dataset.path") -> Path | None:
     """Return the file of one part of a dataset; None if the folder has no such file.
 
     Args:

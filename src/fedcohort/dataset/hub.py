@@ -18,7 +18,7 @@ from fedcohort.dataset.table import Frame
 from fedcohort.errors import DataError
 
 CONNECTION_TIMEOUT_S = 10
-MAX_REASON = 160  # characters of another library's reason
+MAX_REASON_LENGTH = 160  # characters of another library's reason
 NAME_PATTERN = re.compile(r"(?P<path>[^:@]+)(:(?P<name>[^:@]+))?(@(?P<revision>[^:@]+))?")
 COMMIT_PATTERN = re.compile(r"[@/]([0-9a-f]{40})(?=/)")
 OFFLINE_REMEDY = "without a network set dataset.path to a folder that holds train.parquet and test.parquet"
@@ -46,7 +46,7 @@ def load_splits(name: str, required_splits: Sequence[str], optional_splits: Sequ
     try:
         splits = load_dataset(repository, **load_options)
     except Exception as error:  # the errors of the libraries have no common base class
-        reason = network_problem or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON]}"
+        reason = network_problem or f"{type(error).__name__}: {' '.join(str(error).split())[:MAX_REASON_LENGTH]}"
         remedy = f"set dataset.hub={repository}:CONFIGURATION" if "onfig name is missing" in reason else OFFLINE_REMEDY
         raise DataError(f"dataset.hub={name} can't be loaded from the Hugging Face hub ({reason}); {remedy}") from error
     finally:

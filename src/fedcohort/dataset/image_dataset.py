@@ -30,7 +30,7 @@ from fedcohort.types import Ids
 
 AUTO_UINT8_BYTES = 2_000_000_000  # bytes of float32 above which pixels=auto keeps bytes
 PIXEL_TOLERANCE = 0.01  # how far 255 times a number may be from a whole one
-NO_PIXELS = "not pixels, which are whole numbers from 0 to 255, or such numbers divided by 255"
+NOT_PIXELS_TEXT = "not pixels, which are whole numbers from 0 to 255, or such numbers divided by 255"
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,10 @@ class ImageLayout:
         label_columns: possible names of the column of labels.
         classes: names of the classes, in the order of their numbers.
         image_format: shape of an image, and conversion of images of other sizes.
-        scale: normalisation of pixels.
+        pixel_scale: normalisation of pixels.
         original_sizes: numbers of training and test images of the original dataset; None if options change them.
-        pool_sizes: numbers of images and people of the original dataset, if its parts are pooled and divided again.
+        original_pool_counts: numbers of images and people of the original dataset, if its parts are pooled and divided
+            again; otherwise not used.
     """
 
     name: str
@@ -53,9 +54,9 @@ class ImageLayout:
     label_columns: Sequence[str]
     classes: Sequence[str]
     image_format: ImageFormat
-    scale: PixelScale
+    pixel_scale: PixelScale
     original_sizes: tuple[int, int] | None = None
-    pool_sizes: tuple[int, int] = (0, 0)
+    original_pool_counts: tuple[int, int] = (0, 0)
 
     def read_labels(self, frame: Frame) -> Ids:
         """Return the class of each row of the table `frame`, int64 [rows].
@@ -75,16 +76,16 @@ class ImageLayout:
     def load(self, frames: Sequence[Frame], pixels: str) -> Raw:
         """Return the training table and the test table in `frames` as a dataset without clients and attributes.
 
-        `pixels` is the type of pixels in memory, as in `make_raw`. Raises `DataError` for an invalid image or label.
+        `pixels` is the type of pixels in memory, as in `make_raw_data`. Raises `DataError` for a bad image or label.
         """
         labels = [self.read_labels(frame) for frame in frames]
         images = [self.read_images([frame]) for frame in frames]
         release_memory()
-        raw_data = self.make_raw((images[0], labels[0]), (images[1], labels[1]), pixels)
+        raw_data = self.make_raw_data((images[0], labels[0]), (images[1], labels[1]), pixels)
         return replace(raw_data, revision=frames[0].revision)
 
-    def make_raw(
-        self, train_part: tuple[np.ndarray, Ids], test_part: tuple[np.ndarray, Ids], pixels: str, *more_notes: str
+    def make_raw_data(
+        self, train_part: tuple[np.ndarray, Ids], test_part: tuple[np.ndarray, Ids], pixels: str, *extra_notes: str
     ) -> Raw:
         """Return images and labels of both parts as a dataset without clients and attributes.
 
@@ -92,15 +93,15 @@ class ImageLayout:
             train_part: images, uint8 [n, channels, height, width], and labels, int64 [n], of the training part.
             test_part: images and labels of the test part, as in `train_part`.
             pixels: type of pixels in memory: "float32", "uint8", or "auto", uint8 if float32 takes more than 2 GB.
-            more_notes: further notes for the start-up table.
+            extra_notes: further notes for the start-up table.
 
         Raises:
             DataError: all training images are of one class.
         """
         (x, y), (test_x, test_y) = train_part, test_part
-        keeps_bytes = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > AUTO_UINT8_BYTES)
-        size_text = " x ".join(str(axis_size) for axis_size in self.image_format.shape)
-        image_notes = [f"{size_text} pixels{', kept as bytes' if keeps_bytes else ''}", *more_notes]
+        keeps_uint8 = pixels == "uint8" or (pixels == "auto" and 4 * (x.nbytes + test_x.nbytes) > AUTO_UINT8_BYTES)
+        shape_text = " x ".join(str(axis_size) for axis_size in self.image_format.shape)
+        image_notes = [f"{shape_text} pixels{', kept as bytes' if keeps_uint8 else ''}", *extra_notes]
         if self.original_sizes is not None:
             image_notes += compare_counts("training images", len(y), self.original_sizes[0])
             image_notes += compare_counts("test images", len(test_y), self.original_sizes[1])
@@ -109,16 +110,16 @@ class ImageLayout:
             raise DataError(
                 f"dataset={self.name}: all training images are of class {class_name}: there is nothing to learn"
             )
-        has_names = any(class_text != str(c) for c, class_text in enumerate(self.classes))
+        has_class_names = any(class_text != str(c) for c, class_text in enumerate(self.classes))
         return Raw(
             self.name,
-            *(x if keeps_bytes else self.scale.convert(x), y),
-            *(test_x if keeps_bytes else self.scale.convert(test_x), test_y),
+            *(x if keeps_uint8 else self.pixel_scale.convert(x), y),
+            *(test_x if keeps_uint8 else self.pixel_scale.convert(test_x), test_y),
             n_classes=len(self.classes),
             inputs="; ".join(image_notes),
-            class_names=tuple(self.classes) if has_names else (),
-            scale=self.scale if keeps_bytes else None,
-            converted_scale=None if keeps_bytes else self.scale,
+            class_names=tuple(self.classes) if has_class_names else (),
+            scale=self.pixel_scale if keeps_uint8 else None,
+            converted_scale=None if keeps_uint8 else self.pixel_scale,
             single_use=True,
         )
 
@@ -140,19 +141,20 @@ class ImageTables(TableDataset):
 
 
 class SmallImages(ImageTables):
-    """A dataset of images with a training and a test table and without clients, which `layout` describes."""
+    """A dataset of images with a training and a test table and without clients, which `image_layout` describes."""
 
-    layout: ClassVar[ImageLayout]
+    image_layout: ClassVar[ImageLayout]
 
     def __init_subclass__(cls) -> None:
-        cls.name, cls.column_names = cls.layout.name, (cls.layout.image_columns, cls.layout.label_columns)
+        layout = cls.image_layout
+        cls.name, cls.column_names = layout.name, (layout.image_columns, layout.label_columns)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, channels, height, width] and their classes [N]; `seed` has no effect.
 
         Raises `DataError` if a table is missing, damaged or invalid.
         """
-        return self.layout.load(self.read_frames(), self.pixels)
+        return self.image_layout.load(self.read_frames(), self.pixels)
 
 
 def read_images(
@@ -190,24 +192,24 @@ def read_images(
                 chunk_frame = replace(
                     frame, table=pa.table({name: chunk}), row_ids=np.arange(chunk_start, chunk_start + len(chunk))
                 )
-                pixels[image_start:image_stop] = _read_lists(chunk_frame, name, image_format, white_value)[chunk_rows]
+                pixels[image_start:image_stop] = _read_pixels(chunk_frame, name, image_format, white_value)[chunk_rows]
         first_row += n_rows
     return pixels
 
 
 def _find_white_value(frame: Frame, name: str) -> int:
-    """Return the number for white in the column `name` of lists: 1 for fractions of at most 1, else 255."""
+    """Return the number that stands for white in the column `name`: 1 if its lists hold fractions up to 1, else 255."""
     for _, chunk in frame.read_chunks(name):
         chunk = chunk.storage if isinstance(chunk, pa.ExtensionArray) else chunk
         while arrow_columns.is_list(chunk.type):
             chunk = chunk.flatten()
-        is_fraction = arrow_columns.is_number(chunk.type) and not pa.types.is_integer(chunk.type)
-        if not is_fraction or (pc.max(chunk).as_py() or 0) > 1:
+        holds_fractions = arrow_columns.is_number(chunk.type) and not pa.types.is_integer(chunk.type)
+        if not holds_fractions or (pc.max(chunk).as_py() or 0) > 1:
             return 255
     return 1
 
 
-def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value: int) -> np.ndarray:
+def _read_pixels(frame: Frame, name: str, image_format: ImageFormat, white_value: int) -> np.ndarray:
     """Return a column of lists of numbers as images, uint8 [rows, channels, height, width].
 
     Args:
@@ -230,18 +232,24 @@ def _read_lists(frame: Frame, name: str, image_format: ImageFormat, white_value:
         return list_values
     pixels, is_wrong_value = to_pixels(list_values, white_value)
     is_wrong_row = np.asarray(is_wrong_value.reshape(len(is_wrong_value), -1).any(1))
-    frame.check_cells(name, is_wrong_row, lambda row: f"has numbers that are {NO_PIXELS}")
+    frame.check_cells(name, is_wrong_row, lambda row: f"has numbers that are {NOT_PIXELS_TEXT}")
     return pixels
 
 
-def to_pixels(numbers: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return numbers as pixels, uint8, and whether each number is invalid, bool, both with the shape of `numbers`.
+def to_pixels(pixel_values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
+    """Convert numbers to pixels from 0 (black) to 255 (white).
 
-    The numbers are in [0, white_value], where 0 is black, and `white_value` is 1 or 255.
+    Args:
+        pixel_values: numbers of any shape; a number is valid if it is a pixel times `white_value` / 255.
+        white_value: number that stands for white, 1 or 255.
+
+    Returns:
+        The pixels, uint8, and whether each number is invalid, bool, both with the shape of `pixel_values`. Invalid
+        numbers become 0.
     """
-    rounded_pixels = np.rint(numbers * (255 // white_value))
+    rounded_pixels = np.rint(pixel_values * (255 // white_value))
     is_wrong_value = (
-        (np.abs(numbers * (255 // white_value) - rounded_pixels) > PIXEL_TOLERANCE)
+        (np.abs(pixel_values * (255 // white_value) - rounded_pixels) > PIXEL_TOLERANCE)
         | (rounded_pixels < 0)
         | (rounded_pixels > 255)
     )

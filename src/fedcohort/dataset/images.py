@@ -37,21 +37,21 @@ class ImageFormat:
     Attributes:
         shape: number of channels (1 for grey, 3 for RGB), height and width.
         resize: whether images of other sizes are resized; otherwise they are errors.
-        margin: pixels that are cut off at each side, after resizing to a size that is larger by this margin.
+        crop_margin: pixels that are cut off at each side, after resizing to a size that is larger by this margin.
     """
 
     shape: tuple[int, int, int]
     resize: bool = False
-    margin: int = 0
+    crop_margin: int = 0
 
     def convert_image(self, image: "Image.Image") -> "Image.Image":
-        """Return an image of Pillow in the mode (grey or RGB) of `shape`, and with `resize` in its size."""
+        """Return `image` as grey or RGB, as `shape` has one or three channels; with `resize` in the size of `shape`."""
         from PIL import Image  # noqa: PLC0415 - only where a column holds images
 
         image = image.convert("L" if self.shape[0] == 1 else "RGB")
         if not self.resize:
             return image
-        m, (_, height, width) = self.margin, self.shape
+        m, (_, height, width) = self.crop_margin, self.shape
         if image.size != (width + 2 * m, height + 2 * m):
             image = image.resize((width + 2 * m, height + 2 * m), Image.Resampling.BILINEAR)
         return image.crop((m, m, m + width, m + height))
@@ -59,9 +59,9 @@ class ImageFormat:
 
 def holds_images(data_type: pa.DataType) -> bool:
     """Return whether a column of type `data_type` holds encoded images, structs with a field `bytes`."""
-    if not pa.types.is_struct(data_type) or (field_index := data_type.get_field_index("bytes")) < 0:
+    if not pa.types.is_struct(data_type) or (bytes_index := data_type.get_field_index("bytes")) < 0:
         return False
-    cell_type = data_type.field(field_index).type
+    cell_type = data_type.field(bytes_index).type
     return bool(pa.types.is_binary(cell_type) or pa.types.is_large_binary(cell_type) or pa.types.is_null(cell_type))
 
 

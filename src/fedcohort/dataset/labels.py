@@ -39,13 +39,13 @@ class Labels:
     Attributes:
         labels_by_part: labels of each table, int64 in [0, n_classes); the training table comes first.
         n_classes: number of classes.
-        names: names of the classes in the tables; empty if labels are whole numbers.
+        class_names: names of the classes in the tables; empty if labels are whole numbers.
         notes: changes of labels, for the start-up table.
     """
 
     labels_by_part: Sequence[Ids]
     n_classes: int
-    names: Sequence[str] = ()
+    class_names: Sequence[str] = ()
     notes: Sequence[str] = ()
 
 
@@ -77,7 +77,9 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
 
 
 def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Return labels that are whole numbers. Raises `DataError` for a number that is no class, or a class without rows.
+    """Check labels that are whole numbers, and return them as int64.
+
+    Raises `DataError` for a number that is no class, or a class without training rows.
 
     Args:
         frames: the tables, the training table first.
@@ -86,11 +88,11 @@ def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.nda
         n_classes: number of classes; None to count the classes in the tables.
     """
     max_label = (n_classes or MAX_CLASSES) - 1
-    for frame, values in zip(frames, label_columns, strict=True):
-        is_wrong = (values < 0) | (values > max_label)
+    for frame, labels in zip(frames, label_columns, strict=True):
+        is_invalid = (labels < 0) | (labels > max_label)
         allowed_text = f"whole numbers that are at least 0 and at most {max_label}"
-        frame.check_cells(name, is_wrong, lambda row: f"has label {values[row]}; labels are texts, or {allowed_text}")  # noqa: B023
-    labels_by_part = [values.astype(np.int64) for values in label_columns]
+        frame.check_cells(name, is_invalid, lambda row: f"has label {labels[row]}; labels are texts, or {allowed_text}")  # noqa: B023
+    labels_by_part = [labels.astype(np.int64) for labels in label_columns]
     if n_classes is None:
         n_classes = 1 + max(int(labels.max()) for labels in labels_by_part)
         _check_classes(frames, name, labels_by_part, [str(c) for c in range(n_classes)])
@@ -98,7 +100,7 @@ def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.nda
 
 
 def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Return the number of each label in the sorted order of these texts.
+    """Number labels that are texts in the sorted order of the different texts, and return these numbers.
 
     Raises `DataError` for too many classes, or for a class without training rows.
 
@@ -109,19 +111,21 @@ def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndar
     distinct_texts, label_numbers = np.unique(stripped_texts, return_inverse=True)
     class_names = [str(distinct_text) for distinct_text in distinct_texts]
     if len(class_names) > (n_classes or MAX_CLASSES):
-        limit_text = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
-        problem_text = f": column {name!r} has {len(class_names)} different labels, more than {limit_text}"
+        max_classes_text = f"dataset.n_classes={n_classes}" if n_classes else str(MAX_CLASSES)
+        problem_text = f": column {name!r} has {len(class_names)} different labels, more than {max_classes_text}"
         raise frames[0].column_error(name, problem_text)
     labels_by_part = np.split(label_numbers.astype(np.int64), np.cumsum([len(column) for column in label_columns])[:-1])
     if n_classes is None:
         _check_classes(frames, name, labels_by_part, class_names)
-    n_changed = int((stripped_texts != label_texts).sum())
-    label_notes = [f"spaces around {n_changed:,} labels removed"] if n_changed else []
+    n_stripped_labels = int((stripped_texts != label_texts).sum())
+    label_notes = [f"spaces around {n_stripped_labels:,} labels removed"] if n_stripped_labels else []
     return Labels(labels_by_part, n_classes or len(class_names), class_names, label_notes)
 
 
 def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[Ids], classes: Sequence[str]) -> None:
-    """Raise `DataError` if a test label has no training row, if there is one class, or if a class has no training row.
+    """Raise `DataError` if no training row has a test row's label, if there is one class only, or if a class is unused.
+
+    A class is unused if no training row has it.
 
     Args:
         frames: the tables, the training table first.
@@ -155,26 +159,29 @@ def _read_label_column(frame: Frame, name: str) -> np.ndarray:
     column = _read_label_cells(frame, name)
     if not arrow_columns.is_text(column.type):
         return np.asarray(column).astype(np.int64)
-    is_whole = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER_PATTERN))
-    if 2 * is_whole.sum() >= len(is_whole):
+    is_number = np.asarray(pc.match_substring_regex(column, WHOLE_NUMBER_PATTERN))
+    if 2 * is_number.sum() >= len(is_number):
         allowed_text = "among whole numbers: labels must be all whole numbers or all texts"
-        max_characters = arrow_columns.MAX_CELL_LENGTH
-        frame.check_cells(name, ~is_whole, lambda row: f"holds {column[row].as_py()[:max_characters]!r} {allowed_text}")
+        max_length = arrow_columns.MAX_CELL_LENGTH
+        frame.check_cells(name, ~is_number, lambda row: f"holds {column[row].as_py()[:max_length]!r} {allowed_text}")
     return np.array(column.to_pylist(), dtype=np.str_)
 
 
 def _parse_whole_numbers(labels: np.ndarray) -> np.ndarray:
     """Return `labels`, labels [n], as int64 if they are texts that are all whole numbers, else unchanged."""
-    are_whole = labels.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, text) for text in np.unique(labels))
-    return labels.astype(np.int64) if are_whole else labels
+    are_numbers = labels.dtype.kind == "U" and all(re.match(WHOLE_NUMBER_PATTERN, text) for text in np.unique(labels))
+    return labels.astype(np.int64) if are_numbers else labels
 
 
 def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether `label_texts` [n] are 0, 1, 2, ..., each in one spelling; gaps are allowed below `n_classes`."""
+    """Return whether the texts `label_texts` [n] are the numbers 0, 1, 2, ..., each in one spelling.
+
+    If `n_classes` is set, numbers below it may be missing.
+    """
     spellings = np.unique(label_texts)
     class_numbers = np.unique(_parse_whole_numbers(spellings))
-    are_whole = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)
-    return bool(are_whole and class_numbers[0] >= 0 and class_numbers[-1] < (n_classes or len(class_numbers)))
+    are_numbers = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)
+    return bool(are_numbers and class_numbers[0] >= 0 and class_numbers[-1] < (n_classes or len(class_numbers)))
 
 
 def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
@@ -191,13 +198,13 @@ def read_classes(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     column = _read_label_cells(frame, name)
     if arrow_columns.is_text(column.type):
         class_numbers = pc.index_in(column, value_set=pa.array(classes, column.type))
-        is_unknown = np.asarray(class_numbers.is_null())
+        is_unknown_class = np.asarray(class_numbers.is_null())
         allowed_text = f"labels are {list_names(classes)}, or their numbers"
-        frame.check_cells(name, is_unknown, lambda row: f"has label {column[row].as_py()!r}; {allowed_text}")
+        frame.check_cells(name, is_unknown_class, lambda row: f"has label {column[row].as_py()!r}; {allowed_text}")
         return np.asarray(class_numbers, dtype=np.int64)
     numbers = np.asarray(column).astype(np.int64)
-    is_wrong, allowed_text = (numbers < 0) | (numbers >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
-    frame.check_cells(name, is_wrong, lambda row: f"has label {numbers[row]}; labels must be whole, {allowed_text}")
+    is_invalid, allowed_text = (numbers < 0) | (numbers >= len(classes)), f"at least 0 and at most {len(classes) - 1}"
+    frame.check_cells(name, is_invalid, lambda row: f"has label {numbers[row]}; labels must be whole, {allowed_text}")
     return _map_class_numbers(frame, name, classes)[numbers]
 
 
@@ -222,19 +229,19 @@ def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
         DataError: a name belongs to another number, and the numbers can't be mapped.
     """
     file_classes = arrow_columns.read_metadata(frame.table.schema, b"huggingface", "info", "features", name, "names")
-    fold_name = _fold_name if len({_fold_name(class_name) for class_name in classes}) == len(classes) else str
-    number_of_class = {fold_name(class_name): class_number for class_number, class_name in enumerate(classes)}
-    class_numbers = [number_of_class.get(fold_name(class_name)) for class_name in file_classes]
+    clean_name = _clean_name if len({_clean_name(class_name) for class_name in classes}) == len(classes) else str
+    number_of_class = {clean_name(class_name): class_number for class_number, class_name in enumerate(classes)}
+    class_numbers = [number_of_class.get(clean_name(class_name)) for class_name in file_classes]
     if file_classes and set(class_numbers) == {None}:
         log.warning(
             "%s: column %r names its classes %s, but the dataset names them %s: labels are matched by number",
             *(frame.origin, name, list_names(file_classes), list_names(classes)),
         )
-    moved_classes = [c for c, class_number in enumerate(class_numbers) if class_number not in (None, c)]
-    if not moved_classes:
+    renumbered_classes = [c for c, class_number in enumerate(class_numbers) if class_number not in (None, c)]
+    if not renumbered_classes:
         return np.arange(len(classes))
     if None in class_numbers or len(set(class_numbers)) < len(class_numbers):
-        c = moved_classes[0]
+        c = renumbered_classes[0]
         raise frame.column_error(
             name,
             f": column {name!r} numbers the classes differently from the dataset: its class {c}, {file_classes[c]!r}, "
@@ -243,6 +250,6 @@ def _map_class_numbers(frame: Frame, name: str, classes: Sequence[str]) -> Ids:
     return np.array(class_numbers, dtype=np.int64)
 
 
-def _fold_name(class_name: str) -> str:
+def _clean_name(class_name: str) -> str:
     """Return the name `class_name` in lower case without spaces and signs: `tshirttop` for `T-shirt / top`."""
     return "".join(character for character in class_name if character.isalnum()).casefold()

@@ -23,7 +23,7 @@ from fedcohort import ranges
 from fedcohort.data.group_ranks import rank_within_group
 from fedcohort.dataset.base import Raw
 from fedcohort.dataset.clients import read_clients
-from fedcohort.dataset.files import find_part
+from fedcohort.dataset.files import find_part_file
 from fedcohort.dataset.image_dataset import ImageLayout, ImageTables
 from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.messages import compare_counts
@@ -37,7 +37,7 @@ TRAINING_SHARE, MIN_TRAINING_SAMPLES = 0.9, 3
 
 
 @dataclass(frozen=True)
-class Division:
+class TrainTestSplit:
     """The rows of the training and of the test part, and their clients.
 
     Attributes:
@@ -87,13 +87,13 @@ class LeafDataset(TableDataset):
         ranges.integer("least", self.least, "[0, inf)")
         super().__post_init__()
 
-    def divide(
-        self, owner: Ids, rng: np.random.Generator, n_file_train_rows: int, n_gap_samples: int | None = None
-    ) -> Division:
+    def split_rows(
+        self, owners: Ids, rng: np.random.Generator, n_file_train_rows: int, n_gap_samples: int | None = None
+    ) -> TrainTestSplit:
         """Divide rows into a training and a test part by LEAF's rules.
 
         Args:
-            owner: person of each row, int64 [N], counted from 0.
+            owners: person of each row, int64 [N], counted from 0.
             rng: generator of all draws.
             n_file_train_rows: number of rows of the file's training part, which come first, for test=given.
             n_gap_samples: None if a person's samples have no order. Otherwise test=sample divides them in order: the
@@ -102,51 +102,52 @@ class LeafDataset(TableDataset):
         Raises:
             DataError: no training or no test sample remains.
         """
-        if not len(owner):
+        if not len(owners):
             raise DataError(f"dataset={self.name} has no samples")
-        row_ids = np.arange(len(owner)) if self.users == 1 else subsample_people(owner, self.users, rng)
-        sample_counts = np.bincount(owner[row_ids], minlength=owner.max() + 1)
-        is_left_out = (sample_counts > 0) & (sample_counts < self.least)
-        row_ids = row_ids[~is_left_out[owner[row_ids]]]
+        row_ids = np.arange(len(owners)) if self.users == 1 else subsample_people(owners, self.users, rng)
+        sample_counts = np.bincount(owners[row_ids], minlength=owners.max() + 1)
+        is_left_out_person = (sample_counts > 0) & (sample_counts < self.least)
+        row_ids = row_ids[~is_left_out_person[owners[row_ids]]]
         if self.test == "given":
             is_train = row_ids < n_file_train_rows
         elif self.test == "user":
-            people_ids = np.unique(owner[row_ids])
-            is_train = np.isin(owner[row_ids], rng.permutation(people_ids)[: int(TRAINING_SHARE * len(people_ids))])
+            people_ids = np.unique(owners[row_ids])
+            is_train = np.isin(owners[row_ids], rng.permutation(people_ids)[: int(TRAINING_SHARE * len(people_ids))])
         else:
             # max(1, floor(.9 n)) samples of each person are training samples; `n_gap_samples` after them are left out.
-            people = owner[row_ids]
-            n_train = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
+            people = owners[row_ids]
+            train_sizes = np.maximum(1, np.floor(TRAINING_SHARE * np.bincount(people) + 1e-9).astype(np.int64))[people]
             rank_of_sample = rank_within_group(people, rng.permutation(len(people)) if n_gap_samples is None else None)
-            is_used = (rank_of_sample < n_train) | (rank_of_sample >= n_train + (n_gap_samples or 0))
-            row_ids, is_train = row_ids[is_used], rank_of_sample[is_used] < n_train[is_used]
-        train_counts = np.bincount(owner[row_ids[is_train]], minlength=owner.max() + 1)
-        is_too_small = (train_counts > 0) & (train_counts < MIN_TRAINING_SAMPLES)
-        train_rows, test_rows = row_ids[is_train & ~is_too_small[owner[row_ids]]], row_ids[~is_train]
-        clients = np.unique(owner[train_rows])
-        has_new_people = not np.isin(owner[test_rows], clients).any()
-        test_rows = test_rows[has_new_people | ~is_too_small[owner[test_rows]]]
+            is_used_row = (rank_of_sample < train_sizes) | (rank_of_sample >= train_sizes + (n_gap_samples or 0))
+            row_ids, is_train = row_ids[is_used_row], rank_of_sample[is_used_row] < train_sizes[is_used_row]
+        train_counts = np.bincount(owners[row_ids[is_train]], minlength=owners.max() + 1)
+        is_small_client = (train_counts > 0) & (train_counts < MIN_TRAINING_SAMPLES)
+        train_rows, test_rows = row_ids[is_train & ~is_small_client[owners[row_ids]]], row_ids[~is_train]
+        clients = np.unique(owners[train_rows])
+        has_new_people = not np.isin(owners[test_rows], clients).any()
+        test_rows = test_rows[has_new_people | ~is_small_client[owners[test_rows]]]
         if not len(train_rows) or not len(test_rows):
             part_name = "test" if len(train_rows) else "training"
-            hint = f"users={self.users:g} and least={self.least}: change these options"
-            raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {hint}")
-        people_note = f"{len(np.unique(owner))} people, {len(clients)} of them clients"
+            settings = f"users={self.users:g} and least={self.least}: change these options"
+            raise DataError(f"dataset={self.name}: no {part_name} samples are left with test={self.test}, {settings}")
+        people_note = f"{len(np.unique(owners))} people, {len(clients)} of them clients"
         people_note += "; the test samples are of other people: no metrics clients/acc_*" * has_new_people
-        if n_left_out := int((is_left_out | is_too_small).sum()):
-            people_note += f"; {n_left_out} with too few samples left out"
-        people_in_order = np.concatenate([clients, np.setdiff1d(owner[test_rows], clients)])
-        client_of_person = np.empty(owner.max() + 1, dtype=np.int64)
+        if n_left_out_people := int((is_left_out_person | is_small_client).sum()):
+            people_note += f"; {n_left_out_people} with too few samples left out"
+        people_in_order = np.concatenate([clients, np.setdiff1d(owners[test_rows], clients)])
+        client_of_person = np.empty(owners.max() + 1, dtype=np.int64)
         client_of_person[people_in_order] = np.arange(len(people_in_order))
-        test_owner = None if has_new_people else client_of_person[owner[test_rows]]
-        return Division(train_rows, test_rows, client_of_person[owner[train_rows]], test_owner, people_note)
+        test_owner = None if has_new_people else client_of_person[owners[test_rows]]
+        return TrainTestSplit(train_rows, test_rows, client_of_person[owners[train_rows]], test_owner, people_note)
 
-    def compare_with_original(self, *counts: tuple[str, int, int]) -> list[str]:
-        """Return notes on how the data of all parts differ from the original dataset; [] with test=given.
+    def note_size_differences(self, *size_comparisons: tuple[str, int, int]) -> list[str]:
+        """Return notes on how numbers such as that of images differ from the original dataset's; [] with test=given.
 
         Args:
-            counts: for each comparison a noun such as "images", the number in the data, and the original's number.
+            size_comparisons: for each comparison a noun such as "images", the number in the data, and the number in the
+                original.
         """
-        return [] if self.test == "given" else [note for count in counts for note in compare_counts(*count)]
+        return [] if self.test == "given" else [note for counts in size_comparisons for note in compare_counts(*counts)]
 
     def read_pooled_frames(self) -> list[Frame]:
         """Return the tables of all parts, whose rows are divided again; with test=given those of training and test.
@@ -157,8 +158,8 @@ class LeafDataset(TableDataset):
             return self.read_frames()
         if self.path is None:
             return self.read_frames(self.hub_parts)
-        other_parts = [part_name for part_name in ("valid", "test") if find_part(self.path, part_name)]
-        return self.read_frames(("train", *other_parts))
+        existing_parts = [part_name for part_name in ("valid", "test") if find_part_file(self.path, part_name)]
+        return self.read_frames(("train", *existing_parts))
 
     def read_people(self, frames: Sequence[Frame]) -> Ids:
         """Return the person of each row of the tables `frames`, one table after the other, int64 [N].
@@ -173,14 +174,14 @@ class PeopleImages(ImageTables, LeafDataset):
     """A dataset of images with a natural client per person.
 
     Attributes:
-        layout: columns, classes and format of the images, and the original numbers of images and people.
+        image_layout: columns, classes and format of the images, and the original numbers of images and people.
     """
 
-    layout: ClassVar[ImageLayout]
+    image_layout: ClassVar[ImageLayout]
 
     def __init_subclass__(cls) -> None:
-        cls.name = cls.layout.name
-        cls.column_names = (cls.layout.image_columns, cls.layout.label_columns, cls.client_columns)
+        cls.name = cls.image_layout.name
+        cls.column_names = (cls.image_layout.image_columns, cls.image_layout.label_columns, cls.client_columns)
 
     def load(self, seed: int) -> Raw:
         """Return images [N, channels, height, width], their classes [N] and natural clients.
@@ -194,36 +195,36 @@ class PeopleImages(ImageTables, LeafDataset):
             DataError: a table is missing or damaged, has other columns, or no training or test sample remains.
         """
         frames = self.read_pooled_frames()
-        labels = np.concatenate([self.layout.read_labels(frame) for frame in frames])
+        labels = np.concatenate([self.image_layout.read_labels(frame) for frame in frames])
         person_of_row = self.read_people(frames)
         rng = new_generator(seed, "leaf")
-        division = self.divide(person_of_row, rng, frames[0].table.num_rows)
-        x, test_x = (self.layout.read_images(frames, rows) for rows in (division.train_rows, division.test_rows))
-        n_images, n_people = self.layout.pool_sizes
-        comparisons = ("images", len(person_of_row), n_images), ("people", len(np.unique(person_of_row)), n_people)
-        data_notes = [division.people_note, *self.compare_with_original(*comparisons)]
-        raw_data = self.layout.make_raw(
-            (x, labels[division.train_rows]), (test_x, labels[division.test_rows]), self.pixels, *data_notes
+        split = self.split_rows(person_of_row, rng, frames[0].table.num_rows)
+        x, test_x = (self.image_layout.read_images(frames, rows) for rows in (split.train_rows, split.test_rows))
+        n_images, n_people = self.image_layout.original_pool_counts
+        size_comparisons = ("images", len(person_of_row), n_images), ("people", len(np.unique(person_of_row)), n_people)
+        data_notes = [split.people_note, *self.note_size_differences(*size_comparisons)]
+        raw_data = self.image_layout.make_raw_data(
+            (x, labels[split.train_rows]), (test_x, labels[split.test_rows]), self.pixels, *data_notes
         )
-        if (attribute := getattr(self, "attribute", None)) is not None:
-            attributes = np.concatenate([read_classes(frame, attribute, ("0", "1")) for frame in frames])
+        if (attribute_column := getattr(self, "attribute", None)) is not None:
+            attributes = np.concatenate([read_classes(frame, attribute_column, ("0", "1")) for frame in frames])
             raw_data = replace(
-                raw_data, train_attribute=attributes[division.train_rows], test_attribute=attributes[division.test_rows]
+                raw_data, train_attribute=attributes[split.train_rows], test_attribute=attributes[split.test_rows]
             )
-        return replace(raw_data, revision=frames[0].revision, **division.client_fields)
+        return replace(raw_data, revision=frames[0].revision, **split.client_fields)
 
 
-def subsample_people(owner_of_sample: Ids, kept_share: float, rng: np.random.Generator) -> Ids:
+def subsample_people(owner_of_sample: Ids, sample_share: float, rng: np.random.Generator) -> Ids:
     """Draw people until they have a share of the rows, and return the sorted positions of their rows, int64.
 
     Of the last person some rows are drawn, so that the number of rows is exact.
 
     Args:
         owner_of_sample: person of each row, int64 [N] from 0.
-        kept_share: share of the rows to return, in (0, 1].
+        sample_share: share of the rows to return, in (0, 1].
         rng: generator that draws people and rows.
     """
     person_rank = np.argsort(rng.permutation(owner_of_sample.max() + 1))
     shuffled_rows = rng.permutation(len(owner_of_sample))
     row_order = shuffled_rows[np.argsort(person_rank[owner_of_sample[shuffled_rows]], kind="stable")]
-    return np.sort(row_order[: int(kept_share * len(owner_of_sample))])
+    return np.sort(row_order[: int(sample_share * len(owner_of_sample))])

@@ -8,30 +8,30 @@ import numpy as np
 
 from fedcohort.errors import DataError
 
-MAX_NAMES = 12  # entries that a line shows
+MAX_LISTED_NAMES = 12  # entries that a line shows
 
 
-def list_names(names: Sequence[str], max_entries: int = MAX_NAMES) -> str:
+def list_names(names: Sequence[str], max_entries: int = MAX_LISTED_NAMES) -> str:
     """Return names in one line, such as `age, x0 ... x7, site`.
 
     Args:
         names: names of columns, classes or files.
         max_entries: maximum number of entries; three or more names with consecutive numbers are one entry.
     """
-    numbered_runs: list[list[str]] = []
+    groups: list[list[str]] = []
     for name in names:
-        if numbered_runs and _is_next_number(numbered_runs[-1][-1], name):
-            numbered_runs[-1].append(name)
+        if groups and _has_next_number(groups[-1][-1], name):
+            groups[-1].append(name)
         else:
-            numbered_runs.append([name])
-    entries = [entry for run in numbered_runs for entry in ([f"{run[0]} ... {run[-1]}"] if len(run) > 2 else run)]
-    more_text = [f"{len(entries) - max_entries} more"] if len(entries) > max_entries else []
-    return ", ".join([*(entry or "''" for entry in entries[:max_entries]), *more_text])
+            groups.append([name])
+    entries = [entry for group in groups for entry in ([f"{group[0]} ... {group[-1]}"] if len(group) > 2 else group)]
+    further_names_text = [f"{len(entries) - max_entries} more"] if len(entries) > max_entries else []
+    return ", ".join([*(entry or "''" for entry in entries[:max_entries]), *further_names_text])
 
 
-def _is_next_number(previous_name: str, name: str) -> bool:
+def _has_next_number(previous_name: str, name: str) -> bool:
     """Return whether `name` is `previous_name` with the number at its end increased by one, as in x7 and x8."""
-    previous_match, next_match = (re.fullmatch(r"(.*?)(\d{1,9})", numbered) for numbered in (previous_name, name))
+    previous_match, next_match = (re.fullmatch(r"(.*?)(\d{1,9})", text) for text in (previous_name, name))
     if previous_match is None or next_match is None or previous_match[1] != next_match[1]:
         return False
     return int(next_match[2]) == int(previous_match[2]) + 1
@@ -47,8 +47,8 @@ def compare_counts(noun: str, count: int, original_count: int) -> list[str]:
     """
     if count == original_count:
         return []
-    comparative = "fewer" if count < original_count else "more"
-    return [f"{count:,} {noun}, {abs(original_count - count):,} {comparative} than the original's {original_count:,}"]
+    more_or_fewer = "fewer" if count < original_count else "more"
+    return [f"{count:,} {noun}, {abs(original_count - count):,} {more_or_fewer} than the original's {original_count:,}"]
 
 
 class TableProblem(DataError):

@@ -13,13 +13,13 @@ from fedcohort.data.pixels import PixelScale
 from fedcohort.dataset.image_dataset import ImageLayout, SmallImages
 from fedcohort.dataset.images import ImageFormat
 
-LAYOUT = ImageLayout(
+IMAGE_LAYOUT = ImageLayout(
     name="mnist",
     image_columns=("image",),
     label_columns=("label",),
     classes=tuple("0123456789"),
     image_format=ImageFormat((1, 28, 28)),
-    scale=PixelScale((0.1307,), (0.3081,)),
+    pixel_scale=PixelScale((0.1307,), (0.3081,)),
     original_sizes=(60_000, 10_000),
 )
 
@@ -27,4 +27,4 @@ LAYOUT = ImageLayout(
 class Mnist(SmallImages):
     """MNIST, grey images of 28 x 28 of handwritten digits, from a folder or the Hugging Face hub."""
 
-    layout = LAYOUT
+    image_layout = IMAGE_LAYOUT

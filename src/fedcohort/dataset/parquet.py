@@ -153,5 +153,5 @@ class StoredTable:
 
 
 def find_value_type(data_type: pa.DataType) -> pa.DataType:
-    """Return the type of a column's values: of a dictionary-encoded `data_type` the type of its dictionary."""
+    """Return the type of the values in a column of type `data_type`, also if they are dictionary-encoded."""
     return data_type.value_type if pa.types.is_dictionary(data_type) else data_type

@@ -79,7 +79,7 @@ class Reddit(leaf.LeafDataset):
         train_frame, test_frame, vocabulary_frame = self.read_frames(("train", "test", "vocabulary"))
         tokens = read_vocabulary(vocabulary_frame, self.vocabulary)
         user_of_row, n_train_rows = self.read_people([train_frame, test_frame]), train_frame.table.num_rows
-        division = self.divide(user_of_row, new_generator(seed, "leaf"), n_train_rows)
+        split = self.split_rows(user_of_row, new_generator(seed, "leaf"), n_train_rows)
         n_users = len(np.unique(user_of_row))
         x, y = read_sequences(train_frame, tokens)
         test_x, test_y = read_sequences(test_frame, tokens, x.shape[1])
@@ -92,14 +92,14 @@ class Reddit(leaf.LeafDataset):
         notes += compare_counts("users", n_users, min(ORIGINAL_USER_COUNTS, key=lambda n: abs(n - n_users)))
         notes += [
             f"{100 * n_special_targets / n_targets:.1f} % of the targets are {' or '.join(SPECIAL_TOKENS)}",
-            division.people_note,
+            split.people_note,
         ]
-        test_rows = division.test_rows - n_train_rows
+        test_rows = split.test_rows - n_train_rows
         return Raw(
-            *(self.name, x[division.train_rows], y[division.train_rows], test_x[test_rows], test_y[test_rows]),
+            *(self.name, x[split.train_rows], y[split.train_rows], test_x[test_rows], test_y[test_rows]),
             n_classes=len(tokens),
             inputs="; ".join(notes),
-            **division.client_fields,
+            **split.client_fields,
             targets=Positions((PAD_TOKEN, UNKNOWN_TOKEN)),
             single_use=True,
         )
@@ -142,16 +142,16 @@ def read_sequences(frame: Frame, tokens: Any, n_tokens: int | None = None) -> tu
     Raises:
         DataError: a row has a wrong length, is all <PAD>, or its targets are not its tokens shifted by one.
     """
-    name, target_column = find_column(frame, "x"), find_column(frame, "y")
-    x = read_tokens(frame, name, tokens, np.int16 if len(tokens) <= MAX_INT16_TOKENS else np.int32)
+    x_name, target_column = find_column(frame, "x"), find_column(frame, "y")
+    x = read_tokens(frame, x_name, tokens, np.int16 if len(tokens) <= MAX_INT16_TOKENS else np.int32)
     if n_tokens is not None and x.shape[1] != n_tokens:
-        raise frame.cell_error(name, 0, f"holds {x.shape[1]} words, but rows of the training part hold {n_tokens}")
+        raise frame.cell_error(x_name, 0, f"holds {x.shape[1]} words, but rows of the training part hold {n_tokens}")
     y = read_tokens(frame, target_column, tokens, np.int64)
     if y.shape != x.shape:
-        raise frame.cell_error(target_column, 0, f"holds {y.shape[1]} words, but {name!r} holds {x.shape[1]}")
-    frame.check_cells(name, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}: remove it")
+        raise frame.cell_error(target_column, 0, f"holds {y.shape[1]} words, but {x_name!r} holds {x.shape[1]}")
+    frame.check_cells(x_name, (x == PAD_TOKEN).all(1), lambda row: f"holds only {SPECIAL_TOKENS[PAD_TOKEN]}: remove it")
     frame.check_cells(
-        target_column, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {name!r} shifted by one word: correct it"
+        target_column, (x[:, 1:] != y[:, :-1]).any(1), lambda row: f"is not {x_name!r} shifted by one word: correct it"
     )
     y[x == PAD_TOKEN] = UNLABELLED
     return x, y
@@ -175,12 +175,12 @@ def read_tokens(frame: Frame, name: str, tokens: Any, dtype: type) -> np.ndarray
     for first_row, chunk in frame.read_chunks(name):
         if not (arrow_columns.is_list(chunk.type) and arrow_columns.is_text(chunk.type.value_type)):
             raise frame.column_error(name, f": column {name!r} must hold lists of texts, but holds {chunk.type}")
-        lengths = pc.list_value_length(chunk).to_numpy()
+        n_words = pc.list_value_length(chunk).to_numpy()
         if not first_row:
-            token_ids = np.empty((frame.table.num_rows, int(lengths[0])), dtype)
+            token_ids = np.empty((frame.table.num_rows, int(n_words[0])), dtype)
         T = token_ids.shape[1]
-        is_wrong = (lengths != T) | (lengths == 0)
-        frame.check_cells(name, is_wrong, lambda row: f"holds {lengths[row]} words, but the first row {T}", first_row)  # noqa: B023
+        is_ragged = (n_words != T) | (n_words == 0)
+        frame.check_cells(name, is_ragged, lambda row: f"holds {n_words[row]} words, but the first row {T}", first_row)  # noqa: B023
         chunk_words = pc.list_flatten(chunk)
         is_missing = np.asarray(np.asarray(chunk_words.is_null()).reshape(-1, T).any(1))
         frame.check_cells(name, is_missing, lambda row: "holds a missing value: fill it", first_row)

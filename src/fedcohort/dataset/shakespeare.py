@@ -2,7 +2,7 @@
 
     x_i = characters i to i + 79 of a role's joined lines,   y_i = character i + 80,   i = 0, step, 2 step, ...
 
-The 80 classes are the letters, digits and punctuation marks of `CHARACTERS`, the space and the line break. Any other
+The 80 classes are the letters, digits and punctuation marks of `ALPHABET`, the space and the line break. Any other
 character is read as a space. Characters are in memory as bytes, which model=char_lstm embeds.
 
 Client k is the k-th role by id among the roles with three training sequences or more. The test part depends on the
@@ -47,11 +47,11 @@ from fedcohort.dataset.table import Frame
 from fedcohort.rng import new_generator
 from fedcohort.types import Ids
 
-CHARACTERS = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
+ALPHABET = "\n !\"&'(),-.0123456789:;>?ABCDEFGHIJKLMNOPQRSTUVWXYZ[]abcdefghijklmnopqrstuvwxyz}"
 SEQUENCE_LENGTH = 80
 N_SEQUENCES, N_ROLES = 4_226_158, 1_129  # of LEAF's text
-CODE_TABLE = np.full(256, len(CHARACTERS), np.uint8)  # number of each code point; len(CHARACTERS) for other characters
-CODE_TABLE[[ord(c) for c in CHARACTERS]] = np.arange(len(CHARACTERS))
+CODE_BY_CODE_POINT = np.full(256, len(ALPHABET), np.uint8)  # len(ALPHABET) stands for other characters
+CODE_BY_CODE_POINT[[ord(c) for c in ALPHABET]] = np.arange(len(ALPHABET))
 
 
 @dataclass(frozen=True)
@@ -82,30 +82,30 @@ class Shakespeare(leaf.LeafDataset):
         """
         frames = self.read_pooled_frames()
         roles = self.read_people(frames)
-        has_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
-        if has_lines:
+        holds_lines = has_column(frames[0], "line") and not {"x", "y"} & frames[0].column_renames.keys()
+        if holds_lines:
             sequences = join_lines(frames, roles, self.test == "given", self.step)
         else:
             sequences = read_sequences(frames, roles)
         # Two sequences with their labels, 81 characters, share characters up to a distance of 80 between their starts.
-        n_gap_sequences = SEQUENCE_LENGTH // self.step if has_lines else SEQUENCE_LENGTH
+        n_gap_sequences = SEQUENCE_LENGTH // self.step if holds_lines else SEQUENCE_LENGTH
         owners, n_file_train_sequences = sequences.roles, sequences.n_file_train_sequences
-        division = self.divide(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_gap_sequences)
-        notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", division.people_note]
-        notes += [f"{sequences.n_replaced:,} other characters are spaces"] * bool(sequences.n_replaced)
-        notes += ["validation sequences overlap training sequences"] * (not has_lines or self.step <= SEQUENCE_LENGTH)
-        if not has_lines or self.step == 1:
-            comparisons = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
-            notes += self.compare_with_original(*comparisons)
+        split = self.split_rows(owners, new_generator(seed, "leaf"), n_file_train_sequences, n_gap_sequences)
+        notes = [f"{SEQUENCE_LENGTH} characters, the next one is the label", split.people_note]
+        notes += [f"{sequences.n_other_characters:,} other characters are spaces"] * bool(sequences.n_other_characters)
+        notes += ["validation sequences overlap training sequences"] * (not holds_lines or self.step <= SEQUENCE_LENGTH)
+        if not holds_lines or self.step == 1:
+            size_comparisons = ("sequences", len(owners), N_SEQUENCES), ("roles", len(np.unique(owners)), N_ROLES)
+            notes += self.note_size_differences(*size_comparisons)
         release_memory()
         return Raw(
             self.name,
-            *sequences.select_sequences(division.train_rows),
-            *sequences.select_sequences(division.test_rows),
-            n_classes=len(CHARACTERS),
-            **division.client_fields,
+            *sequences.select_sequences(split.train_rows),
+            *sequences.select_sequences(split.test_rows),
+            n_classes=len(ALPHABET),
+            **split.client_fields,
             inputs="; ".join(notes),
-            class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in CHARACTERS),
+            class_names=tuple({"\n": "line break", " ": "space"}.get(c, c) for c in ALPHABET),
             revision=frames[0].revision,
             single_use=True,
         )
@@ -116,27 +116,27 @@ class Sequences:
     """Sequences of 80 characters with the character after each, stored as positions in a text.
 
     Attributes:
-        character_codes: position in `CHARACTERS` of each character of all texts, one text after the other.
+        character_codes: position in `ALPHABET` of each character of all texts, one text after the other.
         start_positions: position of each sequence's first character in `character_codes`, int64 [N].
         roles: number of the speaking role of each sequence, which is its client, int64 [N].
         n_file_train_sequences: number of sequences in the files' training part, which come first.
-        n_replaced: number of characters outside of `CHARACTERS`, which became spaces.
+        n_other_characters: number of characters outside of `ALPHABET`, which became spaces.
     """
 
     character_codes: UInt8[np.ndarray, "characters"]
     start_positions: Ids
     roles: Ids
     n_file_train_sequences: int
-    n_replaced: int
+    n_other_characters: int
 
     def select_sequences(self, rows: Ids) -> tuple[UInt8[np.ndarray, "n 80"], Ids]:
         """Return the characters of the sequences at positions `rows` [n], and the character after each, int64 [n]."""
-        starts = self.start_positions[rows]
+        sequence_starts = self.start_positions[rows]
         sequence_views = np.lib.stride_tricks.sliding_window_view(self.character_codes, SEQUENCE_LENGTH)
-        return sequence_views[starts], self.character_codes[starts + SEQUENCE_LENGTH].astype(np.int64)
+        return sequence_views[sequence_starts], self.character_codes[sequence_starts + SEQUENCE_LENGTH].astype(np.int64)
 
 
-def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: int) -> Sequences:
+def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, start_distance: int) -> Sequences:
     """Join each role's lines to one text, in the order of the tables, and return the sequences of all texts.
 
     Args:
@@ -144,7 +144,7 @@ def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
         roles: number of the speaking role of each line, which is its client, int64 [lines].
         use_file_parts: whether a role's lines in train.parquet and in test.parquet are two texts, instead of one. This
             is so with test=given, where the two files are the training and the test part.
-        step: number of characters between the starts of consecutive sequences.
+        start_distance: number of characters between the starts of consecutive sequences.
     """
     lines: list[str] = []
     for frame in frames:
@@ -152,22 +152,22 @@ def join_lines(frames: Sequence[Frame], roles: Ids, use_file_parts: bool, step: 
             lines += line_texts
     is_test = (np.arange(len(lines)) >= frames[0].table.num_rows) & use_file_parts
     line_order = np.lexsort((roles, is_test))
-    group_starts = np.flatnonzero(np.diff(roles[line_order]) | np.diff(is_test[line_order])) + 1
-    lines_by_text = np.split(line_order, group_starts)
+    text_starts = np.flatnonzero(np.diff(roles[line_order]) | np.diff(is_test[line_order])) + 1
+    lines_by_text = np.split(line_order, text_starts)
     encoded_texts = [encode_text(" ".join(lines[i] for i in text_lines)) for text_lines in lines_by_text]
-    text_lengths = np.array([len(codes) for codes, _ in encoded_texts])
-    n_sequences = np.maximum(0, (text_lengths - SEQUENCE_LENGTH - 1) // step + 1)
+    text_lengths = np.array([len(character_codes) for character_codes, _ in encoded_texts])
+    n_sequences = np.maximum(0, (text_lengths - SEQUENCE_LENGTH - 1) // start_distance + 1)
     rank_in_text = np.arange(n_sequences.sum()) - np.repeat(np.cumsum(n_sequences) - n_sequences, n_sequences)
-    starts = np.repeat(np.cumsum(text_lengths) - text_lengths, n_sequences) + step * rank_in_text
+    sequence_starts = np.repeat(np.cumsum(text_lengths) - text_lengths, n_sequences) + start_distance * rank_in_text
     owner_of_sequence = np.repeat(
         np.array([roles[text_lines[0]] for text_lines in lines_by_text], dtype=np.int64), n_sequences
     )
     n_file_train_sequences = sum(
         int(n) for n, text_lines in zip(n_sequences, lines_by_text, strict=True) if not is_test[text_lines[0]]
     )
-    codes = np.concatenate([codes for codes, _ in encoded_texts])
+    character_codes = np.concatenate([character_codes for character_codes, _ in encoded_texts])
     return Sequences(
-        codes, starts, owner_of_sequence, n_file_train_sequences, sum(n_replaced for _, n_replaced in encoded_texts)
+        character_codes, sequence_starts, owner_of_sequence, n_file_train_sequences, sum(n for _, n in encoded_texts)
     )
 
 
@@ -182,27 +182,28 @@ def read_sequences(frames: Sequence[Frame], roles: Ids) -> Sequences:
     Raises:
         DataError: a text has a wrong length; the message names its row.
     """
-    codes = np.empty((len(roles), SEQUENCE_LENGTH + 1), np.uint8)
-    first_row, n_replaced = 0, 0
+    character_codes = np.empty((len(roles), SEQUENCE_LENGTH + 1), np.uint8)
+    first_row, n_other_characters = 0, 0
     for frame in frames:
         for column_name, code_columns in (("x", slice(SEQUENCE_LENGTH)), ("y", slice(SEQUENCE_LENGTH, None))):
-            for chunk_start, texts in _read_texts(frame, find_column(frame, column_name), codes[:1, code_columns].size):
-                text_codes, n_replaced_in_chunk = encode_text("".join(texts))
+            required_length = character_codes[:1, code_columns].size
+            for chunk_start, texts in _read_texts(frame, find_column(frame, column_name), required_length):
+                text_codes, n_other_in_chunk = encode_text("".join(texts))
                 code_rows = slice(first_row + chunk_start, first_row + chunk_start + len(texts))
-                codes[code_rows, code_columns] = text_codes.reshape(len(texts), -1)
-                n_replaced += n_replaced_in_chunk
+                character_codes[code_rows, code_columns] = text_codes.reshape(len(texts), -1)
+                n_other_characters += n_other_in_chunk
         first_row += frame.table.num_rows
-    starts = np.arange(len(roles)) * (SEQUENCE_LENGTH + 1)
-    return Sequences(codes.ravel(), starts, roles, frames[0].table.num_rows, n_replaced)
+    sequence_starts = np.arange(len(roles)) * (SEQUENCE_LENGTH + 1)
+    return Sequences(character_codes.ravel(), sequence_starts, roles, frames[0].table.num_rows, n_other_characters)
 
 
-def _read_texts(frame: Frame, name: str, text_length: int | None = None) -> Iterator[tuple[int, list[str]]]:
+def _read_texts(frame: Frame, name: str, required_length: int | None = None) -> Iterator[tuple[int, list[str]]]:
     """Yield the texts of a column in chunks, each with the number of its first row.
 
     Args:
         frame: table that has the column.
         name: name of the column.
-        text_length: required number of characters of each text; None for any number above 0.
+        required_length: required number of characters of each text; None for any number above 0.
 
     Raises:
         DataError: the column holds no texts, or a text is empty or has a wrong length; the message names its row.
@@ -212,18 +213,18 @@ def _read_texts(frame: Frame, name: str, text_length: int | None = None) -> Iter
     for chunk_start, chunk in frame.read_chunks(name, may_be_empty=True):
         if not arrow_columns.is_text(chunk.type):
             raise frame.column_error(name, f": column {name!r} must hold texts, but holds {chunk.type}")
-        lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
-        frame.check_cells(name, lengths == 0, lambda row: "is empty: remove it", chunk_start)
-        if text_length is not None:
-            is_wrong, rule_text = lengths != text_length, f"it must hold {text_length}"
-            frame.check_cells(name, is_wrong, lambda row: f"holds {lengths[row]} characters; {rule_text}", chunk_start)  # noqa: B023
+        text_lengths: Any = pc.fill_null(pc.utf8_length(chunk), 0).to_numpy(zero_copy_only=False)
+        frame.check_cells(name, text_lengths == 0, lambda row: "is empty: remove it", chunk_start)
+        if required_length is not None:
+            has_wrong_length, problem = text_lengths != required_length, f"characters; it must hold {required_length}"
+            frame.check_cells(name, has_wrong_length, lambda row: f"holds {text_lengths[row]} {problem}", chunk_start)  # noqa: B023
         yield chunk_start, chunk.to_pylist()
 
 
-def encode_text(characters: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
-    """Return each character's position in `CHARACTERS`, and the count of other characters, which become spaces."""
-    code_points = np.frombuffer(characters.encode("utf-32-le"), dtype="<u4")
-    codes = CODE_TABLE[np.minimum(code_points, len(CODE_TABLE) - 1)]
-    is_unknown = codes == len(CHARACTERS)
-    codes[is_unknown] = CHARACTERS.index(" ")
-    return codes, int(is_unknown.sum())
+def encode_text(text: str) -> tuple[UInt8[np.ndarray, "characters"], int]:
+    """Return each character's position in `ALPHABET`, and the count of other characters, which become spaces."""
+    code_points = np.frombuffer(text.encode("utf-32-le"), dtype="<u4")
+    character_codes = CODE_BY_CODE_POINT[np.minimum(code_points, len(CODE_BY_CODE_POINT) - 1)]
+    is_unknown_character = character_codes == len(ALPHABET)
+    character_codes[is_unknown_character] = ALPHABET.index(" ")
+    return character_codes, int(is_unknown_character.sum())

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from fedcohort import ranges
 from fedcohort.dataset.base import Dataset
-from fedcohort.dataset.files import find_part, read_part
+from fedcohort.dataset.files import find_part_file, read_part_table
 from fedcohort.dataset.hub import load_splits
 from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
@@ -55,8 +55,8 @@ class TableDataset(Dataset):
             DataError: a table is missing, or both `path` and `hub` are None.
         """
         if self.path is not None:
-            existing_parts = [part_name for part_name in optional_parts if find_part(self.path, part_name)][:1]
-            frames = [read_part(self.path, part_name) for part_name in (*parts, *existing_parts)]
+            existing_parts = [part_name for part_name in optional_parts if find_part_file(self.path, part_name)][:1]
+            frames = [read_part_table(self.path, part_name) for part_name in (*parts, *existing_parts)]
         elif self.hub is not None:
             frames = load_splits(self.hub, parts, optional_parts)[: len(parts) + 1]
         else:
@@ -65,9 +65,9 @@ class TableDataset(Dataset):
                 f"dataset={self.name} needs dataset.path, a folder with {file_names} (fedcohort prepare and "
                 "docs/data.md convert raw files), or dataset.hub, data with the same columns on the Hugging Face hub"
             )
-        renames = self.columns or {}
-        column_options = {table_name: f"dataset.columns.{name}={table_name}" for name, table_name in renames.items()}
-        return [replace(frame, column_renames=renames, column_options=column_options) for frame in frames]
+        column_renames = self.columns or {}
+        column_options = {alias: f"dataset.columns.{name}={alias}" for name, alias in column_renames.items()}
+        return [replace(frame, column_renames=column_renames, column_options=column_options) for frame in frames]
 
 
 def check_columns(columns: ColumnNames | None, *column_synonyms: Sequence[str]) -> None:
@@ -83,13 +83,13 @@ def check_columns(columns: ColumnNames | None, *column_synonyms: Sequence[str]) 
     if not isinstance(columns, Mapping) or not columns or set(columns) - set(names):
         allowed_text = f"null, or a mapping of {', '.join(names)} to names in the table, as {{{names[0]}: other}}"
         raise ranges.range_error("columns", allowed_text, columns)
-    for name, table_name in columns.items():
-        ranges.text(f"columns.{name}", table_name)
-    ranges.check_distinct_columns({f"columns.{name}": table_name for name, table_name in columns.items()})
+    for name, alias in columns.items():
+        ranges.text(f"columns.{name}", alias)
+    ranges.check_distinct_columns({f"columns.{name}": alias for name, alias in columns.items()})
     for column_names in column_synonyms:
         if len(renamed_columns := [name for name in column_names if name in columns]) > 1:
-            names_text = " and ".join(renamed_columns)
-            allowed_text = f"a mapping with only one of {names_text}, which are two names of the same column"
+            renamed_text = " and ".join(renamed_columns)
+            allowed_text = f"a mapping with only one of {renamed_text}, which are two names of the same column"
             raise ranges.range_error("columns", allowed_text, dict(columns))
 
 

@@ -62,11 +62,11 @@ class Spawrious(ImageTables):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for option, chosen_names, valid_names in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
+        for option, chosen_names, allowed_names in (("breeds", self.breeds, BREEDS), ("places", self.places, PLACES)):
             ranges.texts(option, chosen_names)
-            min_names = 2 if option == "breeds" else 1
-            if set(chosen_names) - set(valid_names) or len(set(chosen_names)) < max(min_names, len(chosen_names)):
-                allowed_text = f"a list of {min_names} or more of {', '.join(valid_names)}, without repetition"
+            min_length = 2 if option == "breeds" else 1
+            if set(chosen_names) - set(allowed_names) or len(set(chosen_names)) < max(min_length, len(chosen_names)):
+                allowed_text = f"a list of {min_length} or more of {', '.join(allowed_names)}, without repetition"
                 raise ranges.range_error(option, allowed_text, list(chosen_names))
         ranges.integer("size", self.size, "[8, 1024]")
         ranges.number("test_share", self.test_share, "(0, 0.5]")
@@ -81,13 +81,13 @@ class Spawrious(ImageTables):
             DataError: the table is missing or invalid, or a pair of breed and place has too few images.
         """
         frames = self.read_frames(("train",))
-        y = _read_choices(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
-        a = _read_choices(frames[0], PLACE_COLUMNS, PLACES, self.places)
+        y = _index_names(frames[0], LABEL_COLUMNS, BREEDS, self.breeds)
+        a = _index_names(frames[0], PLACE_COLUMNS, PLACES, self.places)
         chosen_rows = np.flatnonzero((y >= 0) & (a >= 0))
         pair_of_image = (y * len(self.places) + a)[chosen_rows]
         pair_sizes = np.bincount(pair_of_image, minlength=len(self.breeds) * len(self.places))
         if not int(self.test_share * pair_sizes.min()):
-            smallest_pair = self.name_pair(int(pair_sizes.argmin()))
+            smallest_pair = self.pair_name(int(pair_sizes.argmin()))
             message_start = f"dataset=spawrious: {frames[0].origin} has {pair_sizes.min()} images of {smallest_pair}"
             raise DataError(
                 f"{message_start}: too few for a test part of test_share={self.test_share:g} of them: add images"
@@ -95,18 +95,18 @@ class Spawrious(ImageTables):
         n_test_of_pair = np.full(len(pair_sizes), int(self.test_share * pair_sizes.min()))
         image_order = new_generator(seed, "spawrious").permutation(len(chosen_rows))
         is_test = rank_within_group(pair_of_image, image_order) < n_test_of_pair[pair_of_image]
-        rows_by_part = (chosen_rows[~is_test], chosen_rows[is_test])
+        train_rows, test_rows = chosen_rows[~is_test], chosen_rows[is_test]
         image_format = ImageFormat((3, self.size, self.size), resize=True)
-        layout = ImageLayout("spawrious", IMAGE_COLUMNS, LABEL_COLUMNS, tuple(self.breeds), image_format, PIXEL_SCALE)
-        x, test_x = (layout.read_images(frames, part_rows) for part_rows in rows_by_part)
+        image_layout = ImageLayout(self.name, IMAGE_COLUMNS, LABEL_COLUMNS, self.breeds, image_format, PIXEL_SCALE)
+        x, test_x = (image_layout.read_images(frames, part_rows) for part_rows in (train_rows, test_rows))
         place_numbers = ", ".join(f"{place_number} {place_name}" for place_number, place_name in enumerate(self.places))
         data_notes = [f"places {place_numbers}", *self.compare_pair_sizes(pair_sizes)]
-        raw_data = layout.make_raw((x, y[rows_by_part[0]]), (test_x, y[rows_by_part[1]]), self.pixels, *data_notes)
+        raw_data = image_layout.make_raw_data((x, y[train_rows]), (test_x, y[test_rows]), self.pixels, *data_notes)
         return replace(
-            raw_data, train_attribute=a[rows_by_part[0]], test_attribute=a[rows_by_part[1]], revision=frames[0].revision
+            raw_data, train_attribute=a[train_rows], test_attribute=a[test_rows], revision=frames[0].revision
         )
 
-    def name_pair(self, pair_number: int) -> str:
+    def pair_name(self, pair_number: int) -> str:
         """Return the name of a pair of breed and place, such as `labrador at the beach`.
 
         Args:
@@ -123,19 +123,19 @@ class Spawrious(ImageTables):
         """
         odd_pair = int(np.abs(pair_sizes - IMAGES_PER_PAIR).argmax())
         n_other_pairs = int((pair_sizes != IMAGES_PER_PAIR).sum()) - 1
-        note_end = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
-        size_notes = compare_counts(f"images of {self.name_pair(odd_pair)}", int(pair_sizes[odd_pair]), IMAGES_PER_PAIR)
-        return [size_note + note_end for size_note in size_notes]
+        other_pairs_text = f" (and {n_other_pairs} other pairs differ)" if n_other_pairs > 0 else ""
+        pair_notes = compare_counts(f"images of {self.pair_name(odd_pair)}", int(pair_sizes[odd_pair]), IMAGES_PER_PAIR)
+        return [pair_note + other_pairs_text for pair_note in pair_notes]
 
 
-def _read_choices(frame: Frame, column_names: Sequence[str], names: Sequence[str], choices: Sequence[str]) -> Ids:
-    """Return the position in `choices` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
+def _index_names(frame: Frame, synonyms: Sequence[str], all_names: Sequence[str], chosen_names: Sequence[str]) -> Ids:
+    """Return the position in `chosen_names` of each cell of a column, int64 [rows]; -1 for names that are not chosen.
 
     Args:
         frame: table that has the column.
-        column_names: possible names of the column.
-        names: all valid names, in the order of their numbers in the table.
-        choices: the chosen names.
+        synonyms: possible names of the column.
+        all_names: all valid names, in the order of their numbers in the table.
+        chosen_names: the chosen names.
     """
-    choice_of_name = np.array([choices.index(name) if name in choices else -1 for name in names], dtype=np.int64)
-    return np.asarray(choice_of_name[read_classes(frame, find_column(frame, *column_names), names)])
+    position_of_name = np.array([chosen_names.index(n) if n in chosen_names else -1 for n in all_names], dtype=np.int64)
+    return np.asarray(position_of_name[read_classes(frame, find_column(frame, *synonyms), all_names)])

@@ -35,7 +35,7 @@ class Frame:
         remedy: what a user can do about an empty cell; the end of an error message.
         number_remedy: what a user can also do if the column holds numbers.
         revision: revision of the hub, `user/data@commit`; empty for a file.
-        notes: differences of the file from UTF-8 text with commas, such as its compression, suspicious names.
+        notes: differences of the file from UTF-8 text with commas, such as its compression, and odd column names.
         locate_row: function that returns the file of a row, as an addition to `origin`, and the row's number in it;
             None for one file.
         derived_columns: columns of numbers that were computed from other columns, by name.
@@ -74,7 +74,7 @@ class Frame:
     def read_full_column(self, name: str) -> pa.ChunkedArray:
         """Return the column `name`. Raises `DataError` if a cell is empty; the message names the row."""
         column = self.column(name)
-        is_empty = arrow_columns.find_empty(column)
+        is_empty = arrow_columns.empty_cells(column)
         self.check_cells(name, is_empty, lambda row: "is empty" + describe_more_rows(is_empty), remedy=self.remedy)
         return column
 
@@ -94,7 +94,7 @@ class Frame:
         first_row = 0
         for chunk in self.table.read_chunks(name) if isinstance(self.table, StoredTable) else self.column(name).chunks:
             if not may_be_empty:
-                is_empty = arrow_columns.find_empty(chunk)
+                is_empty = arrow_columns.empty_cells(chunk)
                 self.check_cells(name, is_empty, lambda row: "is empty", first_row, self.remedy)
             if len(chunk):
                 yield first_row, chunk
@@ -145,7 +145,7 @@ class Frame:
             row = int(is_wrong.argmax())
             raise self.cell_error(name, first_row + row, describe_row(row), remedy)
 
-    def get_type(self, name: str) -> pa.DataType:
+    def get_column_type(self, name: str) -> pa.DataType:
         """Return the type of the values in the column `name`."""
         return find_value_type(self.table.schema.field(name).type)
 
@@ -155,7 +155,7 @@ class Frame:
         Texts count if at least half of them are numbers: the others may mark missing values. If all of them are,
         they are codes that were quoted on purpose, and stay texts.
         """
-        data_type = self.get_type(name)
+        data_type = self.get_column_type(name)
         if arrow_columns.is_text(data_type):
             return 0.5 <= arrow_columns.share_of_numbers(self.table.column(name)) < 1
         return arrow_columns.is_number(data_type)
@@ -205,9 +205,9 @@ class Frame:
             raise self.column_error(name, f": column {name!r} must hold numbers, but holds {column.type}")
         numbers = arrow_columns.to_numbers(column)
         is_missing, remedy = np.isnan(numbers) & (not allow_missing), self.remedy + self.number_remedy
-        more_text = describe_more_rows(is_missing)
+        more_rows_text = describe_more_rows(is_missing)
         self.check_cells(
-            name, is_missing, lambda row: arrow_columns.describe_missing(column, row) + more_text, remedy=remedy
+            name, is_missing, lambda row: arrow_columns.describe_missing(column, row) + more_rows_text, remedy=remedy
         )
         return numbers
 
@@ -223,17 +223,17 @@ class Frame:
         Raises:
             DataError: the column holds other values, or lists or images of different sizes.
         """
-        array, n_rows = np.empty((0,)), self.table.num_rows
+        cells, n_rows = np.empty((0,)), self.table.num_rows
         for first_row, chunk in self.read_chunks(name):
-            chunk_data = list_column.read_list_chunk(self, name, chunk, first_row, array.shape[1:], allow_missing)
+            chunk_data = list_column.read_list_chunk(self, name, chunk, first_row, cells.shape[1:], allow_missing)
             if not first_row:
                 column_bytes = float(chunk_data.nbytes) / len(chunk_data) * n_rows
                 memory.require_memory(column_bytes, f"{self.origin} with {n_rows:,} rows", "use fewer or smaller rows")
-                array = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
-            elif chunk_data.shape[1:] != array.shape[1:]:
-                problem_text = f"has the shape {chunk_data.shape[1:]}, but row 0 has {array.shape[1:]}: make them equal"
+                cells = np.empty((n_rows, *chunk_data.shape[1:]), chunk_data.dtype)
+            elif chunk_data.shape[1:] != cells.shape[1:]:
+                problem_text = f"has the shape {chunk_data.shape[1:]}, but row 0 has {cells.shape[1:]}: make them equal"
                 raise self.cell_error(name, first_row, problem_text)
-            if chunk_data.dtype.kind == "f" and array.dtype.kind != "f":
-                array = array.astype(np.float32)  # all chunks before this one held integers
-            array[first_row : first_row + len(chunk)] = chunk_data
-        return array
+            if chunk_data.dtype.kind == "f" and cells.dtype.kind != "f":
+                cells = cells.astype(np.float32)  # all chunks before this one held integers
+            cells[first_row : first_row + len(chunk)] = chunk_data
+        return cells

@@ -73,15 +73,15 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     frame.check_cells(
         column, has_spaces, lambda row: f"has spaces around its name, {client_names[name_numbers[row]]!r}: remove them"
     )
-    n_clients_before_gap, gap_message = math.inf, ""
+    n_clients_before_gap, id_gap_message = math.inf, ""
     client_numbers = np.array(client_names)
-    is_numbered = client_numbers.dtype.kind == "i" and client_numbers[0] in (0, 1)
-    if is_numbered and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1)):
+    has_client_numbers = client_numbers.dtype.kind == "i" and client_numbers[0] in (0, 1)
+    if has_client_numbers and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1)):
         first_client, last_client, next_client = client_numbers[[0, gap_positions[0], gap_positions[0] + 1]].tolist()
-        n_clients_before_gap, option_text = float(gap_positions[0] + 1), frame.column_options[column]
+        n_clients_before_gap, column_option = float(gap_positions[0] + 1), frame.column_options[column]
         clients_text = f"clients {first_client} to {last_client} and then {next_client}"
-        gap_message = f"{option_text}: {frame.origin} has {clients_text}: add client {last_client + 1}"
-    return np.argsort(name_numbers, kind="stable"), np.bincount(name_numbers), (n_clients_before_gap, gap_message)
+        id_gap_message = f"{column_option}: {frame.origin} has {clients_text}: add client {last_client + 1}"
+    return np.argsort(name_numbers, kind="stable"), np.bincount(name_numbers), (n_clients_before_gap, id_gap_message)
 
 
 def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Values:
@@ -97,16 +97,16 @@ def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Value
         DataError: a cell is no number, or outside of the interval; the message shows the first such cell.
     """
     numbers = frame.read_numbers(column)
-    if str(data_type := frame.get_type(column)) == "bool":
+    if str(data_type := frame.get_column_type(column)) == "bool":
         raise frame.column_error(column, f": column {column!r} must hold numbers, but holds {data_type}")
     lower_bound, upper_bound = ranges.interval_bounds(interval)
     allowed_text = f"which must be in {interval}, {unit}"
-    is_outside = (numbers < lower_bound) | (numbers > upper_bound)
-    frame.check_cells(column, is_outside, lambda row: f"holds {float(numbers[row])}, {allowed_text}")
+    is_outside_interval = (numbers < lower_bound) | (numbers > upper_bound)
+    frame.check_cells(column, is_outside_interval, lambda row: f"holds {float(numbers[row])}, {allowed_text}")
     return numbers
 
 
-def read_flags(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
+def read_booleans(frame: "Frame", column: str) -> Bool[np.ndarray, "_rows"]:
     """Return whether each cell of a column is 1 or true, bool [rows].
 
     Args:

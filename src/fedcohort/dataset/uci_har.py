@@ -30,7 +30,7 @@ from fedcohort.dataset.messages import compare_counts
 from fedcohort.dataset.source import TableDataset, find_column
 from fedcohort.dataset.table import Frame
 
-SIGNALS = tuple(f"{signal}_{axis}" for signal in ("total_acc", "body_acc", "body_gyro") for axis in "xyz")
+SIGNALS = tuple(f"{signal}_{sensor_axis}" for signal in ("total_acc", "body_acc", "body_gyro") for sensor_axis in "xyz")
 WINDOW_LENGTH = 128
 WINDOW_COUNTS = (7_352, 2_947)  # of the training and the test part
 ACTIVITIES = ("WALKING", "WALKING_UPSTAIRS", "WALKING_DOWNSTAIRS", "SITTING", "STANDING", "LAYING")
@@ -53,25 +53,25 @@ class UciHar(TableDataset):
         Raises:
             DataError: a table is missing or invalid, or both parts have samples of one subject.
         """
-        train, test = self.read_frames()
-        subjects, subject_ids = read_clients((train, test), [find_column(frame, "subject") for frame in (train, test)])
-        train_owner, test_owner = np.split(subjects, [train.table.num_rows])
-        overlap = f"which {train.origin} has, too: the parts must have different people"  # their windows would overlap
-        is_shared, subject_column = np.isin(test_owner, train_owner), find_column(test, "subject")
-        test.check_cells(
-            subject_column, is_shared, lambda row: f"is of subject {subject_ids[test_owner[row]]}, {overlap}"
+        frames = train_frame, test_frame = self.read_frames()
+        subjects, subject_ids = read_clients(frames, [find_column(frame, "subject") for frame in frames])
+        train_owner, test_owner = np.split(subjects, [train_frame.table.num_rows])
+        rule_text = f"which {train_frame.origin} has, too: the parts must have different people"
+        is_shared_subject, subject_column = np.isin(test_owner, train_owner), find_column(test_frame, "subject")
+        test_frame.check_cells(
+            subject_column, is_shared_subject, lambda row: f"is of subject {subject_ids[test_owner[row]]}, {rule_text}"
         )
-        labels = [read_classes(frame, find_column(frame, "label"), ACTIVITIES) for frame in (train, test)]
+        labels = [read_classes(frame, find_column(frame, "label"), ACTIVITIES) for frame in frames]
         data_notes = [f"{len(SIGNALS)} x {WINDOW_LENGTH}: {', '.join(SIGNALS)}, not normalised"]
         for part_name, y, n_windows in zip(("training", "test"), labels, WINDOW_COUNTS, strict=True):
             data_notes += compare_counts(f"{part_name} windows", len(y), n_windows)
         return Raw(
-            *(self.name, read_windows(train), labels[0], read_windows(test), labels[1], len(ACTIVITIES)),
+            *(self.name, read_windows(train_frame), labels[0], read_windows(test_frame), labels[1], len(ACTIVITIES)),
             train_owner=np.unique(train_owner, return_inverse=True)[1].astype(np.int64),
             inputs="; ".join([*data_notes, SERVER_TEST_NOTE]),
             class_names=ACTIVITIES,
             pooled_test=True,
-            revision=train.revision,
+            revision=train_frame.revision,
             single_use=True,
         )
 

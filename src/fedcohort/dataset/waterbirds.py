@@ -31,13 +31,13 @@ from fedcohort.dataset.labels import read_classes
 from fedcohort.dataset.source import find_column
 
 PLACE_COLUMNS, PLACES = ("place",), ("land", "water")
-LAYOUT = ImageLayout(
+IMAGE_LAYOUT = ImageLayout(
     name="waterbirds",
     image_columns=("image",),
     label_columns=("label", "y"),
     classes=("landbird", "waterbird"),
-    image_format=ImageFormat((3, 224, 224), resize=True, margin=16),
-    scale=PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
+    image_format=ImageFormat((3, 224, 224), resize=True, crop_margin=16),
+    pixel_scale=PixelScale((0.485, 0.456, 0.406), (0.229, 0.224, 0.225)),
     original_sizes=(4_795, 5_794),
 )
 
@@ -50,7 +50,7 @@ class Waterbirds(ImageTables):
         size: width and height of the images in pixels.
     """
 
-    name, column_names = LAYOUT.name, (LAYOUT.image_columns, LAYOUT.label_columns, PLACE_COLUMNS)
+    name, column_names = IMAGE_LAYOUT.name, (IMAGE_LAYOUT.image_columns, IMAGE_LAYOUT.label_columns, PLACE_COLUMNS)
 
     size: int
 
@@ -67,14 +67,15 @@ class Waterbirds(ImageTables):
         Raises:
             DataError: a table is missing or damaged, or has other columns, images or labels.
         """
-        image_format = ImageFormat((3, self.size, self.size), resize=True, margin=round(self.size / 14))
-        layout = replace(LAYOUT, image_format=image_format)
+        image_format = ImageFormat((3, self.size, self.size), resize=True, crop_margin=round(self.size / 14))
+        image_layout = replace(IMAGE_LAYOUT, image_format=image_format)
         frames = self.read_frames(optional_parts=("valid", "validation"))
         place_of_row = [read_classes(frame, find_column(frame, *PLACE_COLUMNS), PLACES) for frame in frames]
-        raw = layout.load(frames[:2], self.pixels)
-        raw = replace(raw, train_attribute=place_of_row[0], test_attribute=place_of_row[1])
+        raw_data = image_layout.load(frames[:2], self.pixels)
+        raw_data = replace(raw_data, train_attribute=place_of_row[0], test_attribute=place_of_row[1])
         if len(frames) == 2:
-            return raw
-        x, y = layout.read_images([frames[2]]), layout.read_labels(frames[2])
-        valid = (layout.scale.convert(x) if raw.scale is None else x, y)
-        return replace(raw, valid=valid, inputs=f"{raw.inputs}; {len(y):,} validation images are the server's")
+            return raw_data
+        x, y = image_layout.read_images([frames[2]]), image_layout.read_labels(frames[2])
+        valid_part = (image_layout.pixel_scale.convert(x) if raw_data.scale is None else x, y)
+        inputs_text = f"{raw_data.inputs}; {len(y):,} validation images are the server's"
+        return replace(raw_data, valid=valid_part, inputs=inputs_text)

@@ -21,8 +21,8 @@ from torch import Tensor
 from fedcohort import ranges
 from fedcohort.data.federation import Federation
 from fedcohort.dataset.arrow_columns import is_row_number
-from fedcohort.dataset.files import read_part
-from fedcohort.dataset.image_dataset import NO_PIXELS, read_images, to_pixels
+from fedcohort.dataset.files import read_part_table
+from fedcohort.dataset.image_dataset import NOT_PIXELS_TEXT, read_images, to_pixels
 from fedcohort.dataset.images import ImageFormat
 from fedcohort.dataset.messages import list_names
 from fedcohort.dataset.table import Frame
@@ -56,7 +56,7 @@ class Folder(Proxy):
         ranges.integer("n", self.n, "[1, inf)", allow_null=True)
 
     def inputs(self, federation: Federation, seed: int) -> Tensor:
-        table = read_part(self.path, "train", "proxy.path")
+        table = read_part_table(self.path, "train", "proxy.path")
         if federation.scale is not None:
             inputs = self._read_pixels(table, federation)
         elif federation.converted_scale is not None:
@@ -96,7 +96,7 @@ class Folder(Proxy):
         if is_no_pixel.any():
             bad_row, bad_column = np.argwhere(is_no_pixel.reshape(len(is_no_pixel), -1))[0].tolist()
             bad_number = cell_values[bad_row].flat[bad_column]
-            problem_text = f"holds {bad_number:g}, but the run's inputs are images: {NO_PIXELS}"
+            problem_text = f"holds {bad_number:g}, but the run's inputs are images: {NOT_PIXELS_TEXT}"
             raise table.cell_error(column_names[bad_column], bad_row, problem_text)
         return pixels
 

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from fedcohort.dataset.raw import pieces
-from fedcohort.dataset.raw.pieces import Piece, file_stamp, write_tables
+from fedcohort.dataset.raw.pieces import Piece, file_version, write_tables
 from fedcohort.errors import DataError
 
 Report = Callable[[str, int, int], None]
@@ -96,10 +96,10 @@ def test_files_that_were_written_to_are_others(tmp_path: Path) -> None:
     """Of the same size, but later."""
     file = tmp_path / "file"
     file.write_text("1")
-    before = file_stamp(file)
+    before = file_version(file)
     file.write_text("2")
     os.utime(file, ns=(0, 1))
-    assert file_stamp(file) != before
+    assert file_version(file) != before
 
 
 @pytest.mark.parametrize("name", ["unfinished", "notes"])

@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from fedcohort.dataset.raw.imagefolder import holds_classes
+from fedcohort.dataset.raw.imagefolder import has_class_folders
 from fedcohort.dataset.user_table.find import read_image_frames
 
 
@@ -28,6 +28,6 @@ def test_a_folder_holds_classes_where_a_folder_in_it_holds_an_image(tmp_path: Pa
     (tmp_path / ".cache").mkdir()
     save(tmp_path / ".cache" / "1.png", (4, 4))
     save(tmp_path / "1.png", (4, 4))
-    assert not holds_classes(tmp_path)
+    assert not has_class_folders(tmp_path)
     save(tmp_path / "cat" / "1.JPG", (4, 4))
-    assert holds_classes(tmp_path)
+    assert has_class_folders(tmp_path)

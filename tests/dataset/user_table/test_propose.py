@@ -42,7 +42,7 @@ def test_everything_about_a_table_is_decided_at_once(tmp_path: Path) -> None:
         "dataset.standardise": True,
         "dataset.missing": "mean",
     }
-    assert proposal.file_lines == [
+    assert proposal.file_descriptions == [
         f"{tmp_path}/patients.csv: 240 rows, patients.csv is the training table, columns separated by semicolons, "
         "decimal commas"
     ]

@@ -1,1 +1,1 @@
-"""Raw forms of data sets, folders of images and of JSON, made into tables: one form, one module with a `plan`."""
+"""Convert raw data, such as folders of images or JSON files, to tables; each module has a function `plan_tables`."""

@@ -1,8 +1,9 @@
 """Convert CelebA in the layout of its archives: images, and lists of attributes, identities and parts.
 
-img_align_celeba/, list_attr_celeba.txt, identity_CelebA.txt and list_eval_partition.txt. The lists may also lie in
-Anno/ and Eval/, the images in Img/. Columns: `image`, `celeb_id`, and the forty attributes as booleans. Parts:
-train, valid, test.
+The source has img_align_celeba/, list_attr_celeba.txt, identity_CelebA.txt and list_eval_partition.txt. The lists may
+also lie in Anno/ and Eval/, the images in Img/.
+
+Columns: `image`, `celeb_id`, and the forty attributes as booleans. Parts: train, valid, test.
 """
 
 from pathlib import Path
@@ -10,7 +11,7 @@ from pathlib import Path
 from fedcohort.dataset.csv_file import check_encoding
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import check_file, find_path, log_left_out
+from fedcohort.dataset.raw.source import check_file, find_path, log_left_out_files
 from fedcohort.errors import DataError
 
 PART_BY_CODE = {"0": "train", "1": "valid", "2": "test"}
@@ -29,9 +30,9 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """
     image_dir = find_path(raw_dir, "img_align_celeba", "Img/img_align_celeba", "img_align_celeba/img_align_celeba")
     file = find_path(raw_dir, "list_attr_celeba.txt", "Anno/list_attr_celeba.txt")
-    header_lines, attributes = _read_list(file, n_headers=2)
-    _, identities = _read_list(find_path(raw_dir, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
-    _, part_by_image = _read_list(find_path(raw_dir, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
+    header_lines, attributes = _read_image_list(file, n_header_lines=2)
+    _, identities = _read_image_list(find_path(raw_dir, "identity_CelebA.txt", "Anno/identity_CelebA.txt"))
+    _, part_by_image = _read_image_list(find_path(raw_dir, "list_eval_partition.txt", "Eval/list_eval_partition.txt"))
     if not attributes:
         raise DataError(f"{file} names no image: restore the file")
     n_rows, columns = header_lines
@@ -55,16 +56,16 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
         rows.append(EncodedImage(PART_BY_CODE[part_code], path, (int(identity), *(flag == "1" for flag in flags))))
     if n_rows != [str(len(rows))]:
         raise DataError(f"{file}: the first line says {' '.join(n_rows)!r}, but {len(rows)} images follow: correct it")
-    log_left_out(image_dir, sorted((identities.keys() | part_by_image.keys()) - attributes.keys()))
+    log_left_out_files(image_dir, sorted((identities.keys() | part_by_image.keys()) - attributes.keys()))
     return plan_pieces(rows, ("celeb_id", *columns), raw_dir, image_size)
 
 
-def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[str, tuple[int, list[str]]]]:
+def _read_image_list(file: Path, n_header_lines: int = 0) -> tuple[list[list[str]], dict[str, tuple[int, list[str]]]]:
     """Read a list of images with values, separated by spaces.
 
     Args:
         file: path of the list.
-        n_headers: number of lines before the first image, without blank lines.
+        n_header_lines: number of lines before the first image, without blank lines.
 
     Returns:
         The texts of each header line; and for each image the number of its line and its values.
@@ -79,8 +80,8 @@ def _read_list(file: Path, n_headers: int = 0) -> tuple[list[list[str]], dict[st
         if line.strip()
     ]
     cells: dict[str, tuple[int, list[str]]] = {}
-    for line_number, (image, *line_cells) in lines[n_headers:]:
+    for line_number, (image, *line_cells) in lines[n_header_lines:]:
         if image in cells:
             raise DataError(f"{file}, line {line_number}: {image} occurs in line {cells[image][0]}, too: remove one")
         cells[image] = line_number, line_cells
-    return [header_words for _, header_words in lines[:n_headers]], cells
+    return [header_words for _, header_words in lines[:n_header_lines]], cells

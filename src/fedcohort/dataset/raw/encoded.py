@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.dataset.images import BadImage, ImageFormat, decode_image
-from fedcohort.dataset.raw.pieces import Piece, file_stamp
+from fedcohort.dataset.raw.pieces import Piece, file_version
 from fedcohort.errors import DataError
 
 ROWS_PER_PIECE = 1000  # rows of a piece
@@ -39,17 +39,17 @@ def plan_pieces(images: Sequence[EncodedImage], names: Sequence[str], raw_dir: P
         raw_dir: folder that contains the image files.
         width: width and height in pixels to which images are resized; None to keep the bytes of their files.
     """
-    table_pieces = []
+    pieces = []
     for part_name in ("train", "valid", "test"):
         part_images = [image for image in images if image.part_name == part_name]
         for first_row in range(0, len(part_images), ROWS_PER_PIECE):
             piece_rows = part_images[first_row : first_row + ROWS_PER_PIECE]
             digest = hashlib.blake2b(f"{width} {names}".encode(), digest_size=16)
             for row in piece_rows:
-                digest.update(f"{row.file.relative_to(raw_dir)} {file_stamp(row.file)} {row.column_values}".encode())
+                digest.update(f"{row.file.relative_to(raw_dir)} {file_version(row.file)} {row.column_values}".encode())
             make_rows = partial(make_table, piece_rows, tuple(names), raw_dir, partial(_read_bytes, width=width))
-            table_pieces.append(Piece(part_name, digest.hexdigest(), make_rows))
-    return table_pieces
+            pieces.append(Piece(part_name, digest.hexdigest(), make_rows))
+    return pieces
 
 
 def make_table(
@@ -65,10 +65,10 @@ def make_table(
     """
     import pyarrow as pa
 
-    cells = [{"bytes": read_bytes(image), "path": str(image.file.relative_to(raw_dir))} for image in images]
+    image_cells = [{"bytes": read_bytes(image), "path": str(image.file.relative_to(raw_dir))} for image in images]
     columns = {name: [image.column_values[i] for image in images] for i, name in enumerate(names)}
     image_type = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
-    return pa.table({"image": pa.array(cells, image_type), **columns})
+    return pa.table({"image": pa.array(image_cells, image_type), **columns})
 
 
 def _read_bytes(image: EncodedImage, width: int | None) -> bytes:

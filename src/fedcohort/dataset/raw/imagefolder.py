@@ -1,6 +1,6 @@
 """Convert a folder of images with a folder for each class: SRC/train/<class>/*, SRC/test/<class>/*; or SRC/<class>/*.
 
-Without folders train and test all images are the training part: dataset=folder cuts a test part of it
+Without folders train and test all images are the training part: dataset=folder cuts a test part from it
 (dataset.test_share=0.2). Columns: `image`, `label` (the class's name). `valid`, `val` or `validation` becomes a part,
 too, which dataset=folder takes for the server's validation data (dataset.valid=none does not read it).
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, find_images, list_folders, log_left_out
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, find_images, list_folders, log_left_out_files
 from fedcohort.errors import DataError
 
 PART_BY_FOLDER = {"train": "train", "test": "test", "valid": "valid", "val": "valid", "validation": "valid"}
@@ -30,7 +30,7 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     return plan_pieces(images, ("label",), raw_dir, image_size)
 
 
-def holds_classes(folder: Path) -> bool:
+def has_class_folders(folder: Path) -> bool:
     """Return whether a subfolder of `folder`, or of `folder`/train if that exists, contains images."""
     class_root = folder / "train" if (folder / "train").is_dir() else folder
     folders = [path for path in class_root.iterdir() if path.is_dir() and not path.name.startswith(".")]
@@ -51,7 +51,7 @@ def list_images(raw_dir: Path) -> dict[str, list[EncodedImage]]:
     part_folders = [("train", raw_dir)]
     if (raw_dir / "train").is_dir():
         part_folders = [(PART_BY_FOLDER[folder.name], folder) for folder in folders if folder.name in PART_BY_FOLDER]
-        log_left_out(raw_dir, [folder.name for folder in folders if folder.name not in PART_BY_FOLDER])
+        log_left_out_files(raw_dir, [folder.name for folder in folders if folder.name not in PART_BY_FOLDER])
     if len(dict(part_folders)) < len(part_folders):
         raise DataError(
             f"{raw_dir} has several folders of validation data, such as {part_folders[-1][1].name}: keep one"

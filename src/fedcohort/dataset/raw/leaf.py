@@ -27,8 +27,8 @@ from typing import Any
 
 import numpy as np
 
-from fedcohort.dataset.raw.pieces import Piece, file_stamp
-from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_folders, log_left_out
+from fedcohort.dataset.raw.pieces import Piece, file_version
+from fedcohort.dataset.raw.source import IMAGE_SUFFIXES, check_file, list_folders, log_left_out_files
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
@@ -52,12 +52,12 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
         raise DataError("size= resizes image files, but LEAF's JSON holds none: leave size= out")
     files = [("train", file) for file in _list_json_files(raw_dir, raw_dir)]
     if (raw_dir / "train").is_dir():
-        log_left_out(raw_dir, [file.name for _, file in files])
+        log_left_out_files(raw_dir, [file.name for _, file in files])
         part_folders = [folder for folder in list_folders(raw_dir, raw_dir) if folder.name in ("train", "test")]
         files = [(folder.name, file) for folder in reversed(part_folders) for file in _list_json_files(raw_dir, folder)]
     if not files:
         raise DataError(f"{raw_dir} has no JSON files: train/*.json and test/*.json, or *.json, are expected")
-    return [Piece(part, f"{file.name} {file_stamp(file)}", partial(_make_table, file)) for part, file in files]
+    return [Piece(part, f"{file.name} {file_version(file)}", partial(_make_table, file)) for part, file in files]
 
 
 def _list_json_files(raw_dir: Path, folder: Path) -> list[Path]:
@@ -67,7 +67,7 @@ def _list_json_files(raw_dir: Path, folder: Path) -> list[Path]:
     """
     file_names = sorted(path.name for path in folder.iterdir() if not path.name.startswith("."))
     if folder != raw_dir:
-        log_left_out(folder, [name for name in file_names if not name.endswith(".json")])
+        log_left_out_files(folder, [name for name in file_names if not name.endswith(".json")])
     return [check_file(raw_dir, (folder / name).relative_to(raw_dir)) for name in file_names if name.endswith(".json")]
 
 
@@ -111,7 +111,7 @@ def _read_rows(file: Path) -> Iterator[tuple[str, Any, Any]]:
     except (ValueError, RecursionError) as error:
         raise DataError(f"{file} is not valid JSON, or was truncated: {error}") from error
     data_by_user, users, sample_counts = (
-        json_content.get(key) if isinstance(json_content, dict) else None for key in REQUIRED_KEYS
+        json_content.get(json_key) if isinstance(json_content, dict) else None for json_key in REQUIRED_KEYS
     )
     if not isinstance(data_by_user, dict) or not isinstance(users, list):
         raise DataError(f"{file} is not a file of LEAF: it lacks users, num_samples or user_data")
@@ -155,14 +155,14 @@ def _check_samples(user_text: str, x: Sequence[Any], y: Sequence[Any], input_len
         DataError: a sample is invalid; the message names it.
     """
     for sample_number, (sample, label) in enumerate(zip(x, y, strict=True)):
-        is_number = type(label) is int or (isinstance(label, float) and label.is_integer())
+        is_whole_number = type(label) is int or (isinstance(label, float) and label.is_integer())
         is_token_list = isinstance(label, list) and all(isinstance(token, str) for token in label)
-        if not (is_number or is_token_list or isinstance(label, str)):
+        if not (is_whole_number or is_token_list or isinstance(label, str)):
             raise DataError(f"{user_text} has label {label!r:.40}; labels are whole numbers, texts, or lists of texts")
         if isinstance(sample, str) or (isinstance(sample, list) and set(map(type, sample)) == {str}):
             continue
-        numbers = sample if isinstance(sample, list) else [sample]
-        invalid_values = [n for n in numbers if type(n) not in (int, float) or not abs(n) <= MAX_FLOAT32]
+        input_values = sample if isinstance(sample, list) else [sample]
+        invalid_values = [n for n in input_values if type(n) not in (int, float) or not abs(n) <= MAX_FLOAT32]
         if invalid_values or not isinstance(sample, list):
             allowed_text = "texts, or lists of numbers that float32 can hold"
             raise DataError(
@@ -226,8 +226,8 @@ def write_vocabulary(destination: Path) -> None:
         token_counts.update(pc.list_flatten(table.read_row_group(row_group, columns=["x"]).column("x")).to_pylist())
     for token in UNCOUNTED_TOKENS:
         del token_counts[token]
-    ranked_tokens = sorted(token_counts.items(), key=lambda counted_token: (-counted_token[1], counted_token[0]))
-    entries = [{"word": word, "count": n} for word, n in ranked_tokens]
+    ranked_tokens = sorted(token_counts.items(), key=lambda token_and_count: (-token_and_count[1], token_and_count[0]))
+    vocabulary_rows = [{"word": word, "count": n} for word, n in ranked_tokens]
     schema = pa.schema({"word": pa.string(), "count": pa.int64()})
     with disk.replace_atomically(vocabulary_file) as draft_path:
-        parquet.write_table(pa.Table.from_pylist(entries, schema), draft_path)
+        parquet.write_table(pa.Table.from_pylist(vocabulary_rows, schema), draft_path)

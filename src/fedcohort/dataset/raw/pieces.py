@@ -21,7 +21,7 @@ from typing import Any
 from fedcohort.errors import DataError
 from fedcohort.host import disk, parquet
 
-UNFINISHED_PREFIX, RECORD_FILE = "unfinished-", "prepared.json"
+UNFINISHED_PREFIX, FINISHED_PLAN_FILE = "unfinished-", "prepared.json"
 ROWS_PER_GROUP = 10_000  # of a row group
 
 
@@ -31,7 +31,7 @@ class Piece:
 
     Attributes:
         part: part of the dataset that the rows belong to: "train", "test" or "valid".
-        source_key: names, sizes and times (`file_stamp`) of the source files. Pieces with equal keys have equal rows.
+        source_key: names, sizes and times (`file_version`) of the source files. Pieces with equal keys have equal rows.
         make_rows: function that returns the rows as a `pa.Table`.
     """
 
@@ -58,7 +58,7 @@ def write_tables(
         DataError: the folder holds other data, pieces contradict each other, or a saved piece is damaged.
     """
     digest = hashlib.blake2b("\n".join(f"{p.part} {p.source_key}" for p in pieces).encode(), digest_size=16).hexdigest()
-    folder = destination / f"{UNFINISHED_PREFIX}{digest}"
+    work_folder = destination / f"{UNFINISHED_PREFIX}{digest}"
     rows_by_piece = _read_finished_rows(destination, digest)
     missing_parts = [
         part for part in dict.fromkeys(p.part for p in pieces) if not (destination / f"{part}.parquet").is_file()
@@ -66,11 +66,11 @@ def write_tables(
     if rows_by_piece is not None and not missing_parts:
         return rows_by_piece
     table_names = ["train", "valid", "test", "vocabulary"] if rows_by_piece is None else missing_parts
-    _check_destination(destination, table_names, folder)
-    folder.mkdir(parents=True, exist_ok=True)
+    _check_destination(destination, table_names, work_folder)
+    work_folder.mkdir(parents=True, exist_ok=True)
     files_by_part: dict[str, list[Path]] = {}
     for piece_number, piece in enumerate(pieces):
-        piece_file = folder / f"{piece.part}-{piece_number:06}.parquet"
+        piece_file = work_folder / f"{piece.part}-{piece_number:06}.parquet"
         if not piece_file.exists():
             table = piece.make_rows()
             with disk.replace_atomically(piece_file) as draft_path:
@@ -78,18 +78,18 @@ def write_tables(
         files_by_part.setdefault(piece.part, []).append(piece_file)
         on_piece(piece.part, piece_number + 1, len(pieces))
     row_counts = {
-        part: _join_files(part_files, folder / f"{part}.parquet", unique_column)
+        part: _join_files(part_files, work_folder / f"{part}.parquet", unique_column)
         for part, part_files in files_by_part.items()
     }
     for part in missing_parts:
-        os.replace(folder / f"{part}.parquet", destination / f"{part}.parquet")
-    with disk.replace_atomically(destination / RECORD_FILE) as draft_path:
+        os.replace(work_folder / f"{part}.parquet", destination / f"{part}.parquet")
+    with disk.replace_atomically(destination / FINISHED_PLAN_FILE) as draft_path:
         draft_path.write_text(json.dumps({"plan": digest, "rows": row_counts}) + "\n")
-    shutil.rmtree(folder)
+    shutil.rmtree(work_folder)
     return row_counts
 
 
-def file_stamp(file: Path) -> str:
+def file_version(file: Path) -> str:
     """Return the size in bytes and the modification time in nanoseconds of `file`, as text."""
     file_status = file.stat()
     return f"{file_status.st_size} {file_status.st_mtime_ns}"
@@ -105,38 +105,38 @@ def _read_finished_rows(destination: Path, digest: str) -> dict[str, int] | None
     Raises:
         DataError: the folder holds data of another plan, or a record that can't be read.
     """
-    file = destination / RECORD_FILE
+    file = destination / FINISHED_PLAN_FILE
     if not os.path.lexists(file):
         return None
     with suppress(OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError):
-        done_record: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
-        if done_record["plan"] == digest:
-            return {str(part_name): int(n_rows) for part_name, n_rows in done_record["rows"].items()}
+        finished_plan: Any = json.loads(file.read_text()) if disk.is_file_or_folder(file) else None
+        if finished_plan["plan"] == digest:
+            return {str(part_name): int(n_rows) for part_name, n_rows in finished_plan["rows"].items()}
     problem_text = "holds data that were prepared from another source or with other options: name another folder"
     raise DataError(f"{destination} {problem_text}")
 
 
-def _check_destination(destination: Path, table_names: Sequence[str], folder: Path) -> None:
+def _check_destination(destination: Path, table_names: Sequence[str], work_folder: Path) -> None:
     """Raise `DataError` if `destination` is no folder, or holds other tables or pieces of another plan.
 
     Args:
         destination: folder to write to.
         table_names: names of the tables to write, without suffix.
-        folder: folder for the unfinished pieces of this plan.
+        work_folder: folder for the unfinished pieces of this plan.
     """
     if os.path.lexists(destination) and not destination.is_dir():
         raise DataError(f"{destination} is not a folder: name another one")
-    if folder.is_symlink() or (folder.exists() and not folder.is_dir()):
-        raise DataError(f"{folder} is not a folder that this command made: remove it, or name another folder")
-    for name in table_names:
-        if existing_file := next(destination.glob(f"{name}.*"), None):
+    if work_folder.is_symlink() or (work_folder.exists() and not work_folder.is_dir()):
+        raise DataError(f"{work_folder} is not a folder that this command made: remove it, or name another folder")
+    for table_name in table_names:
+        if existing_file := next(destination.glob(f"{table_name}.*"), None):
             raise DataError(
                 f"{destination} holds {existing_file.name}, which was not prepared here: name another folder"
             )
     unfinished_folders = destination.glob(UNFINISHED_PREFIX + 32 * "[0-9a-f]")
-    if other_folder := next((path for path in unfinished_folders if path != folder), None):
+    if other_plan_folder := next((path for path in unfinished_folders if path != work_folder), None):
         raise DataError(
-            f"{other_folder} is from another source or has other options: remove it, or name another folder"
+            f"{other_plan_folder} is from another source or has other options: remove it, or name another folder"
         )
 
 
@@ -153,7 +153,7 @@ def _join_files(files: Sequence[Path], joined_file: Path, unique_column: str) ->
     """
     import pyarrow as pa
 
-    file, n_rows, first_file_of_client = files[0], 0, dict[str, Path]()
+    file, n_rows, first_file_of_value = files[0], 0, dict[str, Path]()
     try:
         schema = parquet.open_file(files[0]).schema_arrow
         with (
@@ -168,7 +168,7 @@ def _join_files(files: Sequence[Path], joined_file: Path, unique_column: str) ->
                 for row_group in range(stored_table.num_row_groups):
                     table = stored_table.read_row_group(row_group)
                     for value in table.column(unique_column).unique().to_pylist() if unique_column else ():
-                        if first_file_of_client.setdefault(value, file) != file:
+                        if first_file_of_value.setdefault(value, file) != file:
                             raise DataError(
                                 f"{joined_file.name}: {unique_column} {value!r} has samples in two files of the source"
                             )

@@ -13,14 +13,14 @@ log = logging.getLogger("fedcohort")
 IMAGE_SUFFIXES = {".png", ".jpg", ".jpeg", ".webp", ".bmp"}
 
 
-def check_inside(raw_dir: Path, name: str | Path) -> Path:
+def check_raw_path(raw_dir: Path, name: str | Path) -> Path:
     """Return the path of the file or folder `name` in the folder `raw_dir`.
 
     Raises `DataError` if the path leads out of the folder, does not exist, can't be read, or is a pipe or a device.
     """
     try:
         path = raw_dir / name
-        resolved_path, is_existing = path.resolve(), path.exists()
+        resolved_path, path_exists = path.resolve(), path.exists()
         str(path).encode()
     except UnicodeEncodeError as error:
         raise DataError(f"{raw_dir}: the name {str(name)!r} is no UTF-8 text: rename it") from error
@@ -31,7 +31,7 @@ def check_inside(raw_dir: Path, name: str | Path) -> Path:
         raise DataError(
             f"{raw_dir}: {name} leads out of the folder, to {resolved_path}: replace the link by its file, or remove it"
         )
-    if not is_existing:
+    if not path_exists:
         raise DataError(f"{raw_dir} has no {name}: add it")
     if not disk.is_file_or_folder(path):
         raise DataError(f"{raw_dir}: {name} is neither a file nor a folder: it is not read, remove it")
@@ -40,7 +40,7 @@ def check_inside(raw_dir: Path, name: str | Path) -> Path:
 
 def check_file(raw_dir: Path, name: str | Path) -> Path:
     """Return the path of the file `name` in the folder `raw_dir`. Raises `DataError` for invalid paths and folders."""
-    path = check_inside(raw_dir, name)
+    path = check_raw_path(raw_dir, name)
     if path.is_dir():
         raise DataError(f"{raw_dir}: {name} is a folder, but a file is expected: rename it")
     return path
@@ -51,7 +51,7 @@ def find_path(raw_dir: Path, *candidate_names: str) -> Path:
     existing_name = next((name for name in candidate_names if (raw_dir / name).exists()), None)
     if existing_name is None:
         raise DataError(f"{raw_dir} has no {candidate_names[0]}; it has {list_folder(raw_dir)}")
-    return check_inside(raw_dir, existing_name)
+    return check_raw_path(raw_dir, existing_name)
 
 
 def list_folders(raw_dir: Path, folder: Path) -> list[Path]:
@@ -59,7 +59,7 @@ def list_folders(raw_dir: Path, folder: Path) -> list[Path]:
 
     Raises `DataError` if one is a link that leads out of the folder `raw_dir`.
     """
-    return [check_inside(raw_dir, path.relative_to(raw_dir)) for path in _list_visible_paths(folder) if path.is_dir()]
+    return [check_raw_path(raw_dir, path.relative_to(raw_dir)) for path in _list_visible_paths(folder) if path.is_dir()]
 
 
 def find_images(raw_dir: Path, folder: Path) -> list[Path]:
@@ -68,18 +68,18 @@ def find_images(raw_dir: Path, folder: Path) -> list[Path]:
     Raises `DataError` if a link leads out of the folder `raw_dir`, or if `folder` has files, but no image.
     """
     paths = list(_list_visible_paths(folder))
-    images = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
-    if paths and not images:
+    image_paths = [path for path in paths if path.suffix.lower() in IMAGE_SUFFIXES]
+    if paths and not image_paths:
         suffix_list = ", ".join(sorted(IMAGE_SUFFIXES))
         raise DataError(f"{folder} holds no images ({suffix_list}), but {paths[0].name}: convert or move its files")
-    log_left_out(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
-    return [check_file(raw_dir, path.relative_to(raw_dir)) for path in images]
+    log_left_out_files(folder, [path.name for path in paths if path.suffix.lower() not in IMAGE_SUFFIXES])
+    return [check_file(raw_dir, path.relative_to(raw_dir)) for path in image_paths]
 
 
-def log_left_out(folder: Path, names: Sequence[str]) -> None:
+def log_left_out_files(folder: Path, file_names: Sequence[str]) -> None:
     """Log the number of files or folders in `folder` that are left out, and the first of their names."""
-    if names:
-        log.warning("%s: %d files or folders are left out, the first is %r", folder, len(names), names[0])
+    if file_names:
+        log.warning("%s: %d files or folders are left out, the first is %r", folder, len(file_names), file_names[0])
 
 
 def _list_visible_paths(folder: Path) -> Iterator[Path]:

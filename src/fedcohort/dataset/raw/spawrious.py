@@ -9,7 +9,7 @@ from pathlib import Path
 from fedcohort.dataset.breeds import BREEDS, PLACES
 from fedcohort.dataset.raw.encoded import EncodedImage, plan_pieces
 from fedcohort.dataset.raw.pieces import Piece
-from fedcohort.dataset.raw.source import find_images, list_folders, log_left_out
+from fedcohort.dataset.raw.source import find_images, list_folders, log_left_out_files
 from fedcohort.errors import DataError
 
 HALF_FOLDERS = ("0", "1")
@@ -27,23 +27,23 @@ def plan_tables(raw_dir: Path, image_size: int | None) -> list[Piece]:
     """
     root = raw_dir / "spawrious224" if (raw_dir / "spawrious224").is_dir() else raw_dir
     images, folders = list[EncodedImage](), list_folders(raw_dir, root)
-    log_left_out(root, [folder.name for folder in folders if folder.name not in HALF_FOLDERS])
+    log_left_out_files(root, [folder.name for folder in folders if folder.name not in HALF_FOLDERS])
     for half_folder in (folder for folder in folders if folder.name in HALF_FOLDERS):
         for place_folder in _list_known_folders(raw_dir, half_folder, PLACES):
             for breed_folder in _list_known_folders(raw_dir, place_folder, BREEDS):
-                cells = (breed_folder.name, place_folder.name, int(half_folder.name))
-                images += [EncodedImage("train", file, cells) for file in find_images(raw_dir, breed_folder)]
+                column_values = (breed_folder.name, place_folder.name, int(half_folder.name))
+                images += [EncodedImage("train", file, column_values) for file in find_images(raw_dir, breed_folder)]
     if not images:
         raise DataError(f"{root} has no images: expected files such as {HALF_FOLDERS[0]}/{PLACES[0]}/{BREEDS[0]}/*.png")
     return plan_pieces(images, ("label", "place", "half"), raw_dir, image_size)
 
 
-def _list_known_folders(raw_dir: Path, folder: Path, known_names: tuple[str, ...]) -> list[Path]:
-    """Return the subfolders of `folder`, which lies in `raw_dir`. Raises `DataError` for one not in `known_names`."""
+def _list_known_folders(raw_dir: Path, folder: Path, allowed_names: tuple[str, ...]) -> list[Path]:
+    """Return the subfolders of `folder`, which lies in `raw_dir`. Raises `DataError` for one not in `allowed_names`."""
     folders = list_folders(raw_dir, folder)
-    unexpected_folder = next((path for path in folders if path.name not in known_names), None)
+    unexpected_folder = next((path for path in folders if path.name not in allowed_names), None)
     if unexpected_folder is not None:
         raise DataError(
-            f"{unexpected_folder} is an unknown folder: allowed are {', '.join(known_names)}; rename or remove it"
+            f"{unexpected_folder} is an unknown folder: allowed are {', '.join(allowed_names)}; rename or remove it"
         )
     return folders

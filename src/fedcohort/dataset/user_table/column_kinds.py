@@ -15,13 +15,13 @@ from fedcohort.types import Ids
 
 MAX_AUTO_LEVELS = 20  # of a text column that dataset.categories=auto encodes
 MIN_MATCHING_SHARE = 0.9  # of a text column's cells that look like numbers or dates, so that the column is named
-MAX_CELLS = 10_000  # of a text column, by which numbers and dates are recognised
+MAX_INSPECTED_CELLS = 10_000  # of a text column, by which numbers and dates are recognised
 EXAMPLE_LENGTH = 20  # characters of a cell in a message
 MAX_RMS = 10.0  # root mean square of a feature, above which it is far from unit scale
 MIN_LARGEST_VALUE = 0.01  # largest value of a feature, below which it is far from unit scale
 MAX_COLUMNS = 40  # of a table that is looked at: each of them is compared with each other
-MIN_STEPS = 8  # mean length of series, below which a table is not taken for a long one
-MAX_FEATURES = 3  # features that a notice names
+MIN_SERIES_ROWS = 8  # mean length of series, below which a table is not taken for a long one
+MAX_SHOWN_FEATURES = 3  # features that a notice names
 PLAIN_NUMBER_REMEDY = "write plain numbers, as {} (docs/data.md has the lines of pandas)"
 TEXT_NUMBER_PATTERNS = (  # what a text column holds, how its cells look, and what to do
     ("percentages", r"[+-]?[\d.,]+\s*%", PLAIN_NUMBER_REMEDY.format("0.12 for 12 %")),
@@ -43,7 +43,7 @@ def describe_type(frame: Frame, name: str) -> str:
         frame: table that has the column.
         name: name of the column.
     """
-    data_type = frame.get_type(name)
+    data_type = frame.get_column_type(name)
     if arrow_columns.is_row_number(frame.table, name):
         return "row number"
     if pa.types.is_boolean(data_type):
@@ -52,7 +52,7 @@ def describe_type(frame: Frame, name: str) -> str:
         return "number"
     type_checks = {"images": images.holds_images, "empty": pa.types.is_null, "lists": arrow_columns.is_list}
     type_checks |= {"date": arrow_columns.is_date, "text": arrow_columns.is_text}
-    return next((description for description, is_type in type_checks.items() if is_type(data_type)), "other")
+    return next((description for description, matches_type in type_checks.items() if matches_type(data_type)), "other")
 
 
 def count_levels(frame: Frame, name: str) -> int:
@@ -68,11 +68,11 @@ def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
     """Recognise texts that stand for numbers, dates or lists, such as `12 %`, in the text column `name` of a table.
 
     Returns:
-        One pair of a description with an example, and a remedy; [] for other texts.
+        A list of one pair, a description with an example and a remedy; [] for other texts.
     """
-    column = frame.column(name).slice(0, MAX_CELLS)
+    column = frame.column(name).slice(0, MAX_INSPECTED_CELLS)
     distinct_texts = [str(cell).strip() for cell in pc.unique(column).to_pylist() if cell is not None]
-    distinct_texts = [text for text in distinct_texts if text]
+    distinct_texts = [distinct_text for distinct_text in distinct_texts if distinct_text]
     for description, pattern, remedy in TEXT_NUMBER_PATTERNS:
         matching_texts = [cell for cell in distinct_texts if re.fullmatch(pattern, cell)]
         if distinct_texts and len(matching_texts) >= MIN_MATCHING_SHARE * len(distinct_texts):
@@ -80,45 +80,47 @@ def recognise_text_numbers(frame: Frame, name: str) -> list[tuple[str, str]]:
     return []
 
 
-def column_notices(train: Frame, inputs: Sequence[str], non_inputs: Sequence[str], has_lists: bool) -> Iterator[str]:
+def column_notices(frame: Frame, inputs: Sequence[str], non_inputs: Sequence[str], has_lists: bool) -> Iterator[str]:
     """Yield notices about columns that are no inputs, though they may contain information.
 
     Args:
-        train: the training table.
+        frame: the training table.
         inputs: names of the columns that are inputs.
         non_inputs: names of the columns of labels, clients and series, and of those that the user leaves out.
         has_lists: whether the inputs are columns of lists or images.
     """
-    type_by_column = {name: describe_type(train, name) for name in train.names if name not in {*inputs, *non_inputs}}
+    type_by_column = {name: describe_type(frame, name) for name in frame.names if name not in {*inputs, *non_inputs}}
     dropped_columns = [name for name, column_type in type_by_column.items() if column_type != "row number"]
     text_columns = [name for name, column_type in type_by_column.items() if column_type == "text"]
     for name in text_columns:
-        for description, remedy in recognise_text_numbers(train, name):
-            yield f"{train.origin}: column {name!r} holds {description} and is left out: {remedy}"
+        for description, remedy in recognise_text_numbers(frame, name):
+            yield f"{frame.origin}: column {name!r} holds {description} and is left out: {remedy}"
     if len(dropped_columns) > len(inputs) and not has_lists:
         remedies = []
-        if any(2 <= count_levels(train, name) <= MAX_AUTO_LEVELS for name in text_columns):
+        if any(2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS for name in text_columns):
             remedies.append("dataset.categories=auto encodes texts of few values")
         if "date" in type_by_column.values():
             remedies.append("dataset.dates=auto encodes dates as days")
         message_end = f": {' and '.join(remedies)}" if remedies else ""
         left_out_text = f"{len(dropped_columns)} columns are left out ({list_names(dropped_columns)})"
-        yield f"{train.origin}: {left_out_text} and only {len(inputs)} used as inputs{message_end}"
+        yield f"{frame.origin}: {left_out_text} and only {len(inputs)} used as inputs{message_end}"
 
 
-def series_notices(train: Frame, label: str, non_inputs: Sequence[str]) -> Iterator[str]:
+def series_notices(frame: Frame, label_column: str, non_inputs: Sequence[str]) -> Iterator[str]:
     """Yield a notice if a table seems to have one row per time step.
 
     Args:
-        train: the training table.
-        label: name of the column of labels.
+        frame: the training table.
+        label_column: name of the column of labels.
         non_inputs: names of the columns that are no inputs.
     """
-    if (series_columns := find_series(train, label)) is not None:
-        series, time = series_columns
-        leave_out_option = "" if time in non_inputs else f" dataset.leave_out=[{time}]"
-        message_start = f"{train.origin} looks like a long table, one row per time step {time!r} of each {series!r}"
-        yield f"{message_start}: dataset.series={series} dataset.window=50{leave_out_option} makes samples of 50 rows"
+    if (series_columns := find_series(frame, label_column)) is not None:
+        series_column, time_column = series_columns
+        leave_out_option = "" if time_column in non_inputs else f" dataset.leave_out=[{time_column}]"
+        yield (
+            f"{frame.origin} looks like a long table, one row per time step {time_column!r} of each {series_column!r}: "
+            f"dataset.series={series_column} dataset.window=50{leave_out_option} makes samples of 50 rows"
+        )
 
 
 def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
@@ -134,27 +136,27 @@ def scale_notices(x: np.ndarray, names: Sequence[str]) -> Iterator[str]:
     if n_unscaled := len(unscaled_features):
         feature_order = unscaled_features[np.argsort(-np.abs(np.log(rms[unscaled_features])), kind="stable")]
         listed_features = [
-            (names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in feature_order[:MAX_FEATURES]
+            (names[j], f"{rms[j]:,.0f}" if rms[j] >= 1 else f"{rms[j]:.2g}") for j in feature_order[:MAX_SHOWN_FEATURES]
         ]
         examples = ", ".join(f"{name} ({rms_text})" for name, rms_text in listed_features)
-        examples += f" and {n_unscaled - MAX_FEATURES} more" if n_unscaled > MAX_FEATURES else ""
+        examples += f" and {n_unscaled - MAX_SHOWN_FEATURES} more" if n_unscaled > MAX_SHOWN_FEATURES else ""
         message_start = f"{n_unscaled} of {len(names)} features are far from unit scale (root mean square: {examples})"
         yield f"{message_start}, which slows or stops training: set dataset.standardise=true"
 
 
-def label_notices(class_names: Sequence[str], label: str) -> Iterator[str]:
+def label_notices(class_names: Sequence[str], label_column: str) -> Iterator[str]:
     """Yield a notice for each group of classes whose names differ only in case.
 
     Args:
         class_names: names of the classes.
-        label: name of the column of labels.
+        label_column: name of the column of labels.
     """
     names_by_lower_case: dict[str, list[str]] = defaultdict(list)
     for class_name in class_names:
         names_by_lower_case[class_name.casefold()].append(class_name)
-    for spellings in names_by_lower_case.values():
-        if len(spellings) > 1:
-            yield f"column {label!r} has labels that differ only in case, which are different classes: {spellings}"
+    for labels in names_by_lower_case.values():
+        if len(labels) > 1:
+            yield f"column {label_column!r} has labels that differ only in case, which are different classes: {labels}"
 
 
 def index_blocks(frame: Frame, column_names: Sequence[str]) -> Ids:
@@ -164,47 +166,48 @@ def index_blocks(frame: Frame, column_names: Sequence[str]) -> Ids:
         frame: table that has the columns.
         column_names: names of the columns.
     """
-    has_changed = np.zeros(frame.table.num_rows, dtype=bool)
+    is_block_start = np.zeros(frame.table.num_rows, dtype=bool)
     for name in column_names:
-        value_codes = _number_values(frame.column(name))
-        has_changed[1:] |= value_codes[1:] != value_codes[:-1]
-    return np.cumsum(has_changed)
+        value_codes = _code_cells(frame.column(name))
+        is_block_start[1:] |= value_codes[1:] != value_codes[:-1]
+    return np.cumsum(is_block_start)
 
 
-def _number_values(column: pa.ChunkedArray) -> Ids:
-    """Return a number for each cell of `column`, int64 [rows]: equal for equal values, and for empty cells."""
+def _code_cells(column: pa.ChunkedArray) -> Ids:
+    """Return a number for each cell of `column`, int64 [rows], which equal values share, and so do empty cells."""
     encoded_column = pa.concat_arrays(column.chunks).dictionary_encode(null_encoding="encode")
     return np.asarray(encoded_column.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
 
 
-def find_series(frame: Frame, label: str) -> tuple[str, str] | None:
+def find_series(frame: Frame, label_column: str) -> tuple[str, str] | None:
     """Return the columns of series and time of a table with one row per time step; None for other tables.
 
-    In the column of series, each value fills one block of rows with one label, of `MIN_STEPS` rows or more on average.
+    In the column of series, each value fills one block of rows with one label. Blocks have `MIN_SERIES_ROWS` rows or
+    more on average.
     The column of time increases strictly within each block and mostly decreases between blocks.
 
     Args:
         frame: table to inspect.
-        label: name of the column of labels.
+        label_column: name of the column of labels.
     """
-    if label not in frame.names or frame.table.num_rows < 2 * MIN_STEPS or len(frame.names) > MAX_COLUMNS:
+    if label_column not in frame.names or frame.table.num_rows < 2 * MIN_SERIES_ROWS or len(frame.names) > MAX_COLUMNS:
         return None
-    kinds = {name: frame.get_type(name) for name in frame.names if name != label}
+    kinds = {name: frame.get_column_type(name) for name in frame.names if name != label_column}
     series_names = [name for name, kind in kinds.items() if arrow_columns.is_text(kind) or pa.types.is_integer(kind)]
     time_names = [name for name, kind in kinds.items() if arrow_columns.is_number(kind) or arrow_columns.is_date(kind)]
-    for series in series_names:
-        block_of_row = index_blocks(frame, [series])
+    for series_column in series_names:
+        block_of_row = index_blocks(frame, [series_column])
         n = int(block_of_row[-1]) + 1
-        if n < 2 or len(block_of_row) < MIN_STEPS * n or n != _number_values(frame.column(series)).max() + 1:
+        if n < 2 or len(block_of_row) < MIN_SERIES_ROWS * n or n != _code_cells(frame.column(series_column)).max() + 1:
             continue
-        if index_blocks(frame, [series, label])[-1] + 1 > n:
+        if index_blocks(frame, [series_column, label_column])[-1] + 1 > n:
             continue
         is_inside_block = block_of_row[1:] == block_of_row[:-1]
-        for time in time_names:
-            column = frame.column(time)
-            times = arrow_columns.dates_to_days(column) if arrow_columns.is_date(column.type) else column
-            time_steps = np.diff(arrow_columns.to_numbers(times))
-            is_increasing = (time_steps[is_inside_block] > 0).all()
-            if time != series and is_increasing and (time_steps[~is_inside_block] < 0).mean() > 0.5:
-                return series, time
+        for time_column in time_names:
+            column = frame.column(time_column)
+            time_values = arrow_columns.dates_to_days(column) if arrow_columns.is_date(column.type) else column
+            time_steps = np.diff(arrow_columns.to_numbers(time_values))
+            times_increase = (time_steps[is_inside_block] > 0).all()
+            if time_column != series_column and times_increase and (time_steps[~is_inside_block] < 0).mean() > 0.5:
+                return series_column, time_column
     return None

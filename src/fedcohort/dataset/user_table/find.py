@@ -4,7 +4,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from fedcohort.dataset.files import check_folder, find_part, list_folder, read_table
+from fedcohort.dataset.files import check_folder, find_part_file, list_folder, read_table
 from fedcohort.dataset.images import RESIZE_ADVICE
 from fedcohort.dataset.messages import ProblemList
 from fedcohort.dataset.parquet import list_parquet
@@ -35,7 +35,7 @@ def find_files(path: str) -> dict[str, Path]:
     if os.path.isfile(file := expand_home(path)):
         return {"train": file}
     folder = check_folder(path)
-    files = {part_name: table for part_name in PART_NAMES if (table := find_part(path, part_name)) is not None}
+    files = {part_name: table for part_name in PART_NAMES if (table := find_part_file(path, part_name)) is not None}
     if "train" in files:
         return files
     if files.get("test") != folder / "test.parquet" and _is_one_table(folder):
@@ -44,7 +44,7 @@ def find_files(path: str) -> dict[str, Path]:
     tables = [file for file in visible_files if file.suffix.lower() in TABLE_SUFFIXES and file not in files.values()]
     if len(tables) == 1:
         return {"train": tables[0], **files}
-    if not tables and imagefolder.holds_classes(folder):
+    if not tables and imagefolder.has_class_folders(folder):
         return {"images": folder}
     remedy = ""
     if tables:
@@ -78,20 +78,20 @@ def load_tables(path: str, cuts_test_part: bool, reads_valid: bool, decimal: str
     image_frames = read_image_frames(files["images"]) if "images" in files else {}
     if image_frames and "train" not in image_frames:
         raise DataError(f"dataset.path={path} has no training images: they belong in train/<class>/*.png")
-    has_test = "test" in (image_frames or files)
-    if has_test and cuts_test_part:
+    has_test_part = "test" in (image_frames or files)
+    if has_test_part and cuts_test_part:
         test_file = files.get("test", Path(path) / "test")
         problems.add_error(DataError(f"dataset.test_share must be null: the data have a test part ({test_file})"))
-    elif not has_test and not cuts_test_part:
-        train_text = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
+    elif not has_test_part and not cuts_test_part:
+        train_source = f"{image_frames['train'].table.num_rows:,} images" if image_frames else files["train"].name
         valid_file = files.get("valid")
         hint = f"; rename {valid_file.name} to test{valid_file.suffix} if it is the test part" if valid_file else ""
-        remedy = f"dataset.test_share=0.2 cuts a fifth of {train_text}, or write test.parquet or test.csv next to it"
+        remedy = f"dataset.test_share=0.2 cuts a fifth of {train_source}, or write test.parquet or test.csv next to it"
         problems.add_error(DataError(f"dataset.path={path} has no test table: {remedy}{hint}"))
     frames: list[Frame] = []
     for part_name in PART_NAMES:
-        is_read = {"train": True, "test": not cuts_test_part, "valid": reads_valid}[part_name]
-        if is_read and part_name in (image_frames or files):
+        is_part_read = {"train": True, "test": not cuts_test_part, "valid": reads_valid}[part_name]
+        if is_part_read and part_name in (image_frames or files):
             with problems.collect_errors():
                 frames.append(image_frames[part_name] if image_frames else read_table(files[part_name], decimal))
     if frames and not image_frames:

@@ -75,19 +75,19 @@ def choose_inputs(
         text_columns = [name for name, kind in type_by_column.items() if kind == "text"]
         categories = [name for name in text_columns if 2 <= count_levels(frame, name) <= MAX_AUTO_LEVELS]
     encoded_columns = {*categories, *dates}
-    number_columns = [
+    numeric_columns = [
         name for name, kind in type_by_column.items() if kind in ("number", "boolean") and name not in encoded_columns
     ]
     for name in dates:
         column = frame.column(name)
         if not arrow_columns.is_date(column.type):
             cell_values = pc.drop_null(column.slice(0, 99)).to_pylist()
-            example = f" (as {str(cell_values[0])[:EXAMPLE_LENGTH]!r})" if cell_values else ""
+            example_text = f" (as {str(cell_values[0])[:EXAMPLE_LENGTH]!r})" if cell_values else ""
             message_start = f"dataset.dates: {frame.origin}"
             raise DataError(
-                f"{message_start}: column {name!r} must hold dates as 2024-12-31, but holds {column.type}{example}"
+                f"{message_start}: column {name!r} must hold dates as 2024-12-31, but holds {column.type}{example_text}"
             )
-    input_columns = InputColumns(tuple(number_columns), tuple(categories), tuple(dates))
+    input_columns = InputColumns(tuple(numeric_columns), tuple(categories), tuple(dates))
     if not input_columns.names:
         raise _make_no_input_error(frame, type_by_column)
     return input_columns
@@ -130,7 +130,7 @@ def find_levels(train_frame: Frame, input_columns: InputColumns) -> dict[str, li
     """
     levels = {}
     for name in input_columns.categories:
-        levels[name] = sorted(value for value in pc.unique(_read_category(train_frame, name)).to_pylist() if value)
+        levels[name] = sorted(level for level in pc.unique(_read_category(train_frame, name)).to_pylist() if level)
         if not 2 <= (n := len(levels[name])) <= MAX_LEVELS:
             message_start = f"dataset.categories: {train_frame.origin}: column {name!r} has {n:,} different values"
             raise DataError(f"{message_start}, but only 2 to {MAX_LEVELS:,} can be encoded: leave it out")
@@ -149,7 +149,8 @@ def encode_columns(
         allow_missing: whether empty cells become missing numbers; otherwise they are errors.
 
     Returns:
-        The tables, the names of all numbers of a sample, and notes.
+        The tables with the added columns, the names of the columns of numbers that form a sample, and notes on cells
+        whose level no training row has.
 
     Raises:
         DataError: columns have empty cells, without `allow_missing`; problems of several columns are raised together.
@@ -166,10 +167,10 @@ def encode_columns(
                 category_texts = _read_category(frame, name)
                 for level in levels[name]:
                     derived_columns[f"{name}={level}"] = pc.equal(category_texts, level).cast(pa.float32())
-                is_known = pc.is_in(category_texts, value_set=pa.array(levels[name]))
-                if n_unknown := int(np.count_nonzero(~np.asarray(is_known)) - category_texts.null_count):
+                is_known_level = pc.is_in(category_texts, value_set=pa.array(levels[name]))
+                if n_unknown_cells := int(np.count_nonzero(~np.asarray(is_known_level)) - category_texts.null_count):
                     file_name = Path(frame.origin).name
-                    cells_text = f"{n_unknown:,} cells of {name} in {file_name}"
+                    cells_text = f"{n_unknown_cells:,} cells of {name} in {file_name}"
                     encoding_notes.append(f"{cells_text} have values that no training row has")
         encoded_frames.append(replace(frame, derived_columns=derived_columns))
     problems.raise_all()
@@ -187,5 +188,5 @@ def _read_category(frame: Frame, name: str) -> pa.ChunkedArray:
         problem_text = f": column {name!r} must hold texts or numbers as a category, but holds {column.type}"
         raise frame.column_error(name, problem_text)
     category_texts = pc.utf8_trim_whitespace(column.cast(pa.string()))
-    is_empty = pa.chunked_array([pa.array(arrow_columns.find_empty(column))])
+    is_empty = pa.chunked_array([pa.array(arrow_columns.empty_cells(column))])
     return pc.if_else(is_empty, pa.scalar(None, pa.string()), category_texts)

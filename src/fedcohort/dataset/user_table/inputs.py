@@ -17,7 +17,7 @@ PART_NAMES = ("training", "test", "validation")
 def read_inputs(
     options: TableOptions, frames: Sequence[Frame], columns: Sequence[str], lists: Sequence[str], scale: float
 ) -> tuple[list[np.ndarray], PixelScale | None]:
-    """Return the inputs of each table, float32 [N, ...] or bytes, and the normalisation of pixels, or None.
+    """Return the inputs of each table, float32 or uint8 [N, ...], and how pixels are normalised; None without images.
 
     Args:
         options: options of the table: window, shape, pixels, missing and standardise.
@@ -32,23 +32,23 @@ def read_inputs(
     allow_missing = options.missing == "mean"
     input_arrays = _read_arrays(frames, columns, lists, options.window or 1, allow_missing)
     shape, train_shape, column_name = list(map(int, options.shape)), input_arrays[0].shape[1:], [*lists, *columns][0]
-    if shape and (size := int(np.prod(shape, dtype=object))) != (n_values := input_arrays[0][0].size):
-        raise DataError(f"dataset.shape={shape} has {size} values, but a sample of {frames[0].origin} has {n_values}")
+    if shape and (shape_size := int(np.prod(shape, dtype=object))) != (n := input_arrays[0][0].size):
+        raise DataError(f"dataset.shape={shape} has {shape_size} values, but a sample of {frames[0].origin} has {n}")
     is_image = bool(lists) and input_arrays[0].dtype == np.uint8 and len(shape or train_shape) == 3
     pixel_scale = None
-    if is_image and scale == 255 and not options.standardises:
+    if is_image and scale == 255 and not options.standardises_inputs:
         n_channels = (shape or train_shape)[0]
         pixel_scale = PixelScale((0.0,) * n_channels, (1.0,) * n_channels)
     elif options.pixels == "uint8":
         problem = f": dataset.pixels=uint8 needs images, but a sample is {input_arrays[0].dtype} {list(train_shape)}"
         raise frames[0].column_error(column_name, problem)
-    is_large = 4 * sum(x.size for x in input_arrays) > AUTO_UINT8_BYTES
-    keeps_bytes = pixel_scale is not None and (options.pixels == "uint8" or (options.pixels == "auto" and is_large))
+    is_over_2gb = 4 * sum(x.size for x in input_arrays) > AUTO_UINT8_BYTES
+    keeps_uint8 = pixel_scale is not None and (options.pixels == "uint8" or (options.pixels == "auto" and is_over_2gb))
     for i, (frame, x) in enumerate(zip(frames, input_arrays, strict=True)):
         if x.shape[1:] != train_shape:
             problem = f": a sample has the shape {list(x.shape[1:])}, but one of {frames[0].origin} {list(train_shape)}"
             raise frame.column_error(column_name, problem)
-        if not keeps_bytes:
+        if not keeps_uint8:
             x = x.astype(np.float32, copy=False)  # reading has made an array that nothing else uses
             with np.errstate(all="ignore"):
                 x /= (divisor := np.float32(scale))
@@ -79,21 +79,21 @@ def _read_arrays(
     Raises:
         DataError: cells are no inputs; problems of several tables are raised together.
     """
-    arrays, problems = list[np.ndarray](), ProblemList()
+    input_arrays, problems = list[np.ndarray](), ProblemList()
     for frame in frames:
         with problems.collect_errors():
             if lists:
-                arrays.append(_read_lists(frame, lists, allow_missing))
+                input_arrays.append(_read_list_columns(frame, lists, allow_missing))
                 continue
             x = frame.read_matrix(columns, allow_missing=allow_missing)
             if window > 1:
                 x = np.ascontiguousarray(x.reshape(-1, window, x.shape[1]).transpose(0, 2, 1))
-            arrays.append(x)
+            input_arrays.append(x)
     problems.raise_all()
-    return arrays
+    return input_arrays
 
 
-def _read_lists(frame: Frame, list_columns: Sequence[str], allow_missing: bool) -> np.ndarray:
+def _read_list_columns(frame: Frame, list_columns: Sequence[str], allow_missing: bool) -> np.ndarray:
     """Return columns of lists or images, [N, ...]; several columns become channels, [N, columns, ...].
 
     Args:
@@ -110,31 +110,31 @@ def _read_lists(frame: Frame, list_columns: Sequence[str], allow_missing: bool) 
     return channel_arrays[0] if len(channel_arrays) == 1 else np.stack(channel_arrays, axis=1)
 
 
-def fill_gaps(train: Frame, columns: Sequence[str], input_parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
-    """Replace NaN in the inputs by the feature's mean over the training rows; return them and a note with the counts.
+def fill_gaps(frame: Frame, columns: Sequence[str], input_parts: Sequence[np.ndarray]) -> tuple[list[np.ndarray], str]:
+    """Replace NaN by the feature's mean over the training rows; return the inputs and a note on the filled cells.
 
     Args:
-        train: the training table, for messages.
+        frame: the training table, for messages.
         columns: names of the columns of numbers, or of lists.
         input_parts: inputs [N, ...] of the training part, and of the test and validation parts if they exist.
 
     Raises:
         DataError: a feature has no number in any training row.
     """
-    is_gap = np.isnan(input_parts[0])
-    if (all_gaps := is_gap.all(0).reshape(-1)).any():
-        feature = int(all_gaps.argmax())
-        name = columns[feature if len(columns) == all_gaps.size else feature * len(columns) // all_gaps.size]
-        raise train.column_error(
+    is_missing = np.isnan(input_parts[0])
+    if (is_missing_feature := is_missing.all(0).reshape(-1)).any():
+        j = int(is_missing_feature.argmax())
+        name = columns[j if len(columns) == is_missing_feature.size else j * len(columns) // is_missing_feature.size]
+        raise frame.column_error(
             name, f": column {name!r} has no number in any training row: no mean fills its gaps, leave it out"
         )
     feature_means = np.nanmean(input_parts[0], axis=0, dtype=np.float64).astype(np.float32)
-    gap_counts = [int(np.isnan(part_x).sum()) for part_x in input_parts]
+    gap_counts = [int(np.isnan(part_inputs).sum()) for part_inputs in input_parts]
     fill_note = ""
     if any(gap_counts):
         gap_texts = [f"{n} {part_name}" for n, part_name in zip(gap_counts, PART_NAMES, strict=False)]
         fill_note = f"{', '.join(gap_texts[:-1])} and {gap_texts[-1]} cells filled with the means of the training rows"
-    return [np.where(np.isnan(part_x), feature_means, part_x) for part_x in input_parts], fill_note
+    return [np.where(np.isnan(part_inputs), feature_means, part_inputs) for part_inputs in input_parts], fill_note
 
 
 def standardise(input_parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarray]:
@@ -146,9 +146,9 @@ def standardise(input_parts: Sequence[np.ndarray]) -> tuple[np.ndarray, np.ndarr
         input_parts: inputs [N, ...] of the training part, and of the test and validation parts if they exist.
     """
     train_x = input_parts[0]
-    deviations = np.where(train_x.max(0) > train_x.min(0), train_x.std(0, dtype=np.float64), 1.0).astype(np.float32)
+    feature_stds = np.where(train_x.max(0) > train_x.min(0), train_x.std(0, dtype=np.float64), 1.0).astype(np.float32)
     feature_means = train_x.mean(0, dtype=np.float64).astype(np.float32)
-    for part_x in input_parts:
-        part_x -= feature_means
-        part_x /= deviations
-    return feature_means, deviations
+    for part_inputs in input_parts:
+        part_inputs -= feature_means
+        part_inputs /= feature_stds
+    return feature_means, feature_stds

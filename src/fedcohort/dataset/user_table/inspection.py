@@ -25,7 +25,7 @@ MAX_CLASSES = 100  # most classes of a column that is proposed for the labels
 ROWS_PER_CLIENT = 20  # of simulated clients, where no column says who owns a row
 MIN_CLIENT_SAMPLES = 10  # of a client, below which small clients are proposed to be left out or pooled
 MAX_WINDOW = 50  # rows
-MAX_NAMES = 4  # most classes, columns or values that a reason names
+MAX_LISTED_NAMES = 4  # most classes, columns or values that a reason names
 
 
 @dataclass(frozen=True)
@@ -33,12 +33,12 @@ class Decision:
     """A decision that a user must take about the data, with a proposal.
 
     Attributes:
-        topic: what is decided, such as "label", "client" or "test".
+        decision_topic: what is decided, such as "label", "client" or "test".
         options: the proposed values, by option; empty if the defaults or the values that the user typed are right.
         reason: why these values are proposed, and what else is possible.
     """
 
-    topic: str
+    decision_topic: str
     options: Mapping[str, object]
     reason: str
 
@@ -50,14 +50,14 @@ class Inspection:
     Attributes:
         frames: the tables, the training rows first.
         overrides: the values of the options that the user has typed, by option.
-        cuts_test: whether the test part is taken from the training rows, as there is no test table.
+        cuts_test_part: whether the test part is taken from the training rows, as there is no test table.
         roles: role of each column that is no input ("label", "client", ...), by column; grows with each decision.
         window: rows of a sample, 1 unless rows are time steps of series.
     """
 
     frames: Sequence[Frame]
     overrides: Mapping[str, str]
-    cuts_test: bool
+    cuts_test_part: bool
     roles: dict[str, str] = field(default_factory=dict)
     window: int = 1
 
@@ -72,12 +72,12 @@ class Inspection:
         """Return the name of a column, its kind such as "text", and details such as empty cells and example values."""
         column, column_kind = self.train.column(name), self.kinds[name]
         details = [self.roles[name]] if name in self.roles else []
-        if n_empty := int(arrow_columns.find_empty(column).sum()):
+        if n_empty := int(arrow_columns.empty_cells(column).sum()):
             details.append(f"{n_empty:,} cells empty")
         if column_kind == "text":
-            values = [value[:20] for value in pc.unique(column).to_pylist() if value and value.strip()]
+            examples = [text[:20] for text in pc.unique(column).to_pylist() if text and text.strip()]
             details += [description for description, _ in column_kinds.recognise_text_numbers(self.train, name)]
-            details.append(f"{self.levels[name]:,} values, such as {', '.join(map(repr, values[:MAX_NAMES]))}")
+            details.append(f"{self.levels[name]:,} values, such as {', '.join(map(repr, examples[:MAX_LISTED_NAMES]))}")
         elif column_kind == "number" and arrow_columns.is_text(column.type):
             details.append(f"{int(np.isnan(arrow_columns.to_numbers(column)).sum()) - n_empty:,} cells hold no number")
         return name, column_kind, "; ".join(details)
@@ -91,34 +91,33 @@ class Inspection:
         yield from self._propose_series()
         yield from self._propose_row_ids()
         yield from self._propose_clients()
-        if self.cuts_test:
+        if self.cuts_test_part:
             has_series = "series" in self.roles.values()
-            cut_text = "windows, of the same series as the training windows, is" if has_series else "rows is"
-            reason = f"there is no test table: a fifth of the {cut_text} taken for testing"
+            sample_text = "windows, of the same series as the training windows, is" if has_series else "rows is"
+            reason = f"there is no test table: a fifth of the {sample_text} taken for testing"
             yield Decision("test", {"dataset.test_share": 0.2}, reason)
 
     def _propose_label(self) -> Decision:
-        label = self.overrides.get("dataset.label")
-        label, *alternatives = self._rank_labels() if label is None else [label]
-        self.roles[label] = "label"
-        if label not in self.levels:
-            return Decision("label", {}, f"dataset.label={label}, as typed")
+        label_name = self.overrides.get("dataset.label")
+        label_name, *other_labels = self._rank_labels() if label_name is None else [label_name]
+        self.roles[label_name] = "label"
+        if label_name not in self.levels:
+            return Decision("label", {}, f"dataset.label={label_name}, as typed")
         label_counts: Counter[str] = Counter()
-        for row in pc.value_counts(self.train.column(label)).to_pylist():
-            label_counts[str(row["values"]).strip()] += row["counts"]
-        frequent_values = ", ".join(f"{value} ({n:,})" for value, n in label_counts.most_common(MAX_NAMES))
-        alternatives_text = f"; also possible: {', '.join(alternatives[:MAX_NAMES])}" if alternatives else ""
-        return Decision(
-            "label", self._label_options(label), f"{self.levels[label]} classes: {frequent_values}{alternatives_text}"
-        )
+        for value_count in pc.value_counts(self.train.column(label_name)).to_pylist():
+            label_counts[str(value_count["values"]).strip()] += value_count["counts"]
+        frequent_values = ", ".join(f"{value} ({n:,})" for value, n in label_counts.most_common(MAX_LISTED_NAMES))
+        other_labels_text = f"; also possible: {', '.join(other_labels[:MAX_LISTED_NAMES])}" if other_labels else ""
+        reason = f"{self.levels[label_name]} classes: {frequent_values}{other_labels_text}"
+        return Decision("label", self._propose_label_options(label_name), reason)
 
     def _rank_labels(self) -> list[str]:
         """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
         max_classes = min(MAX_CLASSES, max(2, self.train.table.num_rows // 5))
-        candidates = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
-        label_names = [name for label in LABEL_NAMES for name in candidates if name.casefold() == label]
-        label_names += [name for name in candidates if set(_split_column_name(name)) & (set(LABEL_NAMES) - {"y"})]
-        other_names = [name for name in reversed(candidates) if not (_is_client_name(name) or _is_row_id_name(name))]
+        label_columns = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
+        label_names = [name for label_word in LABEL_NAMES for name in label_columns if name.casefold() == label_word]
+        label_names += [name for name in label_columns if set(_split_column_name(name)) & (set(LABEL_NAMES) - {"y"})]
+        other_names = [name for name in reversed(label_columns) if not (_is_client_name(name) or _is_row_id_name(name))]
         if not (ranked_names := list(dict.fromkeys([*label_names, *other_names]))):
             raise DataError(
                 f"{self.train.origin}: no column can hold labels (texts or whole numbers with 2 to {max_classes} "
@@ -134,56 +133,56 @@ class Inspection:
             return name.casefold() in LABEL_NAMES and bool(pc.all(is_whole_number).as_py())
         return self.kinds[name] in ("text", "boolean") or pa.types.is_integer(column.type)
 
-    def _label_options(self, label: str) -> dict[str, object]:
-        """Return `dataset.label` for the column `label`, and `dataset.n_classes` if its whole numbers have gaps."""
-        options: dict[str, object] = {} if label == "label" else {"dataset.label": label}
-        column = self.train.column(label)
-        if self.kinds[label] == "number" and self._may_be_label(label):
+    def _propose_label_options(self, label_name: str) -> dict[str, object]:
+        """Return `dataset.label` for the column `label_name`, and `dataset.n_classes` if its numbers have gaps."""
+        options: dict[str, object] = {} if label_name == "label" else {"dataset.label": label_name}
+        column = self.train.column(label_name)
+        if self.kinds[label_name] == "number" and self._may_be_label(label_name):
             min_label, max_label = pc.min(column).as_py(), int(pc.max(column).as_py())
-            if min_label >= 0 and max_label + 1 != self.levels[label]:
+            if min_label >= 0 and max_label + 1 != self.levels[label_name]:
                 options["dataset.n_classes"] = max_label + 1
         return options
 
     def _propose_series(self) -> Iterator[Decision]:
-        label = next(name for name, role in self.roles.items() if role == "label")
-        if "dataset.window" in self.overrides or (columns := column_kinds.find_series(self.train, label)) is None:
+        label_name = next(name for name, role in self.roles.items() if role == "label")
+        if "dataset.window" in self.overrides or (columns := column_kinds.find_series(self.train, label_name)) is None:
             return
         series_column, time_column = columns
-        series_lengths = np.bincount(column_kinds.index_blocks(self.train, [series_column, label]))
+        series_lengths = np.bincount(column_kinds.index_blocks(self.train, [series_column, label_name]))
         self.roles |= {series_column: "series", time_column: "time"}
         self.window = int(min(MAX_WINDOW, max(2, np.median(series_lengths) // 2)))
         options: dict[str, object] = {"dataset.series": series_column, "dataset.window": self.window}
-        lengths_text = _format_range(series_lengths.min(), series_lengths.max())
-        reason = f"one row per time step {time_column!r}: {len(series_lengths):,} series of {lengths_text} rows"
+        series_lengths_text = _format_range(series_lengths.min(), series_lengths.max())
+        reason = f"one row per time step {time_column!r}: {len(series_lengths):,} series of {series_lengths_text} rows"
         yield Decision("series", options, f"{reason}; a sample is {self.window} rows")
 
     def _propose_clients(self) -> Iterator[Decision]:
         name = self.overrides.get("dataset.client")
         if name is not None and name not in self.levels:
             return  # a column that does not exist is an error when the table is loaded
-        candidates = [name for name in self.levels if _is_client_name(name) and self._may_be_client(name)]
-        name = name or next(iter(candidates), None)
+        client_names = [name for name in self.levels if _is_client_name(name) and self._may_be_client(name)]
+        name = name or next(iter(client_names), None)
         window = int(self.overrides.get("dataset.window") or self.window)
         n_rows = self.train.table.num_rows // window
         if name is None:
-            n = int(min(50, max(2, n_rows * (0.8 if self.cuts_test else 1) // ROWS_PER_CLIENT)))
+            n = int(min(50, max(2, n_rows * (0.8 if self.cuts_test_part else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _propose_cohort(n)}
             reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
             yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
             return
         self.roles[name] = "client"
         client_sizes = np.sort(pc.value_counts(self.train.column(name)).field("counts").to_numpy())
-        train_sizes = client_sizes * (0.8 if self.cuts_test else 1) / window
-        n_small, n = int((train_sizes < MIN_CLIENT_SAMPLES).sum()), len(client_sizes)
+        train_sizes = client_sizes * (0.8 if self.cuts_test_part else 1) / window
+        n_small_clients, n = int((train_sizes < MIN_CLIENT_SAMPLES).sum()), len(client_sizes)
         options = {"dataset.client": name}
         reason = f"{n:,} clients of {_format_range(client_sizes[0], client_sizes[-1])} rows"
-        if n_small:
+        if n_small_clients:
             options["dataset.min_client_samples"] = MIN_CLIENT_SAMPLES
-            n -= n_small
-            if 2 * n_small > len(client_sizes):
+            n -= n_small_clients
+            if 2 * n_small_clients > len(client_sizes):
                 options["dataset.pool_small"] = True
                 n += int(train_sizes[train_sizes < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES))
-            reason += f", {n_small:,} of them with fewer than {MIN_CLIENT_SAMPLES} training samples"
+            reason += f", {n_small_clients:,} of them with fewer than {MIN_CLIENT_SAMPLES} training samples"
         yield Decision("client", {**options, "cohort": _propose_cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
@@ -191,12 +190,12 @@ class Inspection:
 
         Where the column's name says that it holds clients, one repeated value is enough.
         """
-        is_free_column = name not in self.roles and not pa.types.is_floating(self.train.column(name).type)
+        is_unassigned_column = name not in self.roles and not pa.types.is_floating(self.train.column(name).type)
         n_rows = self.train.table.num_rows
-        return is_free_column and 2 <= self.levels[name] <= (n_rows - 1 if _is_client_name(name) else n_rows // 2)
+        return is_unassigned_column and 2 <= self.levels[name] <= (n_rows - 1 if _is_client_name(name) else n_rows // 2)
 
     def _propose_row_ids(self) -> Iterator[Decision]:
-        """Propose to leave out columns of row numbers, and the time steps of a series."""
+        """Propose to leave out columns of row numbers, and the column of the time steps of series."""
         rows = self.train.table.num_rows
         id_columns = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
         for name, n in self.levels.items():

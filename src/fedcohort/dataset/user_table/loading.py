@@ -54,31 +54,31 @@ class TableLoader:
             labels = read_labels(frames, options.label, options.n_classes)
             y = [part_labels[:: self.window] for part_labels in labels.labels_by_part]
             if options.test_share is not None:
-                frames, owners, y = self._cut_test(frames, owners, y)
+                frames, owners, y = self._split_test(frames, owners, y)
         with self.problems.collect_errors():
             levels = input_columns.find_levels(frames[0], columns)
             fills_gaps = options.missing == "mean"
-            frames, names, encoding_notes = input_columns.encode_columns(frames, columns, levels, fills_gaps)
-            x, pixel_scale = inputs.read_inputs(options, frames, names, columns.lists, self._choose_divisor(columns))
+            frames, features, encoding_notes = input_columns.encode_columns(frames, columns, levels, fills_gaps)
+            x, pixel_scale = inputs.read_inputs(options, frames, features, columns.lists, self._choose_divisor(columns))
         self.problems.raise_all()
         self.notes += [*encoding_notes, *labels.notes]
-        x, feature_moments = self._scale_inputs(frames[0], names, columns, x)
-        self._log_notices(column_kinds.label_notices(labels.names, options.label))
-        keeps_bytes = x[0].dtype == np.uint8
-        self.notes += ["kept as bytes"] * keeps_bytes
+        x, feature_moments = self._scale_inputs(frames[0], features, columns, x)
+        self._log_notices(column_kinds.label_notices(labels.class_names, options.label))
+        keeps_uint8 = x[0].dtype == np.uint8
+        self.notes += ["kept as bytes"] * keeps_uint8
         self.notes += ["only the server holds test rows: no metrics clients/acc_*"] * (options.test == "server")
         self.notes += [f"{len(part_labels):,} validation rows are the server's" for part_labels in y[2:]]
         return Raw(
             "folder",
-            *(x[0], y[0], x[1], y[1], labels.n_classes, owners.train, owners.test),
+            *(x[0], y[0], x[1], y[1], labels.n_classes, owners.train_clients, owners.test_clients),
             owner_names=owners.client_names,
             inputs=self._describe_inputs(frames[0], columns, x[0].shape[1:]),
-            class_names=tuple(labels.names),
-            columns=tuple(names) if self.window == 1 and not columns.lists else (),
+            class_names=tuple(labels.class_names),
+            columns=tuple(features) if self.window == 1 and not columns.lists else (),
             pooled_test=options.test == "server",
             feature_moments=feature_moments,
-            scale=pixel_scale if keeps_bytes else None,
-            converted_scale=None if keeps_bytes else pixel_scale,
+            scale=pixel_scale if keeps_uint8 else None,
+            converted_scale=None if keeps_uint8 else pixel_scale,
             valid=(x[2], y[2]) if len(x) > 2 else None,
             single_use=True,
             categories=json.dumps(levels, ensure_ascii=False) if levels else "",
@@ -103,7 +103,7 @@ class TableLoader:
         if options.missing == "mean" and x[0].dtype != np.uint8:
             x, fill_note = inputs.fill_gaps(train_frame, feature_names or chosen_inputs.lists, x)
             self.notes.append(fill_note)
-        if options.standardises:
+        if options.standardises_inputs:
             feature_moments = inputs.standardise(x)
             self.notes.append(f"standardised by mean and deviation of the {len(x[0])} training rows")
         elif feature_names and self.window == 1 and options.scale == 1:
@@ -111,7 +111,7 @@ class TableLoader:
         return x, feature_moments
 
     def _read_tables(self) -> list[Frame]:
-        """Read the tables, the training rows first, and note the format of their files. Raises `DataError` for none."""
+        """Read the tables, the training rows first, and note the files' format. Raises `DataError` without one."""
         options = self.options
         cuts_test_part, reads_valid = options.test_share is not None, options.valid == "server"
         frames = load_tables(options.path, cuts_test_part, reads_valid, options.decimal, self.problems)
@@ -128,32 +128,32 @@ class TableLoader:
 
     def _choose_inputs(self, frames: Sequence[Frame]) -> InputColumns:
         """Choose the columns that are inputs, and check that all tables have the columns that options name."""
-        options, train = self.options, frames[0]
+        options, table = self.options, frames[0]
         for option in ("leave_out", "categories", "dates"):
             named_columns = getattr(options, option)
             for name in named_columns if not isinstance(named_columns, str) else ():
                 with self.problems.collect_errors():
-                    replace(train, column_options={name: f"dataset.{option}"}).check_column(name)
+                    replace(table, column_options={name: f"dataset.{option}"}).check_column(name)
         for frame in frames:
             columns = [options.label, options.series, *options.list_columns]
-            for name in filter(None, [*columns, options.client] if frame is train else columns):
-                if frame is train or name in train.names:  # otherwise the training table's problem says so
+            for name in filter(None, [*columns, options.client] if frame is table else columns):
+                if frame is table or name in table.names:  # otherwise the training table's problem says so
                     with self.problems.collect_errors():
                         frame.check_column(name)
         chosen_inputs = InputColumns()
         with self.problems.collect_errors():
             non_inputs = [name for name in (options.label, options.client, options.series, *options.leave_out) if name]
-            has_images = train.names == ["image", "label"] and column_kinds.describe_type(train, "image") == "images"
+            has_images = table.names == ["image", "label"] and column_kinds.describe_type(table, "image") == "images"
             list_columns = ("image",) if options.features is None and has_images else options.list_columns
             if list_columns:
                 chosen_inputs = InputColumns(lists=tuple(list_columns))
             else:
-                chosen_inputs = input_columns.choose_inputs(train, non_inputs, options.categories, options.dates)
-            self._log_notices(column_kinds.column_notices(train, chosen_inputs.names, non_inputs, bool(list_columns)))
+                chosen_inputs = input_columns.choose_inputs(table, non_inputs, options.categories, options.dates)
+            self._log_notices(column_kinds.column_notices(table, chosen_inputs.names, non_inputs, bool(list_columns)))
             if self.window == 1:
-                self._log_notices(column_kinds.series_notices(train, options.label, non_inputs))
+                self._log_notices(column_kinds.series_notices(table, options.label, non_inputs))
         if self.problems.errors:  # the message lists the problems of labels, clients and cells, too
-            if options.label in train.names:
+            if options.label in table.names:
                 with self.problems.collect_errors():
                     read_labels(frames, options.label, options.n_classes)
             with self.problems.collect_errors():
@@ -167,14 +167,14 @@ class TableLoader:
     def _select_rows(self, frames: list[Frame], columns: InputColumns) -> list[Frame]:
         """Return the tables with the rows of whole windows only, and without rows in which a cell is missing."""
         options = self.options
-        selections: list[Callable[[Frame], tuple[Frame, str]]] = []
+        filters: list[Callable[[Frame], tuple[Frame, str]]] = []
         if options.window is not None:
             constant_columns = [name for name in (options.series, options.label, options.client) if name]
-            selections.append(partial(rows.cut_windows, window=options.window, constant_columns=constant_columns))
+            filters.append(partial(rows.cut_windows, window=options.window, constant_columns=constant_columns))
         if options.missing == "drop":
             scalars = [options.label, *filter(None, [options.client]), *columns.categories, *columns.dates]
-            selections.append(partial(rows.drop_incomplete, columns=scalars, inputs=columns, window=self.window))
-        for select_rows in selections:
+            filters.append(partial(rows.drop_incomplete_rows, columns=scalars, inputs=columns, window=self.window))
+        for select_rows in filters:
             frames_and_notes = [select_rows(frame) for frame in frames]
             frames = [frame for frame, _ in frames_and_notes]
             self.notes += [row_note for _, row_note in frames_and_notes]
@@ -192,10 +192,11 @@ class TableLoader:
         options, owners = self.options, Owners()
         with self.problems.collect_errors():
             owners = read_owners(frames[: 1 if options.test_share else 2], options.client)
-        if owners.train is None:
+        if owners.train_clients is None:
             return owners, frames
-        client_ids = owners.train[:: self.window]
-        owners = replace(owners, train=client_ids, test=None if owners.test is None else owners.test[:: self.window])
+        client_ids = owners.train_clients[:: self.window]
+        test_clients = None if owners.test_clients is None else owners.test_clients[:: self.window]
+        owners = replace(owners, train_clients=client_ids, test_clients=test_clients)
         if options.min_client_samples is None:
             return owners, frames
         min_samples = math.ceil(options.min_client_samples / (1 - (options.test_share or 0)))
@@ -204,23 +205,23 @@ class TableLoader:
         else:
             kept_rows, pool_note = rows.leave_out_small_clients(owners, client_ids, min_samples)
             frames = [frames[0].take_rows(self._rows_of_samples(kept_rows)), *frames[1:]] if pool_note else frames
-            owners = rows.renumber_clients(replace(owners, train=client_ids[kept_rows]))
-        cut_text = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
-        self.notes += [pool_note + cut_text] if pool_note else []
+            owners = rows.renumber_clients(replace(owners, train_clients=client_ids[kept_rows]))
+        cut_note = f" ({options.min_client_samples} remain after the test part is cut)" if options.test_share else ""
+        self.notes += [pool_note + cut_note] if pool_note else []
         return owners, frames
 
-    def _cut_test(self, frames: list[Frame], owners: Owners, y: list[Ids]) -> tuple[list[Frame], Owners, list[Ids]]:
+    def _split_test(self, frames: list[Frame], owners: Owners, y: list[Ids]) -> tuple[list[Frame], Owners, list[Ids]]:
         """Draw a test part from the training samples, and return tables, clients and labels with it in second place.
 
         `owners` and `y` are the clients and labels of the samples. Raises `DataError` if no sample can be drawn.
         """
-        train, rng = frames[0], new_generator(self.seed, "test_part")
-        test_ids = rows.draw_test_rows(y[0], owners.train, float(self.options.test_share or 0), rng)
+        table, rng = frames[0], new_generator(self.seed, "test_part")
+        test_ids = rows.draw_test_rows(y[0], owners.train_clients, float(self.options.test_share or 0), rng)
         train_ids = np.setdiff1d(np.arange(len(y[0])), test_ids)
         self.notes.append(f"{len(test_ids)} {'rows' if self.window == 1 else 'windows'} cut for the test part")
-        if owners.train is not None:
-            owners = replace(owners, train=owners.train[train_ids], test=owners.train[test_ids])
-        train_part, test_part = (train.take_rows(self._rows_of_samples(ids)) for ids in (train_ids, test_ids))
+        if (client_ids := owners.train_clients) is not None:
+            owners = replace(owners, train_clients=client_ids[train_ids], test_clients=client_ids[test_ids])
+        train_part, test_part = (table.take_rows(self._rows_of_samples(samples)) for samples in (train_ids, test_ids))
         return [train_part, test_part, *frames[1:]], owners, [y[0][train_ids], y[0][test_ids], *y[1:]]
 
     def _rows_of_samples(self, samples: Ids) -> Ids:
@@ -230,18 +231,18 @@ class TableLoader:
     def _choose_divisor(self, chosen_inputs: InputColumns) -> float:
         """Return the number that divides the inputs: 255 for a folder of images, unless the option `scale` is set."""
         options = self.options
-        if chosen_inputs.lists and not options.list_columns and options.scale == 1 and not options.standardises:
+        if chosen_inputs.lists and not options.list_columns and options.scale == 1 and not options.standardises_inputs:
             self.notes.append("pixels divided by 255")
             return 255.0
         return options.scale
 
-    def _describe_inputs(self, train: Frame, chosen_inputs: InputColumns, shape: Sequence[int]) -> str:
+    def _describe_inputs(self, table: Frame, chosen_inputs: InputColumns, sample_shape: Sequence[int]) -> str:
         """Describe the inputs and list the notes, as in `8: x0 ... x7 (left out: comment); 120 rows dropped`.
 
-        The text begins with `shape`, the shape of a sample. `train` is the training table.
+        The text begins with `sample_shape`, the shape of a sample. `table` is the training table.
         """
-        unused_columns = [name for name in train.names if name not in {*chosen_inputs.names, self.options.label}]
-        shape_text = " x ".join(str(axis_size) for axis_size in shape)
+        unused_columns = [name for name in table.names if name not in {*chosen_inputs.names, self.options.label}]
+        shape_text = " x ".join(str(axis_size) for axis_size in sample_shape)
         unused_text = f" (left out: {list_names(unused_columns)})" if unused_columns else ""
         return "; ".join([f"{shape_text}: {list_names(chosen_inputs.names)}{unused_text}", *filter(None, self.notes)])
 

@@ -25,7 +25,7 @@ class TableOptions:
         series: column that says to which time series a row belongs, in a table with one row per time step; None
             without such a column.
         window: rows of a sample in such a table; None if each row is a sample.
-        n_classes: number of classes; None for the number that the labels show.
+        n_classes: number of classes; None to count the classes of the labels.
         shape: shape of one sample; empty for the shape that the columns give.
         scale: divisor of the inputs.
         standardise: "train" or True for mean 0 and deviation 1 of each feature over the training rows, else "none".
@@ -78,7 +78,7 @@ class TableOptions:
         ranges.number("scale", self.scale, "(0, inf)")
         if not isinstance(self.standardise, bool):
             ranges.choice("standardise", self.standardise, "none", "train")
-        if self.standardises and self.scale != 1:
+        if self.standardises_inputs and self.scale != 1:
             raise ranges.range_error("scale", "1 with standardise=train, which cancels a scale", self.scale)
         ranges.choice("missing", self.missing, "error", "drop", "mean")
         ranges.number("test_share", self.test_share, "(0, 0.5]", allow_null=True)
@@ -89,7 +89,7 @@ class TableOptions:
         if self.pool_small and self.min_client_samples is None:
             raise ranges.range_error("min_client_samples", "an integer in [3, inf) where pool_small=true", None)
         ranges.choice("pixels", self.pixels, "auto", "float32", "uint8")
-        if self.pixels == "uint8" and not (self.list_columns and self.scale == 255 and not self.standardises):
+        if self.pixels == "uint8" and not (self.list_columns and self.scale == 255 and not self.standardises_inputs):
             allowed_text = "auto or float32 (uint8 needs image columns in features, scale=255 and no standardisation)"
             raise ranges.range_error("pixels", allowed_text, self.pixels)
 
@@ -99,7 +99,7 @@ class TableOptions:
         return (self.features,) if isinstance(self.features, str) else tuple(self.features or ())
 
     @property
-    def standardises(self) -> bool:
+    def standardises_inputs(self) -> bool:
         """Whether inputs are standardised."""
         return self.standardise in ("train", True)
 

@@ -36,13 +36,13 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
         DataError: no row can be cut for the test part.
     """
     strata = labels if owners is None else np.unique(np.stack([owners, labels]), axis=1, return_inverse=True)[1].ravel()
-    random_order, sizes = rng.permutation(len(labels)), np.bincount(strata)
-    sort_key = (rank_within_group(strata, random_order) + rng.random(len(sizes))[strata]) / sizes[strata]
+    random_order, strata_sizes = rng.permutation(len(labels)), np.bincount(strata)
+    sort_key = (rank_within_group(strata, random_order) + rng.random(len(strata_sizes))[strata]) / strata_sizes[strata]
     sort_key[rank_within_group(labels, random_order[::-1]) == 0] = np.inf
     if owners is not None:
         sort_key[rank_within_group(owners, random_order[::-1]) < MIN_TRAINING_ROWS] = np.inf
     test_rows = np.argsort(sort_key, kind="stable")[: max(1, round(test_share * len(labels)))]
-    test_rows = keep_first_rows(test_rows, strata, np.floor(test_share * sizes).astype(np.int64) + 1)
+    test_rows = keep_first_rows(test_rows, strata, np.floor(test_share * strata_sizes).astype(np.int64) + 1)
     test_rows = np.sort(test_rows[np.isfinite(sort_key[test_rows])])
     if not len(test_rows):
         problem = f"there are too few rows of each class and client to cut any of {len(labels)}"
@@ -51,7 +51,7 @@ def draw_test_rows(labels: Ids, owners: Ids | None, test_share: float, rng: np.r
     return test_rows
 
 
-def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: InputColumns, window: int) -> tuple[Frame, str]:
+def drop_incomplete_rows(frame: Frame, columns: Sequence[str], inputs: InputColumns, window: int) -> tuple[Frame, str]:
     """Return the table without the samples in which a cell is missing, and a note on how many these are.
 
     Args:
@@ -65,7 +65,7 @@ def drop_incomplete(frame: Frame, columns: Sequence[str], inputs: InputColumns, 
     """
     is_missing = np.zeros(frame.table.num_rows, dtype=bool)
     for name in (*(name for name in columns if name in frame.names), *inputs.lists):
-        is_missing |= arrow_columns.find_empty(frame.column(name))
+        is_missing |= arrow_columns.empty_cells(frame.column(name))
     if inputs.numbers:
         is_missing |= np.isnan(frame.read_matrix(inputs.numbers, allow_missing=True)).any(1)
     for name in inputs.lists if not is_missing.all() else ():
@@ -100,16 +100,16 @@ def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> t
     """
     block_of_row = index_blocks(frame, [name for name in constant_columns if name in frame.names])
     block_sizes = np.bincount(block_of_row)
-    step_of_row = np.arange(len(block_of_row)) - np.repeat(np.cumsum(block_sizes) - block_sizes, block_sizes)
-    window_rows = np.flatnonzero(step_of_row < (block_sizes - block_sizes % window)[block_of_row])
+    time_step_of_row = np.arange(len(block_of_row)) - np.repeat(np.cumsum(block_sizes) - block_sizes, block_sizes)
+    window_rows = np.flatnonzero(time_step_of_row < (block_sizes - block_sizes % window)[block_of_row])
     if not len(window_rows):
         columns_text = ", ".join(constant_columns)
         problem_text = f"dataset.window={window}: {frame.origin} has no {window} consecutive rows of one {columns_text}"
         raise DataError(f"{problem_text}; the longest such series has {block_sizes.max()} rows: lower dataset.window")
-    n_skipped = len(block_of_row) - len(window_rows)
-    note = f"{len(window_rows) // window:,} windows of {window} rows"
-    note += f", {n_skipped:,} rows left out" if n_skipped else ""
-    return frame.take_rows(window_rows), note
+    n_skipped_rows = len(block_of_row) - len(window_rows)
+    window_note = f"{len(window_rows) // window:,} windows of {window} rows"
+    window_note += f", {n_skipped_rows:,} rows left out" if n_skipped_rows else ""
+    return frame.take_rows(window_rows), window_note
 
 
 def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Ids, str]:
@@ -123,13 +123,16 @@ def leave_out_small_clients(owners: Owners, client_of_sample: Ids, min_samples: 
     Raises:
         DataError: no client has enough samples.
     """
-    sizes = np.bincount(client_of_sample, minlength=len(owners.client_names))
-    is_small = (sizes > 0) & (sizes < min_samples)
-    rows = np.flatnonzero(~is_small[client_of_sample])
-    if not len(rows):
-        problem_text = f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {sizes.max()}"
-        raise DataError(f"{problem_text}; dataset.pool_small=true pools small clients")
-    return rows, f"{is_small.sum():,} clients with fewer than {min_samples} samples left out" if is_small.any() else ""
+    client_sizes = np.bincount(client_of_sample, minlength=len(owners.client_names))
+    is_small_client = (client_sizes > 0) & (client_sizes < min_samples)
+    kept_rows = np.flatnonzero(~is_small_client[client_of_sample])
+    if not len(kept_rows):
+        raise DataError(
+            f"dataset.min_client_samples: no client has {min_samples} samples, the largest has {client_sizes.max()}; "
+            "dataset.pool_small=true pools small clients"
+        )
+    n = int(is_small_client.sum())
+    return kept_rows, f"{n:,} clients with fewer than {min_samples} samples left out" if n else ""
 
 
 def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) -> tuple[Owners, str]:
@@ -163,19 +166,19 @@ def pool_small_clients(owners: Owners, client_of_sample: Ids, min_samples: int) 
         client_pools[-1].append(k)
     if client_sizes[client_pools[-1]].sum() < min_samples:
         client_pools[-2:] = [client_pools[-2] + client_pools[-1]]
-    new_numbers, client_names = np.arange(len(owners.client_names)), list(owners.client_names)
+    new_client_numbers, client_names = np.arange(len(owners.client_names)), list(owners.client_names)
     for pool_members in client_pools:
-        new_numbers[pool_members] = pool_members[0]
+        new_client_numbers[pool_members] = pool_members[0]
         client_names[pool_members[0]] += f" + {len(pool_members) - 1} more" if len(pool_members) > 1 else ""
     pool_note = f"{len(small_clients):,} clients with fewer than {min_samples} samples pooled to {len(client_pools):,}"
-    test_clients = None if owners.test is None else new_numbers[owners.test]
-    return renumber_clients(Owners(new_numbers[client_of_sample], test_clients, tuple(client_names))), pool_note
+    test_clients = None if owners.test_clients is None else new_client_numbers[owners.test_clients]
+    return renumber_clients(Owners(new_client_numbers[client_of_sample], test_clients, tuple(client_names))), pool_note
 
 
 def renumber_clients(owners: Owners) -> Owners:
     """Return `owners` without the clients that own no row; the others are numbered from 0 in the same order."""
-    id_arrays = [client_ids for client_ids in (owners.train, owners.test) if client_ids is not None]
-    present_clients, new_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
-    train_clients, test_clients = np.split(new_ids.astype(np.int64), [len(id_arrays[0])])
+    id_arrays = [client_ids for client_ids in (owners.train_clients, owners.test_clients) if client_ids is not None]
+    present_clients, new_client_ids = np.unique(np.concatenate(id_arrays), return_inverse=True)
+    train_clients, test_clients = np.split(new_client_ids.astype(np.int64), [len(id_arrays[0])])
     client_names = tuple(owners.client_names[k] for k in present_clients)
-    return Owners(train_clients, test_clients if owners.test is not None else None, client_names)
+    return Owners(train_clients, test_clients if owners.test_clients is not None else None, client_names)
