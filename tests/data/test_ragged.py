@@ -28,7 +28,7 @@ def test_a_ragged_array_equals_a_list_of_arrays(lists: list[np.ndarray]) -> None
 
 def test_a_cut_parts_each_clients_first_positions_from_the_others(lists: list[np.ndarray]) -> None:
     sizes = np.array([1, 0, 7, 2, 0])
-    first, head, tail = Ragged.from_client_rows(lists).cut_in_two(sizes)
+    first, head, tail = Ragged.from_client_rows(lists).split_each_client(sizes)
     assert [rows.tolist() for rows in lists_of(head)] == [
         rows[:n].tolist() for rows, n in zip(lists, sizes, strict=True)
     ]

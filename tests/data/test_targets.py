@@ -18,7 +18,7 @@ def test_single_targets_equal_torchs_cross_entropy_bit_for_bit() -> None:
     assert torch.equal(ONE_CLASS.losses(logits, y), F.cross_entropy(logits, y, reduction="none"))
     assert torch.equal(ONE_CLASS.loss(logits, y), F.cross_entropy(logits, y))
     assert torch.equal(ONE_CLASS.summed_loss(logits, y), F.cross_entropy(logits, y, reduction="sum"))
-    assert ONE_CLASS.per_sample(ONE_CLASS.hits)(logits, y).tolist() == (logits.argmax(1) == y).tolist()
+    assert ONE_CLASS.per_sample(ONE_CLASS.mark_correct)(logits, y).tolist() == (logits.argmax(1) == y).tolist()
     labels, n = ONE_CLASS.strata(y.numpy(), 4)
     assert labels is not None
     assert np.shares_memory(labels, y.numpy())
@@ -39,8 +39,8 @@ def test_padding_and_unknown_tokens_are_never_correct() -> None:
     """Five positions, all predicted correctly: padding (0) and unknown tokens (1) never count as correct."""
     y = torch.tensor([[2, 0, 3, 1, UNLABELLED]])
     logits = F.one_hot(y.clamp(min=0), 4).float()
-    assert PLACES.per_sample(PLACES.hits)(logits, y).tolist() == [2 / 4]
-    assert Positions(()).per_sample(Positions(()).hits)(logits, y).tolist() == [1.0]
+    assert PLACES.per_sample(PLACES.mark_correct)(logits, y).tolist() == [2 / 4]
+    assert Positions(()).per_sample(Positions(()).mark_correct)(logits, y).tolist() == [1.0]
 
 
 def test_samples_without_labels_have_no_gradient() -> None:

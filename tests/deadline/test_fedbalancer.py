@@ -8,7 +8,7 @@ import pytest
 
 from case_loop import for_all
 from fedcohort.deadline.base import PaceContext, compute_outcome
-from fedcohort.deadline.fedbalancer import DEVICE_SECONDS, FedBalancer, State, most_efficient_deadline
+from fedcohort.deadline.fedbalancer import SECONDS_REQUIREMENT, FedBalancer, State, most_efficient_deadline
 from fedcohort.device.base import Timing
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, RoundOutcome, Selection
@@ -220,4 +220,4 @@ def test_option_ranges_are_checked(option: str, wrong: float) -> None:
 
 @pytest.mark.parametrize(("grid", "recommends_seconds"), [(None, False), (1.0, True)])
 def test_a_grid_in_seconds_recommends_a_device_timed_in_seconds(grid: float | None, recommends_seconds: bool) -> None:
-    assert (DEVICE_SECONDS in fedbalancer(grid=grid).recommendations) is recommends_seconds
+    assert (SECONDS_REQUIREMENT in fedbalancer(grid=grid).recommendations) is recommends_seconds

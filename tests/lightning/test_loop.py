@@ -108,7 +108,7 @@ def test_client_metrics_are_those_of_single_clients(reference: FinishedRun) -> N
     assert reference.last.metrics["clients/acc_var"] == pytest.approx(
         np.var(100 * np.array(client_accuracies)), abs=1e-3
     )
-    (accuracy,) = mean_over_samples(network, federation.test, np.array([7, 2]), [federation.targets.hits])
+    (accuracy,) = mean_over_samples(network, federation.test, np.array([7, 2]), [federation.targets.mark_correct])
     assert accuracy.tolist() == pytest.approx([client_accuracies[7], client_accuracies[2]], abs=1e-6)
 
 

@@ -1,1 +1,1 @@
-"""How the images that clients train on are changed, pass by pass."""
+"""Augmentation: random changes of the images that clients train on, drawn again in every pass over them."""

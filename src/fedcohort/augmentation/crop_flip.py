@@ -26,7 +26,7 @@ from fedcohort.component import Requirement
 if TYPE_CHECKING:
     from torch import Tensor
 
-IMAGE_INPUTS = Requirement(
+IMAGE_REQUIREMENT = Requirement(
     lambda facts: facts.federation and facts.federation.has_images,
     "{option} needs image inputs [channels, height, width], which {dataset} does not have: choose augmentation=none",
 )
@@ -44,7 +44,7 @@ class CropFlip(Augmentation):
     padding: int
     flip: float
 
-    requirements: ClassVar[frozenset[Requirement]] = frozenset({IMAGE_INPUTS})
+    requirements: ClassVar[frozenset[Requirement]] = frozenset({IMAGE_REQUIREMENT})
 
     def __post_init__(self) -> None:
         ranges.integer("padding", self.padding, "[0, 1000]")

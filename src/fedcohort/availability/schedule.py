@@ -77,17 +77,17 @@ class ReadySchedule(ReadOnly):
         ready. An interval that ends with the period may continue in the next one. `client_ids` are the ids, [n].
         """
         is_ready, change_s = np.zeros(len(client_ids), dtype=bool), np.full(len(client_ids), np.inf)
-        (rows,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
-        scheduled_ids = client_ids[rows]
+        (id_positions,) = np.nonzero(self.stop_interval[client_ids] > self.first_interval[client_ids])
+        scheduled_ids = client_ids[id_positions]
         first_position, stop_position = self.first_interval[scheduled_ids], self.stop_interval[scheduled_ids]
         phase_s = now_s % self.period_s[scheduled_ids]
         latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
-        is_ready[rows] = (latest_position >= first_position) & (phase_s < self.end_s[latest_position])
+        is_ready[id_positions] = (latest_position >= first_position) & (phase_s < self.end_s[latest_position])
         is_after_last_interval = latest_position + 1 == stop_position
         next_start_s = self.start_s[np.where(is_after_last_interval, first_position, latest_position + 1)] + np.where(
             is_after_last_interval, self.period_s[scheduled_ids], 0.0
         )
-        change_s[rows] = np.where(is_ready[rows], self.end_s[latest_position], next_start_s) - phase_s
+        change_s[id_positions] = np.where(is_ready[id_positions], self.end_s[latest_position], next_start_s) - phase_s
         return is_ready, change_s
 
     def ready_share(self, client_ids: Ids, start_s: float, end_s: float) -> Values:
@@ -100,8 +100,8 @@ class ReadySchedule(ReadOnly):
         ready_until_s = []
         for time_s in (start_s, end_s):
             latest_pos = _last_at_most(self.start_s, first_pos, stop_pos, time_s % period_s)
-            done_s = self._ready_s_in_period(first_pos, latest_pos, time_s % period_s)
-            ready_until_s.append(time_s // period_s * ready_s + done_s)
+            past_ready_s = self._ready_s_in_period(first_pos, latest_pos, time_s % period_s)
+            ready_until_s.append(time_s // period_s * ready_s + past_ready_s)
         return np.asarray(np.clip((ready_until_s[1] - ready_until_s[0]) / (end_s - start_s), 0.0, 1.0))
 
     def _ready_s_in_period(self, first_pos: Ids, latest_pos: Ids, phase_s: Values) -> Values:
@@ -122,7 +122,7 @@ class ReadySchedule(ReadOnly):
         Args:
             client_ids: ids of the clients that work, [n].
             now_s: virtual second at which the work begins, one number or one per client, [n].
-            work_s: seconds of work of each client, [n]; zero work takes no time, and work that never ends is inf.
+            work_s: seconds of work of each client, [n]; the result is 0 for zero work, inf for work that never ends.
         """
         first_position, stop_position = self.first_interval[client_ids], self.stop_interval[client_ids]
         period_s = self.period_s[client_ids]
@@ -130,15 +130,15 @@ class ReadySchedule(ReadOnly):
         completion_s = np.where(work_s > 0, np.inf, 0.0)
         (rows_with_work,) = np.nonzero((work_s > 0) & (ready_s > 0))
         client_values = (first_position, stop_position, period_s, phase_s, ready_s)
-        first_position, stop_position, period_s, phase_s, ready_s = (array[rows_with_work] for array in client_values)
+        first_position, stop_position, period_s, phase_s, ready_s = (values[rows_with_work] for values in client_values)
         work_s_left = work_s[rows_with_work]
         latest_position = _last_at_most(self.start_s, first_position, stop_position, phase_s)
-        done_s = self._ready_s_in_period(first_position, latest_position, phase_s)
-        work_end_s = done_s + work_s_left
+        past_ready_s = self._ready_s_in_period(first_position, latest_position, phase_s)
+        work_end_s = past_ready_s + work_s_left
         n_periods = np.maximum(np.ceil((work_end_s - WORK_TOLERANCE_S) / ready_s) - 1, 0.0)
         last_period_s = work_end_s - n_periods * ready_s + self.ready_s_before[first_position]
-        bound_s = last_period_s - WORK_TOLERANCE_S
-        end_position = _last_at_most(self.ready_s_before, first_position, stop_position, bound_s)
+        work_limit_s = last_period_s - WORK_TOLERANCE_S
+        end_position = _last_at_most(self.ready_s_before, first_position, stop_position, work_limit_s)
         end_position = np.maximum(end_position, first_position)
         end_s = n_periods * period_s + self.start_s[end_position] + last_period_s - self.ready_s_before[end_position]
         fits_in_interval = (latest_position >= first_position) & (phase_s + work_s_left <= self.end_s[latest_position])
@@ -165,8 +165,8 @@ class ReadyTracker:
         (outdated_ids,) = np.nonzero(self.unchanged_until_s <= now_s)
         is_ready, change_s = self.schedule.next_change(outdated_ids, now_s)
         self.is_ready[outdated_ids] = is_ready
-        margin_s = WORK_TOLERANCE_S * max(1.0, abs(now_s))
-        self.unchanged_until_s[outdated_ids], self.last_s = now_s + change_s - margin_s, now_s
+        rounding_margin_s = WORK_TOLERANCE_S * max(1.0, abs(now_s))
+        self.unchanged_until_s[outdated_ids], self.last_s = now_s + change_s - rounding_margin_s, now_s
         return np.flatnonzero(self.is_ready)
 
 
@@ -180,9 +180,9 @@ def _last_at_most(ascending_values: Values, first_position: Ids, stop_position: 
         max_value: largest value that counts in each range, [n].
     """
     lower_position, upper_position = first_position - 1, stop_position.copy()
-    while (is_unfinished := upper_position - lower_position > 1).any():
+    while (is_open_range := upper_position - lower_position > 1).any():
         middle_position = (lower_position + upper_position) // 2
-        is_below = is_unfinished & (ascending_values[middle_position] <= max_value)
-        lower_position = np.where(is_below, middle_position, lower_position)
-        upper_position = np.where(is_unfinished & ~is_below, middle_position, upper_position)
+        is_at_most = is_open_range & (ascending_values[middle_position] <= max_value)
+        lower_position = np.where(is_at_most, middle_position, lower_position)
+        upper_position = np.where(is_open_range & ~is_at_most, middle_position, upper_position)
     return lower_position

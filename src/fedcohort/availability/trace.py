@@ -114,7 +114,7 @@ class Trace(Availability):
         """
         column_by_option = {option: getattr(self, option) for option in ("client", "start", "end", "state", "period")}
         table = trace_table.read_table("availability", self.path, column_by_option)
-        row_order, rows_per_device, (n_clients_without_gap, gap_message) = trace_table.sort_by_name(table, self.client)
+        row_order, rows_per_device, (n_clients_without_gap, id_gap_text) = trace_table.sort_by_name(table, self.client)
         start_s, end_s = (bounds_s[row_order] for bounds_s in self._read_intervals(table))
         row_device = np.repeat(np.arange(len(rows_per_device)), rows_per_device)
         self._check_order(row_order, row_device, start_s, end_s)
@@ -130,7 +130,7 @@ class Trace(Availability):
         stop_pos = np.cumsum(np.bincount(row_device, minlength=len(rows_per_device)))
         first_pos = np.concatenate([[0], stop_pos[:-1]])
         if self.assign == "by_id" and draws.n_clients > n_clients_without_gap:
-            raise DataError(f"{gap_message}, or set availability.assign=drawn, which draws one for each client")
+            raise DataError(f"{id_gap_text}, or set availability.assign=drawn, which draws one for each client")
         client_device = self._assign_devices(first_pos, stop_pos, draws)
         client_bounds = first_pos[client_device], stop_pos[client_device]
         return ReadySchedule(start_s, end_s, *client_bounds, periods_s[client_device])
@@ -164,8 +164,8 @@ class Trace(Availability):
                 f"time: the virtual clock starts there, and all intervals begin {origin_s:.10g} seconds earlier"
             )
         start_s, end_s = start_s - origin_s, end_s - origin_s
-        if (is_late := end_s > MAX_END_S).any():
-            row = int(is_late.argmax())
+        if (ends_too_late := end_s > MAX_END_S).any():
+            row = int(ends_too_late.argmax())
             problem_text = f"ends {end_s[row]:g} seconds after the table begins, but at most 1e9 are allowed"
             option = "end" if self.step_s is None else "start"
             raise self._row_error(option, row, f"{problem_text}: count all rows from the same second")
@@ -183,19 +183,19 @@ class Trace(Availability):
         if (is_too_short := end_s - start_s < MIN_INTERVAL_S).any():
             row_position = int(np.flatnonzero(is_too_short)[row_order[is_too_short].argmin()])
             problem_text = f"begins at {start_s[row_position]:g} and ends at {end_s[row_position]:g}"
-            rule_text = "an interval must be at least a microsecond long: correct the row"
-            raise self._row_error("start", int(row_order[row_position]), f"{problem_text}: {rule_text}")
-        if (is_overlap := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
-            row_position = int(is_overlap.argmax())
+            allowed_text = "an interval must be at least a microsecond long: correct the row"
+            raise self._row_error("start", int(row_order[row_position]), f"{problem_text}: {allowed_text}")
+        if (overlaps_previous := (row_device[1:] == row_device[:-1]) & (start_s[1:] < end_s[:-1])).any():
+            row_position = int(overlaps_previous.argmax())
             problem_text = (
                 f"begins at {start_s[row_position + 1]:g}, before row {row_order[row_position]} of the same client "
                 f"ends at {end_s[row_position]:g}"
             )
-            rule_text = "the intervals of a client must be in order and apart: sort or merge them"
-            raise self._row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {rule_text}")
+            allowed_text = "the intervals of a client must be in order and apart: sort or merge them"
+            raise self._row_error("start", int(row_order[row_position + 1]), f"{problem_text}: {allowed_text}")
 
     def _read_periods(self, table: "Frame", row_order: Ids, row_device: Ids, end_s: Values) -> Values:
-        """Return the seconds after which each device repeats, [devices]; raise `DataError` for contradictory ones."""
+        """Return the period of each device's intervals in seconds, [devices]; raise `DataError` for contradictions."""
         option = "period_s" if self.period is None else "period"
         if self.period is None:
             periods_s = np.full(len(row_order), end_s.max() if self.period_s is None else float(self.period_s))

@@ -89,7 +89,7 @@ class Federation(ReadOnly):
         feature_noise: level of feature noise of each client, [K]; None if no client has any.
         clean_row_hashes: hashes (`data.row_hashes`) before feature noise of the inputs that have it, or None.
         client_names: the dataset's names of the clients, text [K]; None without natural clients.
-        client_map: hash of the client of each training sample, 16 hexadecimal digits; may be empty.
+        client_map: hash of the assignment of training samples to clients, 16 hexadecimal digits; may be empty.
     """
 
     name: str
@@ -147,8 +147,8 @@ class Federation(ReadOnly):
         """Training samples of each client by observed (possibly noisy) label, int64 [K, C]; [K, 1] for sequences."""
         client_of_sample = np.repeat(np.arange(self.n_clients), self.n_train)
         labels, n = self.targets.strata(self.train.y.cpu().numpy(), self.n_classes)
-        counts: ClassCounts = read_only(np.bincount(client_of_sample * n + labels, minlength=self.n_clients * n))
-        return counts.reshape(self.n_clients, n)
+        flat_counts: ClassCounts = read_only(np.bincount(client_of_sample * n + labels, minlength=self.n_clients * n))
+        return flat_counts.reshape(self.n_clients, n)
 
     @cached_property
     def main_classes(self) -> Ids | None:
@@ -156,7 +156,7 @@ class Federation(ReadOnly):
         return read_only(self.class_counts.argmax(axis=1)) if self.targets.single else None
 
     def draws(self, seed: int, round: int = NO_ROUND) -> Draws:
-        """Return the random numbers of all clients in a round, or those that are drawn once per run without one."""
+        """Return the random numbers of all clients in a round; without `round`, those that are drawn once per run."""
         return Draws(seed, self.n_clients, round, self.main_classes, self.n_classes)
 
     @cached_property
@@ -170,7 +170,7 @@ class Federation(ReadOnly):
         if self.group_counts is not None:
             return skew.skew_metrics(self.group_counts.reshape(self.n_clients, self.n_classes, -1))
         metrics_by_name = skew.skew_metrics(self.label_counts[:, :, None])
-        return {name: value for name, value in metrics_by_name.items() if name.endswith("_ci")}
+        return {name: metric for name, metric in metrics_by_name.items() if name.endswith("_ci")}
 
     def notices(self) -> list[str]:
         """Return the notices about the federation's data that a run prints at its start."""
@@ -185,5 +185,5 @@ class Federation(ReadOnly):
     def to(self, device: torch.device | str) -> "Federation":
         """Return the same federation with all tensors on `device`."""
         shard_names = ("train", "val", "test", "server_val", "server_test")
-        device_shards = {name: getattr(self, name).to(device) for name in shard_names}
+        device_shards = {shard_name: getattr(self, shard_name).to(device) for shard_name in shard_names}
         return replace(self, proxy=None if self.proxy is None else self.proxy.to(device), **device_shards)

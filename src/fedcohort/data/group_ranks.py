@@ -20,11 +20,11 @@ def rank_within_group(group_of_row: Ids, row_order: Ids | None = None) -> Ids:
 
 
 def _stable_order(group_of_row: Ids) -> Ids:
-    """Return np.argsort(groups, kind="stable") of integers in [0, 2^32), int64 [N], in linear time."""
-    order = np.argsort(group_of_row.astype(np.uint16), kind="stable")
+    """Return the stable sorting order of `group_of_row`, integers in [0, 2^32), int64 [N], in linear time."""
+    group_order = np.argsort(group_of_row.astype(np.uint16), kind="stable")
     if len(group_of_row) and group_of_row.max() >= 2**16:
-        order = order[np.argsort((group_of_row >> 16).astype(np.uint16)[order], kind="stable")]
-    return order
+        group_order = group_order[np.argsort((group_of_row >> 16).astype(np.uint16)[group_order], kind="stable")]
+    return group_order
 
 
 def keep_first_rows(row_positions: Ids, group_of_row: Ids, max_rows_by_group: Ids) -> Ids:

@@ -65,10 +65,10 @@ def estimate_group_counts(
     is_correct = find_bias_aligned(make_network, x, y, training_options, rng)
     n_classes = _count_classes(make_network(), x)
     labels = y.cpu().numpy()
-    n_correct = np.bincount(labels[is_correct], minlength=n_classes)
+    correct_counts = np.bincount(labels[is_correct], minlength=n_classes)
     class_sizes = np.bincount(labels, minlength=n_classes)
     attribute_of_sample = np.ones(len(labels), dtype=np.int64)
-    if (y_hat := find_pivot_class(n_correct, class_sizes - n_correct)) is not None:
+    if (y_hat := find_pivot_class(correct_counts, class_sizes - correct_counts)) is not None:
         # The binary classifier learns G against g on the pivot's samples, and is applied to all samples.
         is_pivot_class = labels == y_hat
         pivot_rows = torch.from_numpy(np.flatnonzero(is_pivot_class)).to(x.device)
@@ -93,29 +93,29 @@ def find_bias_aligned(
         rng: generator for the order of the samples.
     """
 
-    def loss(logits: Tensor, labels: Tensor) -> Tensor:
+    def gce_loss(logits: Tensor, labels: Tensor) -> Tensor:
         return generalised_ce(F.log_softmax(logits, 1), labels, training_options.q).mean()
 
     if _count_classes(make_network(), x) == 2:
-        network = train_network(make_network(), x, y, loss, training_options, rng)
+        network = train_network(make_network(), x, y, gce_loss, training_options, rng)
         return (predict_classes(network, x) == y).cpu().numpy()
     is_correct = np.zeros(len(y), dtype=bool)
     for c in np.unique(y.cpu().numpy()).tolist():
-        is_class = y == c
-        network = train_network(replace_head(make_network(), x), x, is_class.long(), loss, training_options, rng)
-        is_correct[is_class.cpu().numpy()] = (predict_classes(network, x[is_class]) == 1).cpu().numpy()
+        is_positive = y == c
+        network = train_network(replace_head(make_network(), x), x, is_positive.long(), gce_loss, training_options, rng)
+        is_correct[is_positive.cpu().numpy()] = (predict_classes(network, x[is_positive]) == 1).cpu().numpy()
     return is_correct
 
 
 def find_pivot_class(G: Int64[np.ndarray, "classes"], g: Int64[np.ndarray, "classes"]) -> int | None:
-    """Return the pivot, the class with the most even numbers of correctly and wrongly classified samples.
+    """Return the pivot, the class whose numbers of correctly and wrongly classified samples differ least.
 
     Args:
         G: number of correctly classified samples of each class.
         g: number of wrongly classified samples of each class.
 
     Returns:
-        The number of the class; None if no class has both.
+        The number of the class; None if no class has samples of both kinds.
     """
     count_difference = np.where((G > 0) & (g > 0), np.abs(G - g).astype(np.float64), np.inf)
     return int(count_difference.argmin()) if np.isfinite(count_difference).any() else None
@@ -143,8 +143,8 @@ def replace_head(network: nn.Module, x: Tensor) -> nn.Module:
             "of two outputs, but this network has no such layer: choose another model"
         )
     layer_path, replaced_layer = candidate_layers[-1]
-    weight = replaced_layer.weight
-    binary_head = nn.Linear(replaced_layer.in_features, 2, device=weight.device, dtype=weight.dtype)
+    replaced_weight = replaced_layer.weight
+    binary_head = nn.Linear(replaced_layer.in_features, 2, device=replaced_weight.device, dtype=replaced_weight.dtype)
     nn.init.zeros_(binary_head.weight)
     nn.init.zeros_(binary_head.bias)
     parent_path, _, layer_name = layer_path.rpartition(".")

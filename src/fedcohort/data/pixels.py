@@ -61,14 +61,14 @@ class PixelScale:
 
 
 @lru_cache(maxsize=8)
-def channel_constants(scale: PixelScale, device: "torch.device") -> "Tensor":
+def channel_constants(pixel_scale: PixelScale, device: "torch.device") -> "Tensor":
     """Return 255, the channels' means and their standard deviations as one tensor, [3, channels, 1, 1].
 
     Args:
-        scale: normalisation of the pixels.
+        pixel_scale: normalisation of the pixels.
         device: device of the tensor.
     """
     import torch  # noqa: PLC0415 - datasets are made before torch is imported
 
-    constant_rows = [[255.0] * len(scale.sd), [*scale.mean], [*scale.sd]]
+    constant_rows = [[255.0] * len(pixel_scale.sd), [*pixel_scale.mean], [*pixel_scale.sd]]
     return torch.tensor(constant_rows, device=device)[:, :, None, None]

@@ -55,7 +55,7 @@ class Ragged:
         """Number of the client that holds each of the N positions, int64 [N]."""
         return np.repeat(np.arange(len(self)), self.sizes)
 
-    def cut_in_two(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
+    def split_each_client(self, sizes: Ids) -> tuple[np.ndarray, "Ragged", "Ragged"]:
         """Cut each client's positions into two parts.
 
         Args:

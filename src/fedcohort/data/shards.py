@@ -10,7 +10,7 @@ ClassCounts = Int64[np.ndarray, "clients classes"]
 
 
 def natural_owners(owner_of_sample: Ids, client_samples: Ragged) -> Ids | None:
-    """Return the owner in the data of each client's samples, int64 [K]; None if they do not correspond one to one.
+    """Return the dataset's owner of each client's samples, int64 [K]; None if they do not correspond one to one.
 
     Args:
         owner_of_sample: number of the owner of each sample, int64 [N].
@@ -49,10 +49,10 @@ def split_by_class(labels: Ids, class_counts: ClassCounts, rng: np.random.Genera
     """
     client_quotas = class_quotas(class_counts, np.bincount(labels, minlength=class_counts.shape[1]), rng)
     rows_by_class, clients_by_class = [], []
-    for c, quota in enumerate(client_quotas.T):
+    for c, quotas_of_class in enumerate(client_quotas.T):
         class_rows = rng.permutation(np.flatnonzero(labels == c))
-        rows_by_class.append(class_rows[: quota.sum()])
-        clients_by_class.append(np.repeat(np.arange(len(class_counts)), quota))
+        rows_by_class.append(class_rows[: quotas_of_class.sum()])
+        clients_by_class.append(np.repeat(np.arange(len(class_counts)), quotas_of_class))
     test_rows, client_of_row = np.concatenate(rows_by_class), np.concatenate(clients_by_class)
     return Ragged.from_sizes(test_rows[np.lexsort((test_rows, client_of_row))], client_quotas.sum(1))
 
@@ -70,16 +70,16 @@ def class_quotas(class_counts: ClassCounts, test_class_sizes: Ids, rng: np.rando
         test_class_sizes: test rows of each class, int64 [C]; pool_c in the formula.
         rng: generator that breaks ties.
     """
-    quotas = np.zeros_like(class_counts)
+    quota_table = np.zeros_like(class_counts)
     rounding_remainder = rng.random(len(class_counts)) * 1e-6
     for c in np.flatnonzero((class_counts.sum(0) > 0) & (test_class_sizes > 0)):
         clients_with_class = np.flatnonzero(class_counts[:, c])
-        exact_quota = test_class_sizes[c] * class_counts[clients_with_class, c] / class_counts[:, c].sum()
-        quotas[clients_with_class, c] = nearest_integers(
-            exact_quota + rounding_remainder[clients_with_class], int(test_class_sizes[c])
+        exact_quotas = test_class_sizes[c] * class_counts[clients_with_class, c] / class_counts[:, c].sum()
+        quota_table[clients_with_class, c] = nearest_integers(
+            exact_quotas + rounding_remainder[clients_with_class], int(test_class_sizes[c])
         )
-        rounding_remainder[clients_with_class] += exact_quota - quotas[clients_with_class, c]
-    return quotas
+        rounding_remainder[clients_with_class] += exact_quotas - quota_table[clients_with_class, c]
+    return quota_table
 
 
 def nearest_integers(exact_numbers: np.ndarray, target_sum: int) -> Ids:
@@ -91,10 +91,10 @@ def nearest_integers(exact_numbers: np.ndarray, target_sum: int) -> Ids:
     """
     rounded_counts: Ids = np.maximum(np.floor(exact_numbers), 0).astype(np.int64)
     while (n_missing := target_sum - int(rounded_counts.sum())) != 0:
-        correction = int(np.sign(n_missing))
-        correctable_positions = np.flatnonzero(rounded_counts + correction >= 0)
+        unit_correction = int(np.sign(n_missing))
+        correctable_positions = np.flatnonzero(rounded_counts + unit_correction >= 0)
         correction_order = correctable_positions[
-            np.argsort(correction * (rounded_counts - exact_numbers)[correctable_positions], kind="stable")
+            np.argsort(unit_correction * (rounded_counts - exact_numbers)[correctable_positions], kind="stable")
         ]
-        rounded_counts[correction_order[: abs(n_missing)]] += correction
+        rounded_counts[correction_order[: abs(n_missing)]] += unit_correction
     return rounded_counts

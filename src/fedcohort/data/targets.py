@@ -30,11 +30,11 @@ class Targets(Protocol):
 
     Attributes:
         single: whether a sample has exactly one class.
-        lowest: the smallest value of a label.
+        min_label: the smallest value of a label.
     """
 
     single: ClassVar[bool]
-    lowest: ClassVar[int]
+    min_label: ClassVar[int]
 
     @abstractmethod
     def per_sample(self, target_function: "PerTarget") -> "PerTarget":
@@ -45,7 +45,7 @@ class Targets(Protocol):
         """
 
     @abstractmethod
-    def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
+    def mark_correct(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
         """Return whether each of N single targets is predicted correctly, its class having the highest score, bool [N].
 
         Args:
@@ -87,12 +87,12 @@ class OneClass(Targets):
     """Labels of classification: one class per sample."""
 
     single: ClassVar[bool] = True
-    lowest: ClassVar[int] = 0
+    min_label: ClassVar[int] = 0
 
     def per_sample(self, target_function: "PerTarget") -> "PerTarget":
         return target_function
 
-    def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
+    def mark_correct(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
         return class_scores.argmax(1) == y
 
     def losses(self, logits: "Tensor", y: "Tensor") -> "Tensor":
@@ -113,22 +113,22 @@ class Positions(Targets):
     """Labels of sequences: one class per position of a sample.
 
     Attributes:
-        never_correct: classes, such as unknown words, whose predictions never count as correct.
+        never_correct_classes: classes, such as unknown words, whose predictions never count as correct.
     """
 
-    never_correct: Sequence[int]
+    never_correct_classes: Sequence[int]
 
     single: ClassVar[bool] = False
-    lowest: ClassVar[int] = UNLABELLED
+    min_label: ClassVar[int] = UNLABELLED
 
     def per_sample(self, target_function: "PerTarget") -> "PerTarget":
-        return lambda log_probs, y: self.average(target_function(log_probs.flatten(0, 1), self.flatten(y)), y)
+        return lambda log_probs, y: self.average_positions(target_function(log_probs.flatten(0, 1), self.flatten(y)), y)
 
     def flatten(self, y: "Tensor") -> "Tensor":
         """Return the labels `y` [B, T] of all positions as a vector, [B * T]; unlabelled positions get class 0."""
         return y.flatten().clamp(min=0)
 
-    def average(self, position_values: "Tensor", y: "Tensor") -> "Tensor":
+    def average_positions(self, position_values: "Tensor", y: "Tensor") -> "Tensor":
         """Return the mean of `position_values` over each sample's labelled positions, [B].
 
         Args:
@@ -138,9 +138,9 @@ class Positions(Targets):
         is_labelled = y > UNLABELLED
         return position_values.view(y.shape).where(is_labelled, 0).sum(1) / is_labelled.sum(1).clamp(min=1)
 
-    def hits(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
+    def mark_correct(self, class_scores: "Tensor", y: "Tensor") -> "Tensor":
         is_correct = class_scores.argmax(1) == y
-        for token in self.never_correct:
+        for token in self.never_correct_classes:
             is_correct = is_correct & (y != token)
         return is_correct
 

@@ -188,7 +188,7 @@ def _check_part(raw_data: Raw, part_name: str, x: Any, y: Any) -> tuple[np.ndarr
         shapes_text = f"inputs {list(x.shape[1:])} and labels {list(y.shape[1:])}"
         train_text = f"training samples {list(raw_data.train_x.shape[1:])} and {list(raw_data.train_y.shape[1:])}"
         raise DataError(f"{message_start} samples have {shapes_text}, {train_text}: all must be equal")
-    if y.min() < (lowest_label := raw_data.targets.lowest) or y.max() >= raw_data.n_classes:
+    if y.min() < (lowest_label := raw_data.targets.min_label) or y.max() >= raw_data.n_classes:
         raise DataError(
             f"{message_start} labels must be in [{lowest_label}, {raw_data.n_classes - 1}], got {y.min()}..{y.max()}"
         )

@@ -73,15 +73,15 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     frame.check_cells(
         column, has_spaces, lambda row: f"has spaces around its name, {client_names[name_numbers[row]]!r}: remove them"
     )
-    n_clients_before_gap, id_gap_message = math.inf, ""
+    n_clients_before_gap, id_gap_text = math.inf, ""
     client_numbers = np.array(client_names)
     has_client_numbers = client_numbers.dtype.kind == "i" and client_numbers[0] in (0, 1)
     if has_client_numbers and len(gap_positions := np.flatnonzero(np.diff(client_numbers) > 1)):
         first_client, last_client, next_client = client_numbers[[0, gap_positions[0], gap_positions[0] + 1]].tolist()
         n_clients_before_gap, column_option = float(gap_positions[0] + 1), frame.column_options[column]
         clients_text = f"clients {first_client} to {last_client} and then {next_client}"
-        id_gap_message = f"{column_option}: {frame.origin} has {clients_text}: add client {last_client + 1}"
-    return np.argsort(name_numbers, kind="stable"), np.bincount(name_numbers), (n_clients_before_gap, id_gap_message)
+        id_gap_text = f"{column_option}: {frame.origin} has {clients_text}: add client {last_client + 1}"
+    return np.argsort(name_numbers, kind="stable"), np.bincount(name_numbers), (n_clients_before_gap, id_gap_text)
 
 
 def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Values:

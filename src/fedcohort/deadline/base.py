@@ -14,7 +14,7 @@ from fedcohort.device.base import Timing
 from fedcohort.types import Ids, Population, ReadOnly, RoundOutcome, Values
 
 S = TypeVar("S")
-LATE_CLIENTS = Requirement(
+LATE_CLIENTS_REQUIREMENT = Requirement(
     lambda facts: facts.timed,
     "{option} has no effect: it drops late clients, but work takes no time with {device}, so that no client is "
     "late (choose device=shifted_exponential, or deadline=wait_for_all)",
@@ -77,7 +77,7 @@ class Deadline(Component, Protocol[S]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({LATE_CLIENTS} if self.bounded else ())
+        return frozenset({LATE_CLIENTS_REQUIREMENT} if self.bounded else ())
 
     def suggest(self, units: int) -> str:
         """Return the options that the user should change if no client is in time, as text; "" if none would help.
@@ -198,25 +198,25 @@ def compute_outcome(
     is_in_time = units_done > 0
     finish_s = wall_time(timing.finish_s(units_done))
     last_finish_s = float(finish_s[is_in_time].max(initial=0.0))
-    closed_s = last_finish_s if is_in_time.all() else float(close_s)
+    round_end_s = last_finish_s if is_in_time.all() else float(close_s)
     all_units_asked = np.broadcast_to(units_asked, units_done.shape)
     phase_s = _phase_seconds(timing, np.where(is_in_time, units_done, all_units_asked), wall_time)
-    return DeadlineOutcome(units_done, is_in_time, finish_s, closed_s, phase_s, all_units_asked, announced_s)
+    return DeadlineOutcome(units_done, is_in_time, finish_s, round_end_s, phase_s, all_units_asked, announced_s)
 
 
-def find_arrival(finish_s: Values, n_awaited: int) -> float:
-    """Return the second of the arrival number `n_awaited`, or of the last one if fewer are expected; 0 without any.
+def find_arrival(finish_s: Values, arrival_number: int) -> float:
+    """Return the second of arrival number `arrival_number`, or of the last one if fewer are expected; 0 without any.
 
     Args:
         finish_s: seconds at which each client would answer, [m].
-        n_awaited: number of arrivals that are waited for.
+        arrival_number: number of arrivals that are waited for.
     """
-    n = min(n_awaited, len(finish_s))
+    n = min(arrival_number, len(finish_s))
     return float(np.partition(finish_s, n - 1)[n - 1]) if n else 0.0
 
 
 def _phase_seconds(timing: Timing, units_done: Ids, wall_time: Callable[[Values], Values]) -> dict[str, Values]:
-    """Return the seconds of each of `JOB_PHASES`, [m], with those in which the client was away.
+    """Return the seconds of each of `JOB_PHASES`, [m], including those in which the client was away.
 
     `timing`, `units_done`, [m], and `wall_time` are as in `compute_outcome`.
     """

@@ -27,17 +27,17 @@ from fedcohort.deadline.late_updates import LateUpdates
 from fedcohort.errors import OptionError
 from fedcohort.types import Population, Values
 
-TIMED_CLIENTS = Requirement(
+TIMED_REQUIREMENT = Requirement(
     lambda facts: facts.timed,
     "{option} lets late clients go on, and none is late with {device}, where work takes no time: every step waits for "
     "all clients at work (choose device=shifted_exponential, or deadline=wait_for_all)",
 )
-KEPT_CONCURRENCY = Requirement(
+CONCURRENCY_REQUIREMENT = Requirement(
     lambda facts: facts.federation and facts.cohort >= facts.components.deadline.max_arrivals(facts.config["cohort"]),
     "{option}: deadline.concurrency is smaller than deadline.buffer (if null, cohort), so that a step never gets "
     "enough updates: raise deadline.concurrency, or lower deadline.buffer",
 )
-NO_LOSS_LISTS = Requirement(
+NO_LOSS_REQUIREMENT = Requirement(
     lambda facts: not facts.components.samples.keeps_losses,
     "{option} starts clients during a round, in which {samples} can't measure their samples: choose "
     "deadline.refill=step, or samples=all",
@@ -64,7 +64,7 @@ class Buffered(LateUpdates[int]):
 
     announces: ClassVar[bool] = False
     carries: ClassVar[bool] = True
-    recommendations: ClassVar[frozenset[Requirement]] = frozenset({TIMED_CLIENTS})
+    recommendations: ClassVar[frozenset[Requirement]] = frozenset({TIMED_REQUIREMENT})
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -83,7 +83,7 @@ class Buffered(LateUpdates[int]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return super().requirements | {KEPT_CONCURRENCY, *((NO_LOSS_LISTS,) if self.refills else ())}
+        return super().requirements | {CONCURRENCY_REQUIREMENT, *((NO_LOSS_REQUIREMENT,) if self.refills else ())}
 
     def cohort_size(self, cohort: int) -> int:
         """Return the number of clients that work at the same time; `cohort` is the number that the run requests."""

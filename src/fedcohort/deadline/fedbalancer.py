@@ -38,11 +38,11 @@ from fedcohort.deadline.base import Deadline, PaceContext
 from fedcohort.maths.pace_control import PaceControl, PacedComponent, PaceState, pace_utility
 from fedcohort.types import Ids, Population, RoundOutcome, Values
 
-DEVICE_SECONDS = Requirement(
+SECONDS_REQUIREMENT = Requirement(
     lambda facts: facts.components.device.in_seconds,
     "{option} compares deadlines in seconds, but {device} has times in an arbitrary unit: choose device=phones",
 )
-SAME_PACE_INTERVAL = Requirement(
+PACE_REQUIREMENT = Requirement(
     lambda facts: (
         not isinstance(facts.components.samples, PacedComponent)
         or facts.components.samples.control.w == facts.components.deadline.control.w
@@ -98,7 +98,7 @@ class FedBalancer(Deadline[State]):
 
     @property
     def recommendations(self) -> frozenset[Requirement]:
-        return frozenset({SAME_PACE_INTERVAL} if self.grid is None else {SAME_PACE_INTERVAL, DEVICE_SECONDS})
+        return frozenset({PACE_REQUIREMENT} if self.grid is None else {PACE_REQUIREMENT, SECONDS_REQUIREMENT})
 
     @property
     def control(self) -> PaceControl:
@@ -114,8 +114,8 @@ class FedBalancer(Deadline[State]):
 
         `state` is the deadline's state; `ctx` has the expected times.
         """
-        n_arrived = int(np.isfinite(state.over).sum())
-        if self.warmup and 2 * n_arrived <= len(state.over) and n_arrived <= MAX_WARMUP_CLIENTS:
+        n_arrived_clients = int(np.isfinite(state.over).sum())
+        if self.warmup and 2 * n_arrived_clients <= len(state.over) and n_arrived_clients <= MAX_WARMUP_CLIENTS:
             return mean_job_seconds(ctx)
         n_train, samples_above_threshold = state.n_train[ctx.selected_ids], state.over[ctx.selected_ids]
         n_used = np.maximum(np.where(np.isnan(samples_above_threshold), n_train, samples_above_threshold), 1)
@@ -179,5 +179,5 @@ def most_efficient_deadline(finish_s: Values, grid_s: float | None = None) -> fl
     if grid_s is not None:
         grid_steps = np.ceil(sorted_finish_s / grid_s) + np.array([[-1.0], [0.0], [1.0]])  # the quotient was rounded
         deadlines_s = grid_s * np.unique(np.maximum(1.0, grid_steps))
-    n_completed = np.searchsorted(sorted_finish_s, deadlines_s, side="right")
-    return float(deadlines_s[np.argmax(n_completed / deadlines_s)])
+    completed_counts = np.searchsorted(sorted_finish_s, deadlines_s, side="right")
+    return float(deadlines_s[np.argmax(completed_counts / deadlines_s)])

@@ -19,7 +19,7 @@ from fedcohort.component import Requirement
 from fedcohort.deadline.base import Deadline, S
 from fedcohort.types import Ids, Values
 
-NO_STEPWISE_WEIGHTS = Requirement(
+WEIGHTS_REQUIREMENT = Requirement(
     lambda facts: not (facts.components.deadline.carries and facts.components.selector.weighs),
     "{option} lets updates arrive in later rounds, and the weights that {selector} advises are for the cohort of one "
     "round: choose another selector, or a form of it that advises no weights",
@@ -54,7 +54,7 @@ class LateUpdates(Deadline[S]):
 
     @property
     def requirements(self) -> frozenset[Requirement]:
-        return frozenset({NO_STEPWISE_WEIGHTS})
+        return frozenset({WEIGHTS_REQUIREMENT})
 
     def staleness_limit(self) -> int | None:
         return self.max_staleness

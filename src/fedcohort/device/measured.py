@@ -48,9 +48,9 @@ class LinkSpeeds:
         lower_bound = np.full(len(mean_speed), MIN_RELATIVE_SPEED)
         return cls(mean_speed, speed_sd, bounded_normal_moment(speed_sd / mean_speed, lower_bound, moment_order=-1))
 
-    def select_rows(self, rows: Ids) -> "LinkSpeeds":
-        """Return the links in the given `rows`, positions in the arrays."""
-        return LinkSpeeds(self.mean_speed[rows], self.speed_sd[rows], self.mean_time_factor[rows])
+    def select_rows(self, positions: Ids) -> "LinkSpeeds":
+        """Return the links at the given `positions` in the arrays."""
+        return LinkSpeeds(self.mean_speed[positions], self.speed_sd[positions], self.mean_time_factor[positions])
 
     def expect(self, n_bytes: Values) -> Values:
         """Return the mean seconds in which each link transfers `n_bytes` bytes, [clients]."""
@@ -103,11 +103,11 @@ class DeviceSpeeds:
         expected_s = mean_s * bounded_normal_moment(deviation_s / mean_s, min_s / mean_s, moment_order=1)
         return cls(mean_s, deviation_s, min_s, expected_s, downlink, uplink)
 
-    def select_rows(self, rows: Ids) -> "DeviceSpeeds":
-        """Return the speeds of the clients in the given `rows`, positions in the arrays."""
-        mean_s, deviation_s = self.mean_s[rows], self.deviation_s[rows]
-        min_s, expected_s = self.min_s[rows], self.expected_s[rows]
-        links = self.downlink.select_rows(rows), self.uplink.select_rows(rows)
+    def select_rows(self, positions: Ids) -> "DeviceSpeeds":
+        """Return the speeds of the clients at the given `positions` in the arrays."""
+        mean_s, deviation_s = self.mean_s[positions], self.deviation_s[positions]
+        min_s, expected_s = self.min_s[positions], self.expected_s[positions]
+        links = self.downlink.select_rows(positions), self.uplink.select_rows(positions)
         return DeviceSpeeds(mean_s, deviation_s, min_s, expected_s, *links)
 
     def expect(self, work: Workload) -> Timing:
@@ -136,20 +136,20 @@ class DeviceSpeeds:
         return Timing(down_s=down_s, infer_s=work.infer_load * sample_s, unit_s=work.unit_load * sample_s, up_s=up_s)
 
 
-def bounded_normal_moment(deviation: Values, lower_bound: Values, moment_order: int) -> Values:
+def bounded_normal_moment(relative_sd: Values, lower_bound: Values, moment_order: int) -> Values:
     """Return E[max(l, 1 + d Z)^p] of each client, [clients], with Z standard normal, by the trapezoidal rule.
 
     Args:
-        deviation: d, standard deviation divided by the mean, [clients]; it is rounded to `DEVIATION_DECIMALS`.
+        relative_sd: d, standard deviation divided by the mean, [clients]; it is rounded to `DEVIATION_DECIMALS`.
         lower_bound: l, lower bound divided by the mean, [clients].
         moment_order: p, order of the moment.
     """
-    bound_pairs = deviation.round(DEVIATION_DECIMALS) + 1j * lower_bound  # complex: rows would take long to sort
+    bound_pairs = relative_sd.round(DEVIATION_DECIMALS) + 1j * lower_bound  # complex: rows would take long to sort
     distinct_pairs, pair_index = np.unique(bound_pairs, return_inverse=True)
     moment_by_pair = np.empty(len(distinct_pairs))
     for first_pair in range(0, len(distinct_pairs), PAIRS_PER_BLOCK):
         pair_block = distinct_pairs[first_pair : first_pair + PAIRS_PER_BLOCK, None]
         bounded_powers = np.maximum(pair_block.imag, 1.0 + pair_block.real * NORMAL_GRID) ** moment_order
-        moments = (bounded_powers * NORMAL_GRID_WEIGHTS).sum(axis=1)  # a matrix product would round by its size
-        moment_by_pair[first_pair : first_pair + PAIRS_PER_BLOCK] = moments
+        block_moments = (bounded_powers * NORMAL_GRID_WEIGHTS).sum(axis=1)  # a matrix product would round by its size
+        moment_by_pair[first_pair : first_pair + PAIRS_PER_BLOCK] = block_moments
     return np.asarray(moment_by_pair[pair_index])

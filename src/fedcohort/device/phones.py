@@ -13,8 +13,8 @@ Speeds are drawn for each client and round, the same for all of its batches. `ha
 two models' bytes.
 
 Departures from the papers:
-- Samples are counted, not batches, so that half of the samples take half of the time (`device.base.Workload`): at n =
-  95 in tens that is a twentieth less than ceil(n / 10) batches.
+- Samples are counted, not batches, so that half of the samples take half of the time (`device.base.Workload`). 95
+  samples in batches of 10 take the time of 9.5 batches, not of 10.
 - A link is no slower than a tenth of its mean. The benchmark draws again while a speed is negative, which leaves speeds
   near 0 and unbounded durations.
 - The expectation is the mean of the seconds. FedBalancer plans with the seconds at mean speeds, which are fewer.

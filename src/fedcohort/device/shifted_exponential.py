@@ -5,8 +5,8 @@ Shi, Zhou, Niu, "Device Scheduling with Fast Convergence for Wireless Federated 
 
     T_i:  n_i (alpha + lambda X_i) unit_s, X_i ~ Exp(1) for each client and round
 
-n_i are the sample-times of the whole job. The mean of T_i is n_i (alpha + lambda) unit_s. An epoch of E takes T_i / E.
-Forward passes have the speed of the same round; transfers take no time.
+n_i are the sample-times of the whole job. The mean of T_i is n_i (alpha + lambda) unit_s. Each of E epochs takes
+T_i / E. Forward passes have the speed of the same round; transfers take no time.
 
 Departures from the paper:
 - "Exp(1 / lambda N_i)" is read as a rate. Read as a mean, all clients would have nearly the same latency.
@@ -89,11 +89,11 @@ class ShiftedExponential(Device):
         if not self.persistent:
             return np.full(len(clients), float(self.lam))
         draws_of_run = draws.draws_of_run()
-        exponential = draws_of_run.exponential("device")
+        lambda_draws = draws_of_run.exponential("device")
         if self.class_share > 0:  # by the quantiles of the draws
-            uniform = tie_to_class(-np.expm1(-exponential), draws_of_run, self.class_share, "device.class_share")
-            exponential = -np.log1p(-uniform)
-        return np.asarray(self.lam * exponential[clients])
+            quantiles = tie_to_class(-np.expm1(-lambda_draws), draws_of_run, self.class_share, "device.class_share")
+            lambda_draws = -np.log1p(-quantiles)
+        return np.asarray(self.lam * lambda_draws[clients])
 
     def _make_timing(self, work: Workload, seconds_factor: Values) -> Timing:
         zero_s, sample_s = np.zeros(len(seconds_factor)), seconds_factor * self.unit_s

@@ -10,7 +10,7 @@ Client k is the k-th device in the order of names: numbers by value, texts alpha
 numbers from 0 or 1. With draw=true a device is drawn for each client once a run. Speeds are drawn for each client
 and round where the table has columns of deviations.
 
-Departures from the paper: none (no paper). `benchmarks/fedscale_devices.py` makes such a table of FedScale's file.
+Departures from the paper: none (no paper). `benchmarks/fedscale_devices.py` makes such a table from FedScale's file.
 """
 
 from dataclasses import dataclass
@@ -74,7 +74,7 @@ class Trace(Device):
             ranges.text(option, getattr(self, option), allow_null=True)
         for link_direction, option in product(("down", "up"), DEVIATION_OPTIONS):  # some may share a column
             distinct_options = (CLIENT_OPTION, "seconds", link_direction, option)
-            ranges.check_distinct_columns({name: getattr(self, name) for name in distinct_options})
+            ranges.check_distinct_columns({option_name: getattr(self, option_name) for option_name in distinct_options})
         ranges.integer("batch", self.batch, "[1, 1e9]", allow_null=True)
         ranges.choice("unit", self.unit, *UNIT_BYTES)
         ranges.flag("draw", self.draw)
@@ -115,7 +115,7 @@ class Trace(Device):
         Raises:
             DataError: without `draw`, the table has too few devices, or a gap in their numbers.
         """
-        speeds, (n_clients_without_gap, gap_message) = self._read_table
+        speeds, (n_clients_without_gap, id_gap_text) = self._read_table
         n_rows = len(speeds.mean_s)
         if self.draw:
             return np.asarray((n_rows * draws.draws_of_run().uniform("device")[clients]).astype(np.int64))
@@ -125,7 +125,7 @@ class Trace(Device):
                 "device.draw=true, which draws a row for each client"
             )
         if draws.n_clients > n_clients_without_gap:
-            raise DataError(f"{gap_message}, or set device.draw=true, which draws a row for each client")
+            raise DataError(f"{id_gap_text}, or set device.draw=true, which draws a row for each client")
         return clients
 
     def _find_column_range(self, option: str) -> tuple[str, str]:
@@ -136,18 +136,18 @@ class Trace(Device):
 
     @cached_property
     def _read_table(self) -> tuple[DeviceSpeeds, tuple[float, str]]:
-        """The speeds of all devices in the order of names, and the gap in their names; the table is read once.
+        """Speeds of all devices in the order of names, and the limit from a gap in their numbers; read once.
 
-        The gap is the largest number of clients without draw=true, inf if the devices' numbers have no gap, and the
+        The limit is the largest number of clients with draw=false, inf if the devices' numbers have no gap, and the
         message for more clients. Raises `DataError` for an invalid table.
         """
         columns_of_options = {
             option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
         }
         device_table = trace_table.read_table("device", self.path, columns_of_options)
-        row_order, device_rows, name_gap = trace_table.sort_by_name(device_table, self.client)
-        if (device_rows > 1).any():
-            first_row, second_row = row_order[np.cumsum(device_rows)[device_rows.argmax()] - device_rows.max() :][:2]
+        row_order, row_counts, id_gap = trace_table.sort_by_name(device_table, self.client)
+        if (row_counts > 1).any():
+            first_row, second_row = row_order[np.cumsum(row_counts)[row_counts.argmax()] - row_counts.max() :][:2]
             raise DataError(
                 f"device.{CLIENT_OPTION}: {self.path}: row {second_row} has the name of row {first_row}: rename it"
             )
@@ -164,4 +164,4 @@ class Trace(Device):
             links.append(LinkSpeeds.from_moments(mean_speed, values_by_option[f"{link_direction}_cv"] * mean_speed))
         mean_s = values_by_option["seconds"] / (self.batch or 1)
         deviation_s, min_s = values_by_option["seconds_cv"] * mean_s, MIN_RELATIVE_SPEED * mean_s
-        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links), name_gap
+        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links), id_gap

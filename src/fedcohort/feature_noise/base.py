@@ -80,9 +80,9 @@ def disturb_clients(
         return None
     first_inputs, _ = input_parts[0]
     if first_inputs.dtype.kind != "f":
-        hint = "; set dataset.pixels=float32 if the dataset has this option" if first_inputs.dtype == np.uint8 else ""
+        remedy = "; set dataset.pixels=float32 if the dataset has this option" if first_inputs.dtype == np.uint8 else ""
         raise IncompatibleConfig(
-            f"feature_noise needs real numbers, but the inputs are of type {first_inputs.dtype}{hint}"
+            f"feature_noise needs real numbers, but the inputs are of type {first_inputs.dtype}{remedy}"
         )
     feature_noise.check(first_inputs.shape[1:])
     clean_row_hashes = []

@@ -33,6 +33,6 @@ class LabelNoise(Component, Protocol):
             n_classes: number of classes.
             rng: random generator of this client.
         """
-        is_wrong = rng.random(len(labels)) < noise_rate
+        is_wrong_label = rng.random(len(labels)) < noise_rate
         class_shift = rng.integers(1, max(n_classes, 2), len(labels))
-        return np.where(is_wrong, (labels + class_shift) % n_classes, labels)  # with a single class, labels stay
+        return np.where(is_wrong_label, (labels + class_shift) % n_classes, labels)  # with a single class, labels stay

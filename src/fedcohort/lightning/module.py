@@ -128,7 +128,7 @@ def measure_samples(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor
         logits: logits of n samples, [n, C] or [n, positions, C].
         y: labels, [n] or [n, positions].
     """
-    return targets.per_sample(targets.hits)(logits, y).double(), targets.losses(logits, y).double()
+    return targets.per_sample(targets.mark_correct)(logits, y).double(), targets.losses(logits, y).double()
 
 
 def make_metrics() -> MetricCollection:

@@ -91,7 +91,7 @@ class Attribute(Partition):
         return not self.counts
 
     def split(self, sample_pool: SamplePool, n_clients: int | None, rng: np.random.Generator) -> list[Ids]:
-        """Return sorted, disjoint positions of each client's samples, as many of each group as its table states.
+        """Return sorted, disjoint positions of each client's samples, with its table's numbers by class and attribute.
 
         Arguments are those of `Partition.split`. Raises `DataError` if the data have no attributes, `OptionError` if
         they have too few samples of a group.
@@ -128,15 +128,15 @@ class Attribute(Partition):
         """
         if self.margins == "even":
             return np.ones(n_clients, dtype=np.int64)
-        n_ci, n_ai, n_correlated = self._count_kinds(n_clients)
-        client_size, n_skewed = n_samples // n_clients, n_ci + n_ai
+        n_class_skewed, n_attribute_skewed, n_correlated_clients = self._count_skews(n_clients)
+        client_size, n_skewed_clients = n_samples // n_clients, n_class_skewed + n_attribute_skewed
         sizes = np.full(n_clients, client_size)
-        if n_correlated:
-            sizes[n_skewed:] = equal_sizes(n_samples - client_size * n_skewed, n_correlated)
+        if n_correlated_clients:
+            sizes[n_skewed_clients:] = equal_sizes(n_samples - client_size * n_skewed_clients, n_correlated_clients)
         return sizes
 
     def _read_count_tables(self, group_sizes: GroupSizes, n_clients: int | None) -> CountTables:
-        """Return the samples of each client by class and attribute that the option `counts` states, [n_clients, C, A].
+        """Return each client's sample numbers by class and attribute from the option `counts`, [n_clients, C, A].
 
         Args:
             group_sizes: number of samples in the data by class and attribute, [C, A].
@@ -157,7 +157,7 @@ class Attribute(Partition):
         return count_tables
 
     def _make_count_tables(self, group_sizes: GroupSizes, sizes: Ids, client_ids: Ids) -> CountTables:
-        """Return each client's samples by class and attribute as the options but `counts` state, [n_clients, C, A].
+        """Return each client's number of samples by class and attribute by the module's rule, [n_clients, C, A].
 
         Args:
             group_sizes: number of samples in the data by class and attribute, [C, A].
@@ -168,7 +168,7 @@ class Attribute(Partition):
         categories = (np.flatnonzero(group_sizes.sum(1)), np.flatnonzero(group_sizes.sum(0)))
         C, A = (len(category_ids) for category_ids in categories)
         dominant_values: list[list[int]] = []
-        for skew_kind, n, n_values in zip(("ci", "ai", "sc"), self._count_kinds(len(sizes)), (C, A, A), strict=True):
+        for skew_kind, n, n_values in zip(("ci", "ai", "sc"), self._count_skews(len(sizes)), (C, A, A), strict=True):
             dominant_values.append([0 if self.left == skew_kind else j % n_values for j in range(n)])
         make_tables = make_even_margin_tables if self.margins == "even" else make_data_margin_tables
         count_tables: CountTables = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
@@ -178,11 +178,11 @@ class Attribute(Partition):
         )
         return count_tables
 
-    def _count_kinds(self, n_clients: int) -> tuple[int, int, int]:
+    def _count_skews(self, n_clients: int) -> tuple[int, int, int]:
         """Return how many of `n_clients` have class imbalance, attribute imbalance and spurious correlation."""
-        n_ci = round(self.ci * n_clients)
-        n_ai = min(round(self.ai * n_clients), n_clients - n_ci)
-        return n_ci, n_ai, n_clients - n_ci - n_ai
+        n_class_skewed = round(self.ci * n_clients)
+        n_attribute_skewed = min(round(self.ai * n_clients), n_clients - n_class_skewed)
+        return n_class_skewed, n_attribute_skewed, n_clients - n_class_skewed - n_attribute_skewed
 
     def _check_counts(self) -> None:
         """Raise `OptionError` if the option `counts` is no list of tables [n_clients, C, A] of sample numbers."""

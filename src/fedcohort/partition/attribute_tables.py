@@ -41,8 +41,8 @@ def make_even_margin_tables(
     ai = [np.outer(np.full(C, 1 / C), peaked_probabilities(A, b, p_dominant)) for b in dominant_attributes]
     sc = [np.stack([peaked_probabilities(A, (y + d) % A, p_dominant) for y in range(C)]) / C for d in attribute_shifts]
     P = np.stack([*ci, *ai, *sc])
-    n_needed = (relative_sizes[:, None, None] * P).sum(0)
-    max_client_sizes = np.divide(group_sizes, n_needed, out=np.full(group_sizes.shape, np.inf), where=n_needed > 0)
+    demand = (relative_sizes[:, None, None] * P).sum(0)
+    max_client_sizes = np.divide(group_sizes, demand, out=np.full(group_sizes.shape, np.inf), where=demand > 0)
     client_size = int(max_client_sizes.min())
     # Rounding may ask for one sample more of a pair than the exact shares: the size shrinks until the tables fit.
     while (
@@ -79,24 +79,24 @@ def make_data_margin_tables(
         OptionError: the clients with class or attribute imbalance need more samples of a group than the data have.
     """
     dominant_classes, dominant_attributes, _ = dominant_values
-    group_shares, n_skewed = group_sizes / group_sizes.sum(), len(dominant_classes) + len(dominant_attributes)
+    group_shares, n_skewed_clients = group_sizes / group_sizes.sum(), len(dominant_classes) + len(dominant_attributes)
     ci = [_skewed_table(group_shares, c, p_dominant) for c in dominant_classes]
     ai = [_skewed_table(group_shares.T, b, p_dominant).T for b in dominant_attributes]
     count_tables: CountTables = np.zeros((len(sizes), *group_sizes.shape), dtype=np.int64)
-    if n_skewed:
-        count_tables[:n_skewed] = apportion_counts(sizes[:n_skewed], np.stack([*ci, *ai]))
+    if n_skewed_clients:
+        count_tables[:n_skewed_clients] = apportion_counts(sizes[:n_skewed_clients], np.stack([*ci, *ai]))
     skewed_counts = count_tables.sum(0)
     check_group_sizes(skewed_counts, group_sizes, "a smaller partition.share, partition.ci or partition.ai", categories)
     # The sc clients share the remaining samples evenly, pair by pair; the largest of them choose first.
     remaining_groups = np.repeat(np.arange(group_sizes.size), (group_sizes - skewed_counts).ravel())
-    clients_by_size = n_skewed + np.argsort(-sizes[n_skewed:], kind="stable")
-    for k, rows in zip(clients_by_size, spread_positions_evenly(sizes[clients_by_size]), strict=True):
-        count_tables[k] = np.bincount(remaining_groups[rows], minlength=group_sizes.size).reshape(group_sizes.shape)
+    clients_by_size = n_skewed_clients + np.argsort(-sizes[n_skewed_clients:], kind="stable")
+    for k, indices in zip(clients_by_size, spread_positions_evenly(sizes[clients_by_size]), strict=True):
+        count_tables[k] = np.bincount(remaining_groups[indices], minlength=group_sizes.size).reshape(group_sizes.shape)
     return count_tables
 
 
 def _skewed_table(group_shares: GroupShares, skewed_row: int, p_dominant: float) -> GroupShares:
-    """Return shares with the sum `p_dominant` in one row, and unchanged proportions in all others, [rows, columns].
+    """Return shares of which one row sums to `p_dominant` and the others keep their proportions, [rows, columns].
 
     Args:
         group_shares: share of the data in each group, [rows, columns].
@@ -117,18 +117,18 @@ def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Valu
     return probabilities
 
 
-def check_group_sizes(n_needed: GroupSizes, group_sizes: GroupSizes, remedy_text: str, categories: CategoryIds) -> None:
+def check_group_sizes(demand: GroupSizes, group_sizes: GroupSizes, remedy_text: str, categories: CategoryIds) -> None:
     """Raise `OptionError` if clients need more samples of a group than the data have.
 
     Args:
-        n_needed: number of samples that clients need by class and attribute, [C, A].
+        demand: number of samples that clients need by class and attribute, [C, A].
         group_sizes: number of samples in the data by class and attribute, [C, A].
         remedy_text: feasible options, for the message.
         categories: names of the rows and of the columns, for the message.
     """
-    if (n_needed > group_sizes).any():
-        y, a = (int(nonzero_index[0]) for nonzero_index in np.nonzero(n_needed > group_sizes))
+    if (demand > group_sizes).any():
+        y, a = (int(nonzero_index[0]) for nonzero_index in np.nonzero(demand > group_sizes))
         raise OptionError(
-            f"the clients need {n_needed[y, a]} training samples of class {categories[0][y]} with attribute "
+            f"the clients need {demand[y, a]} training samples of class {categories[0][y]} with attribute "
             f"{categories[1][a]}, but there are {group_sizes[y, a]} outside split.server_val; feasible: {remedy_text}"
         )

@@ -57,8 +57,8 @@ class SamplePool(ReadOnly):
         """Attribute of each sample that the partition distributes, int64 [N]; None without attributes."""
         return None if self.all_attributes is None else self._drop_server_samples(self.all_attributes)
 
-    def _drop_server_samples(self, ids: Ids) -> Ids:
-        return read_only(np.delete(ids, self.server_positions) if len(self.server_positions) else ids)
+    def _drop_server_samples(self, sample_data: Ids) -> Ids:
+        return read_only(np.delete(sample_data, self.server_positions) if len(self.server_positions) else sample_data)
 
 
 class Partition(Component, Protocol):

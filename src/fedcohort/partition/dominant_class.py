@@ -34,13 +34,13 @@ class SplitPlan:
     """The sizes and random orders from which a split is made.
 
     Attributes:
-        sizes: number of samples of each client, [n_clients].
-        class_sizes: number of samples of each class, [n_classes]; the sum is that of `sizes`.
+        client_sizes: number of samples of each client, [n_clients].
+        class_sizes: number of samples of each class, [n_classes]; the sum is that of `client_sizes`.
         client_order: ids of the clients in random order, [n_clients]; the first ones get a dominant class.
         class_order: numbers of the classes in random order, [n_classes].
     """
 
-    sizes: Ids
+    client_sizes: Ids
     class_sizes: Ids
     client_order: Ids
     class_order: Ids
@@ -51,7 +51,7 @@ class SplitPlan:
         Args:
             dominant_share: fraction of a skewed client's samples that have its dominant class.
         """
-        return np.rint(dominant_share * self.sizes).astype(np.int64)
+        return np.rint(dominant_share * self.client_sizes).astype(np.int64)
 
     def choose_dominant_classes(self, n_skewed: int, dominant_share: float) -> Ids | None:
         """Return each client's dominant class or NO_CLASS, [n_clients]; None if the classes have too few samples.
@@ -60,28 +60,28 @@ class SplitPlan:
             n_skewed: number of clients with a dominant class.
             dominant_share: fraction of a skewed client's samples that have its dominant class.
         """
-        n_unassigned, n_dominant = self.class_sizes.copy(), self.count_dominant_samples(dominant_share)
-        dominant_classes = np.full(len(self.sizes), NO_CLASS)
+        unassigned_counts, dominant_counts = self.class_sizes.copy(), self.count_dominant_samples(dominant_share)
+        dominant_classes = np.full(len(self.client_sizes), NO_CLASS)
         class_shift = 0
         for k in self.client_order[:n_skewed]:
             rolled_classes = np.roll(self.class_order, -class_shift)
-            candidate_positions = np.flatnonzero(n_unassigned[rolled_classes] >= n_dominant[k])
+            candidate_positions = np.flatnonzero(unassigned_counts[rolled_classes] >= dominant_counts[k])
             if len(candidate_positions) == 0:
                 return None
             dominant_classes[k] = rolled_classes[candidate_positions[0]]
-            n_unassigned[dominant_classes[k]] -= n_dominant[k]
+            unassigned_counts[dominant_classes[k]] -= dominant_counts[k]
             class_shift = (class_shift + int(candidate_positions[0]) + 1) % len(self.class_order)
-        n_other = self.count_other_samples(dominant_classes, dominant_share)
-        return dominant_classes if (n_other <= n_unassigned.sum() - n_unassigned).all() else None
+        other_counts = self.count_other_samples(dominant_classes, dominant_share)
+        return dominant_classes if (other_counts <= unassigned_counts.sum() - unassigned_counts).all() else None
 
     def count_other_samples(self, dominant_classes: Ids, dominant_share: float) -> Ids:
         """Return, for each class, how many samples of other classes the clients that it dominates need, [n_classes].
 
         `dominant_classes` [n_clients] and `dominant_share` are as in `draw_count_table`.
         """
-        is_skewed = dominant_classes != NO_CLASS
-        n_other = (self.sizes - self.count_dominant_samples(dominant_share))[is_skewed]
-        return np.bincount(dominant_classes[is_skewed], n_other, len(self.class_sizes)).astype(np.int64)
+        is_skewed_client = dominant_classes != NO_CLASS
+        other_counts = (self.client_sizes - self.count_dominant_samples(dominant_share))[is_skewed_client]
+        return np.bincount(dominant_classes[is_skewed_client], other_counts, len(self.class_sizes)).astype(np.int64)
 
     def draw_count_table(self, dominant_classes: Ids, dominant_share: float, rng: np.random.Generator) -> CountTable:
         """Return how many samples of each class every skewed client gets, [n_clients, n_classes]; 0 for other clients.
@@ -91,22 +91,22 @@ class SplitPlan:
             dominant_share: fraction of a skewed client's samples that have its dominant class.
             rng: random generator of the order of clients and of ties.
         """
-        count_table = np.zeros((len(self.sizes), len(self.class_sizes)), dtype=np.int64)
+        count_table = np.zeros((len(self.client_sizes), len(self.class_sizes)), dtype=np.int64)
         skewed_clients = np.flatnonzero(dominant_classes != NO_CLASS)
-        n_dominant = self.count_dominant_samples(dominant_share)
-        count_table[skewed_clients, dominant_classes[skewed_clients]] = n_dominant[skewed_clients]
+        dominant_counts = self.count_dominant_samples(dominant_share)
+        count_table[skewed_clients, dominant_classes[skewed_clients]] = dominant_counts[skewed_clients]
         remaining_samples = self.class_sizes - count_table.sum(0)
         needed_samples = self.count_other_samples(dominant_classes, dominant_share)
         for k in rng.permutation(skewed_clients):
-            n_other, c = self.sizes[k] - n_dominant[k], dominant_classes[k]
+            other_count, c = self.client_sizes[k] - dominant_counts[k], dominant_classes[k]
             # Clients dominated by another class d can't take d: enough of the other classes must remain for them.
-            lower_bounds = np.maximum(needed_samples + remaining_samples + n_other - remaining_samples.sum(), 0)
+            lower_bounds = np.maximum(needed_samples + remaining_samples + other_count - remaining_samples.sum(), 0)
             upper_bounds = remaining_samples.copy()
             lower_bounds[c] = upper_bounds[c] = 0
-            class_draws = distribute_evenly(n_other, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
+            class_draws = distribute_evenly(other_count, lower_bounds, upper_bounds, rng.random(len(remaining_samples)))
             count_table[k] += class_draws
             remaining_samples -= class_draws
-            needed_samples[c] -= n_other
+            needed_samples[c] -= other_count
         return count_table
 
 
@@ -122,8 +122,8 @@ def distribute_evenly(n_samples: int, lower_bounds: Ids, upper_bounds: Ids, tie_
     """
     assigned_counts = lower_bounds.copy()
     for _ in range(n_samples - int(lower_bounds.sum())):
-        raise_order = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
-        assigned_counts[raise_order.argmin()] += 1
+        increment_order = np.where(assigned_counts < upper_bounds, assigned_counts + tie_priorities, np.inf)
+        assigned_counts[increment_order.argmin()] += 1
     return assigned_counts
 
 
@@ -175,22 +175,22 @@ class DominantClass(Partition):
 
         These are the largest smaller `fraction` for the same `share`, and the nearest `share` for the same `fraction`.
         """
-        n_skewed, K = round(self.fraction * len(plan.sizes)), len(plan.sizes)
+        n_skewed, K = round(self.fraction * len(plan.client_sizes)), len(plan.client_sizes)
         candidate_shares = sorted(np.arange(1, 101) / 100, key=lambda share: abs(share - self.share))
         share = next((s for s in candidate_shares if plan.choose_dominant_classes(n_skewed, s) is not None), None)
-        smaller_n_skewed = range(n_skewed - 1, -1, -1)
-        n_feasible = next(n for n in smaller_n_skewed if plan.choose_dominant_classes(n, self.share) is not None)
-        feasible_text = f"partition.fraction={n_feasible / K:.6g}"
+        smaller_numbers = range(n_skewed - 1, -1, -1)
+        n_feasible_clients = next(n for n in smaller_numbers if plan.choose_dominant_classes(n, self.share) is not None)
+        feasible_text = f"partition.fraction={n_feasible_clients / K:.6g}"
         feasible_text += f" or partition.share={share:.6g}" if share else ""
         return OptionError(
             f"partition.fraction={self.fraction} partition.share={self.share}: the classes have "
             f"{plan.class_sizes.min()} to {plan.class_sizes.max()} samples, too few for {n_skewed} clients of about "
-            f"{plan.sizes.sum() // K} samples with such a share of one class; feasible: {feasible_text}"
+            f"{plan.client_sizes.sum() // K} samples with such a share of one class; feasible: {feasible_text}"
         )
 
 
 def _assign_rows(
-    labels: Ids, count_table: CountTable, split_plan: SplitPlan, is_uniform: np.ndarray, rng: np.random.Generator
+    labels: Ids, count_table: CountTable, split_plan: SplitPlan, is_uniform_client: np.ndarray, rng: np.random.Generator
 ) -> list[Ids]:
     """Return the positions of each client's samples, [n_k] each.
 
@@ -198,7 +198,7 @@ def _assign_rows(
         labels: class of each sample, [N].
         count_table: number of samples of each class that a skewed client gets, [n_clients, n_classes].
         split_plan: sizes and random orders of the split.
-        is_uniform: whether each client has no dominant class and gets a share of the remaining samples, bool
+        is_uniform_client: whether each client has no dominant class and gets a share of the remaining samples, bool
             [n_clients].
         rng: random generator that shuffles the samples of each class.
     """
@@ -212,10 +212,10 @@ def _assign_rows(
     ]
     remaining_rows = np.concatenate([rows_by_class[c][stop_positions[-1, c] :] for c in range(C)])
     # `remaining_rows` is sorted by class, so that evenly spread positions give each client its share of every class.
-    clients_by_size = split_plan.client_order[is_uniform[split_plan.client_order]]
-    clients_by_size = clients_by_size[np.argsort(-split_plan.sizes[clients_by_size], kind="stable")]
+    clients_by_size = split_plan.client_order[is_uniform_client[split_plan.client_order]]
+    clients_by_size = clients_by_size[np.argsort(-split_plan.client_sizes[clients_by_size], kind="stable")]
     for k, client_positions in zip(
-        clients_by_size, spread_positions_evenly(split_plan.sizes[clients_by_size]), strict=True
+        clients_by_size, spread_positions_evenly(split_plan.client_sizes[clients_by_size]), strict=True
     ):
         client_rows[k] = remaining_rows[client_positions]
     return client_rows

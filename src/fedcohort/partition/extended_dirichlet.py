@@ -63,9 +63,9 @@ class ExtendedDirichlet(Partition):
         K = tables.require_samples_for_clients("extended_dirichlet", n_clients, len(sample_pool))
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         present_classes = np.flatnonzero(class_sizes)
-        min_of_class = -(-self.min_samples // self.classes)  # samples of each of a client's classes
-        max_clients = np.minimum(class_sizes[present_classes] // min_of_class, K)
-        self._verify_feasible(K, max_clients, min_of_class)
+        min_class_samples = -(-self.min_samples // self.classes)  # samples of each of a client's classes
+        max_clients = np.minimum(class_sizes[present_classes] // min_class_samples, K)
+        self._check_allocation(K, max_clients, min_class_samples)
         min_clients = np.minimum(max(1, K * self.classes // len(present_classes) // 5), max_clients)
         is_holder = choose_class_holders(self.classes, min_clients, max_clients, rng.random((K, len(present_classes))))
         samples_of_clients: list[list[Ids]] = [[] for _ in range(K)]
@@ -74,18 +74,18 @@ class ExtendedDirichlet(Partition):
             client_shares = draw_dirichlet(self.alpha, int(is_class_holder.sum()), rng)
             cut_positions = np.rint(np.cumsum(client_shares)[:-1] * len(class_rows)).astype(np.int64)
             class_parts = np.split(class_rows, np.minimum(cut_positions, len(class_rows)))
-            class_parts = tables.enlarge_small_parts(class_parts, min_of_class)
+            class_parts = tables.enlarge_small_parts(class_parts, min_class_samples)
             for k, client_samples in zip(np.flatnonzero(is_class_holder), class_parts, strict=True):
                 samples_of_clients[k].append(client_samples)
         return [np.sort(np.concatenate(class_parts)) for class_parts in samples_of_clients]
 
-    def _verify_feasible(self, n_clients: int, max_clients: Ids, min_of_class: int) -> None:
+    def _check_allocation(self, n_clients: int, max_clients: Ids, min_class_samples: int) -> None:
         """Raise `OptionError` if no allocation gives each client `classes` classes, and each class a client.
 
         Args:
             n_clients: number of clients.
             max_clients: largest number of clients that can hold each class that has samples, [n_classes].
-            min_of_class: smallest number of samples that a client has of each of its classes.
+            min_class_samples: smallest number of samples that a client has of each of its classes.
         """
         n_classes = len(max_clients)
         if not n_classes <= n_clients * self.classes <= n_clients * n_classes:
@@ -95,7 +95,7 @@ class ExtendedDirichlet(Partition):
             )
         if max_clients.min() < 1 or max_clients.sum() < n_clients * self.classes:
             raise OptionError(
-                f"partition.min_samples={self.min_samples} requires {min_of_class} samples of each of a client's "
+                f"partition.min_samples={self.min_samples} requires {min_class_samples} samples of each of a client's "
                 f"classes: all classes together are large enough for {max_clients.sum()} such parts, but {n_clients} "
                 f"clients with partition.classes={self.classes} need {n_clients * self.classes}; the smallest class is "
                 f"large enough for {max_clients.min()}. Choose a smaller partition.min_samples, or fewer clients"
@@ -103,24 +103,24 @@ class ExtendedDirichlet(Partition):
 
 
 def choose_class_holders(
-    n_held: int, min_clients: Ids, max_clients: Ids, class_priorities: np.ndarray
+    classes_per_client: int, min_clients: Ids, max_clients: Ids, class_priorities: np.ndarray
 ) -> Bool[np.ndarray, "clients classes"]:
-    """Return whether each client holds each class: its `n_held` classes with the smallest priorities, within limits.
+    """Return whether each client holds each class: the classes with the client's smallest priorities, if limits allow.
 
     The result minimises the sum of the priorities of the held classes, by a linear program whose solutions are integers
     (limits on the rows and columns of a table). If the limits do not bind, it is a uniform draw.
 
     Args:
-        n_held: number of classes of each client.
+        classes_per_client: number of classes of each client.
         min_clients: smallest number of clients of each class, [n_classes].
         max_clients: largest number of clients of each class, [n_classes].
         class_priorities: random numbers in [0, 1), [n_clients, n_classes].
     """
     K, n_classes = class_priorities.shape
     is_holder = np.zeros((K, n_classes), dtype=bool)
-    np.put_along_axis(is_holder, np.argsort(class_priorities, axis=1)[:, :n_held], True, axis=1)
-    n_holders = is_holder.sum(0)
-    if ((n_holders >= min_clients) & (n_holders <= max_clients)).all():
+    np.put_along_axis(is_holder, np.argsort(class_priorities, axis=1)[:, :classes_per_client], True, axis=1)
+    holder_counts = is_holder.sum(0)
+    if ((holder_counts >= min_clients) & (holder_counts <= max_clients)).all():
         return is_holder
     from scipy.optimize import linprog
     from scipy.sparse import eye_array, kron, vstack
@@ -131,7 +131,7 @@ def choose_class_holders(
         A_ub=vstack([class_sum_matrix, -class_sum_matrix]),
         b_ub=np.concatenate([max_clients, -min_clients]),
         A_eq=kron(eye_array(K), np.ones((1, n_classes))),
-        b_eq=np.full(K, n_held),
+        b_eq=np.full(K, classes_per_client),
         bounds=(0, 1),
         method="highs-ds",
     )

@@ -31,7 +31,7 @@ from fedcohort.partition.base import Partition, SamplePool
 from fedcohort.partition.tables import draw_samples_by_table, equal_sizes, require_samples_for_clients
 from fedcohort.types import Ids
 
-MAX_UNIFORM = 1 - 1e-9  # so that the sum with a client's number stays below the next one, for up to a million clients
+MAX_UNIFORM_DRAW = 1 - 1e-9  # so that the sum with a client's number stays below the next one, up to a million clients
 
 
 @dataclass(frozen=True)
@@ -84,23 +84,23 @@ def draw_class_counts(
         class_sizes: number of samples of each class, positive, [n_classes]; their sum is at least that of `sizes`.
         rng: random generator of the draws.
     """
-    n_remaining, count_table = class_sizes.copy(), np.zeros(log_weights.shape, dtype=np.int64)
+    remaining_samples, count_table = class_sizes.copy(), np.zeros(log_weights.shape, dtype=np.int64)
     client_of_draw = rng.permutation(np.repeat(np.arange(len(sizes)), sizes))  # client of each draw that is to be made
     while len(client_of_draw):
-        open_weights = np.where(n_remaining > 0, log_weights, -np.inf)
-        class_weights = np.exp(open_weights - open_weights.max(1, keepdims=True))
+        open_log_weights = np.where(remaining_samples > 0, log_weights, -np.inf)
+        class_weights = np.exp(open_log_weights - open_log_weights.max(1, keepdims=True))
         cumulative_weights = np.cumsum(class_weights, axis=1)
         # Client k has the numbers in (k, k + 1].
         cumulative_weights = cumulative_weights / cumulative_weights[:, -1:] + np.arange(len(sizes))[:, None]
-        uniform_draws = client_of_draw + rng.random(len(client_of_draw)) * MAX_UNIFORM
+        uniform_draws = client_of_draw + rng.random(len(client_of_draw)) * MAX_UNIFORM_DRAW
         drawn_classes = np.searchsorted(cumulative_weights.ravel(), uniform_draws, side="right") % len(class_sizes)
         end_positions = [
             int(drawn_positions[n - 1]) + 1
-            for c, n in enumerate(n_remaining.tolist())
+            for c, n in enumerate(remaining_samples.tolist())
             if n and len(drawn_positions := np.flatnonzero(drawn_classes == c)) >= n
         ]
-        n_kept = min(end_positions, default=len(client_of_draw))
-        np.add.at(count_table, (client_of_draw[:n_kept], drawn_classes[:n_kept]), 1)
-        n_remaining -= np.bincount(drawn_classes[:n_kept], minlength=len(class_sizes))
-        client_of_draw = client_of_draw[n_kept:]
+        n_kept_draws = min(end_positions, default=len(client_of_draw))
+        np.add.at(count_table, (client_of_draw[:n_kept_draws], drawn_classes[:n_kept_draws]), 1)
+        remaining_samples -= np.bincount(drawn_classes[:n_kept_draws], minlength=len(class_sizes))
+        client_of_draw = client_of_draw[n_kept_draws:]
     return count_table

@@ -32,7 +32,7 @@ def require_samples_for_clients(partition: str, n_clients: int | None, n_samples
 
 
 def require_min_samples(min_samples: int, n_samples: int, n_clients: int) -> None:
-    """Raise `OptionError` if `n_samples` are too few for `min_samples` for each of `n_clients`."""
+    """Raise `OptionError` if `n_samples` are too few for `n_clients` clients with at least `min_samples` each."""
     if min_samples > n_samples // n_clients:
         raise OptionError(
             f"partition.min_samples={min_samples} is too large for {n_samples} training samples and {n_clients} "
@@ -64,18 +64,18 @@ def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids
         min_samples: smallest number of samples of a client in the result.
     """
     client_sizes = np.array([len(sample_ids) for sample_ids in client_samples])
-    n_original = client_sizes.copy()  # samples of the original part that stay in it
+    n_original_samples = client_sizes.copy()  # samples of the original part that stay in it
     received_samples: list[list[int]] = [[] for _ in client_samples]
     for small_client in np.flatnonzero(client_sizes < min_samples):
         while client_sizes[small_client] < min_samples:
             largest_client = int(client_sizes.argmax())
             client_sizes[largest_client] -= 1
-            n_original[largest_client] -= 1
+            n_original_samples[largest_client] -= 1
             client_sizes[small_client] += 1
-            received_samples[small_client].append(client_samples[largest_client][n_original[largest_client]])
+            received_samples[small_client].append(client_samples[largest_client][n_original_samples[largest_client]])
     return [
         np.concatenate([sample_ids[:n], np.array(added_samples, dtype=np.int64)])
-        for sample_ids, n, added_samples in zip(client_samples, n_original, received_samples, strict=True)
+        for sample_ids, n, added_samples in zip(client_samples, n_original_samples, received_samples, strict=True)
     ]
 
 

@@ -85,16 +85,16 @@ def check_proxy_inputs(inputs: Tensor, source_name: str, federation: Federation)
         )
     if inputs.dtype != federation.server_test.x.dtype:
         dtypes = (inputs.dtype, federation.server_test.x.dtype)
-        proxy_type, run_type = (str(dtype).removeprefix("torch.") for dtype in dtypes)
+        proxy_dtype, run_dtype = (str(dtype).removeprefix("torch.") for dtype in dtypes)
         raise DataError(
-            f"{source_name}: the inputs are {proxy_type}, but those of dataset={federation.name} are {run_type}; set "
+            f"{source_name}: the inputs are {proxy_dtype}, but those of dataset={federation.name} are {run_dtype}; set "
             "dataset.pixels=float32 if the dataset has this option"
         )
     input_hashes = hash_rows(inputs.numpy())
-    if n_leaked := np.isin(input_hashes, hash_rows(federation.server_test.x.cpu().numpy())).sum():
+    if n_leaked_inputs := np.isin(input_hashes, hash_rows(federation.server_test.x.cpu().numpy())).sum():
         raise DataError(
-            f"{source_name}: {n_leaked} inputs are also in the run's test set, whose accuracy would be too high: "
-            "remove them"
+            f"{source_name}: {n_leaked_inputs} inputs are also in the run's test set, whose accuracy would be too "
+            "high: remove them"
         )
     if np.isin(input_hashes, _hash_client_rows(federation)).sum() * 2 >= len(inputs):
         raise DataError(f"{source_name}: the inputs are samples of the clients: choose others, or proxy=client_heldout")

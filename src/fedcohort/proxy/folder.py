@@ -101,7 +101,7 @@ class Folder(Proxy):
         return pixels
 
     def _input_columns(self, table: Frame, federation: Federation) -> list[str]:
-        """Return the names of the columns of `table` that are inputs, in the order of the run's columns if equal.
+        """Return the names of the input columns of `table`, in the order of the run's columns if the names are equal.
 
         `federation` holds the data of the run.
         """

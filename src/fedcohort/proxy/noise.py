@@ -39,8 +39,8 @@ class Noise(Proxy):
             )
         real_inputs = server_inputs.double()
         normal_draws = new_generator(seed, "proxy").standard_normal((self.n, *real_inputs.shape[1:]))
-        noise_scale = real_inputs.std(0, correction=0)
-        noise_inputs = real_inputs.mean(0) + noise_scale * torch.from_numpy(normal_draws).to(real_inputs)
+        noise_sd = real_inputs.std(0, correction=0)
+        noise_inputs = real_inputs.mean(0) + noise_sd * torch.from_numpy(normal_draws).to(real_inputs)
         if not server_inputs.is_floating_point():
             noise_inputs = noise_inputs.round().clamp(0, 255)
         return noise_inputs.to(server_inputs.dtype)

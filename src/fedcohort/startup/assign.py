@@ -102,7 +102,7 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
     labels = _flip_labels(options.label_noise, clients, raw.train_y, noise_rates, raw.n_classes, seed)
     class_counts = clients.count_by_stratum(raw.train_class[clients.rows], raw.n_strata)
     n_val = np.rint(options.client_val * clients.sizes).astype(np.int64)
-    is_val, val, train = clients.cut_in_two(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
+    is_val, val, train = clients.split_each_client(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
     train_y, val_y = (None, None) if labels is None else (labels[~is_val], labels[is_val])
     n_unused = len(raw.train_y) - len(server) - len(clients.rows)
     return Assignment(server, train, val, train_y, val_y, class_counts, noise_rates, owners, n_unused, owner_hash)

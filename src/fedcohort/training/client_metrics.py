@@ -66,7 +66,7 @@ def measure_clients(
         federation: data of the run.
         clients: sorted ids of the clients that are evaluated.
     """
-    evaluations = ((federation.test, federation.targets.hits), (federation.train, cross_entropy))
+    evaluations = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
     accuracy, loss = evaluate_on_ranks(network, clients, *evaluations)
     known_accuracy = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": compute_jain_index(loss), "clients/loss_mean": float(loss.mean())}

@@ -208,7 +208,7 @@ class SignalMeasurer:
 
     def server_accuracy_after(self, update: Tensor) -> tuple[float, float]:
         logits, y = self._server_logits_after(update), self.federation.server_val.y
-        accuracy = self.targets.per_sample(self.targets.hits)(logits, y).double().mean()
+        accuracy = self.targets.per_sample(self.targets.mark_correct)(logits, y).double().mean()
         return float(accuracy), float(self.targets.loss(logits, y))
 
     @torch.no_grad()
