@@ -205,7 +205,7 @@ def test_data_without_attributes_are_rejected() -> None:
 
 @pytest.mark.parametrize("counts", [[[[1, 2]], [[1, 2], [3, 4]]], [[1, 2]], [[[0.5, 1]]], [[["a", 1]]], [[[-1, 1]]], 3])
 def test_invalid_tables_are_rejected(counts: Any) -> None:
-    with pytest.raises(OptionError, match=r"counts must be a list of tables, one a client, .* got"):
+    with pytest.raises(OptionError, match=r"counts must be a list of tables, one per client, .* got"):
         rule(counts=counts)
 
 

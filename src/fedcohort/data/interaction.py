@@ -73,9 +73,8 @@ def estimate_group_counts(
         is_pivot_class = labels == y_hat
         pivot_rows = torch.from_numpy(np.flatnonzero(is_pivot_class)).to(x.device)
         is_bias_aligned = torch.from_numpy(is_correct[is_pivot_class].astype(np.int64)).to(x.device)
-        network = train_network(
-            replace_head(make_network(), x), x[pivot_rows], is_bias_aligned, F.cross_entropy, training_options, rng
-        )
+        network = replace_head(make_network(), x)
+        train_network(network, x[pivot_rows], is_bias_aligned, F.cross_entropy, training_options, rng)
         attribute_of_sample = predict_classes(network, x).cpu().numpy()
     return np.bincount(2 * labels + attribute_of_sample, minlength=2 * n_classes).reshape(n_classes, 2)
 

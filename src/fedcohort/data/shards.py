@@ -75,9 +75,8 @@ def class_quotas(class_counts: ClassCounts, test_class_sizes: Ids, rng: np.rando
     for c in np.flatnonzero((class_counts.sum(0) > 0) & (test_class_sizes > 0)):
         clients_with_class = np.flatnonzero(class_counts[:, c])
         exact_quotas = test_class_sizes[c] * class_counts[clients_with_class, c] / class_counts[:, c].sum()
-        quota_table[clients_with_class, c] = nearest_integers(
-            exact_quotas + rounding_remainder[clients_with_class], int(test_class_sizes[c])
-        )
+        corrected_quotas = exact_quotas + rounding_remainder[clients_with_class]
+        quota_table[clients_with_class, c] = nearest_integers(corrected_quotas, int(test_class_sizes[c]))
         rounding_remainder[clients_with_class] += exact_quotas - quota_table[clients_with_class, c]
     return quota_table
 

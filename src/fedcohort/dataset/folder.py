@@ -15,7 +15,7 @@ Inputs are all columns of numbers, except for row numbers that pandas writes. Te
 valid.parquet or valid.csv, where the folder has one, is the server's validation data, and the clients have all training
 rows. valid=none does not read it.
 
-Departures from the paper: none, as it follows no paper.
+Departures from the paper: none: it follows no paper.
 """
 
 from dataclasses import dataclass

@@ -45,8 +45,7 @@ class ImageLayout:
         image_format: shape of an image, and conversion of images of other sizes.
         pixel_scale: normalisation of pixels.
         original_sizes: numbers of training and test images of the original dataset; None if options change them.
-        original_pool_counts: numbers of images and people of the original dataset, if its parts are pooled and divided
-            again; otherwise not used.
+        original_pool_counts: numbers of images and people of the original, if its parts are pooled and divided again.
     """
 
     name: str
@@ -106,10 +105,8 @@ class ImageLayout:
             image_notes += compare_counts("training images", len(y), self.original_sizes[0])
             image_notes += compare_counts("test images", len(test_y), self.original_sizes[1])
         if len(present_classes := np.unique(y)) < 2:
-            class_name = self.classes[int(present_classes[0])]
-            raise DataError(
-                f"dataset={self.name}: all training images are of class {class_name}: there is nothing to learn"
-            )
+            problem_text = f"all training images are of class {self.classes[int(present_classes[0])]}"
+            raise DataError(f"dataset={self.name}: {problem_text}: there is nothing to learn")
         has_class_names = any(class_text != str(c) for c, class_text in enumerate(self.classes))
         return Raw(
             self.name,
@@ -189,9 +186,8 @@ def read_images(
                 for i, image in enumerate(decoded_images, image_start):
                     pixels[i] = image
             elif len(chunk_rows):
-                chunk_frame = replace(
-                    frame, table=pa.table({name: chunk}), row_ids=np.arange(chunk_start, chunk_start + len(chunk))
-                )
+                chunk_ids = np.arange(chunk_start, chunk_start + len(chunk))
+                chunk_frame = replace(frame, table=pa.table({name: chunk}), row_ids=chunk_ids)
                 pixels[image_start:image_stop] = _read_pixels(chunk_frame, name, image_format, white_value)[chunk_rows]
         first_row += n_rows
     return pixels
@@ -237,15 +233,10 @@ def _read_pixels(frame: Frame, name: str, image_format: ImageFormat, white_value
 
 
 def to_pixels(pixel_values: np.ndarray, white_value: int) -> tuple[np.ndarray, np.ndarray]:
-    """Convert numbers to pixels from 0 (black) to 255 (white).
+    """Return numbers as uint8 pixels, and whether each number is invalid, bool, both with the shape of `pixel_values`.
 
-    Args:
-        pixel_values: numbers of any shape; a number is valid if it is a pixel times `white_value` / 255.
-        white_value: number that stands for white, 1 or 255.
-
-    Returns:
-        The pixels, uint8, and whether each number is invalid, bool, both with the shape of `pixel_values`. Invalid
-        numbers become 0.
+    `white_value`, 1 or 255, stands for white, and 0 for black. A number is invalid, and becomes 0, unless it is a whole
+    number from 0 to 255 times `white_value` / 255.
     """
     rounded_pixels = np.rint(pixel_values * (255 // white_value))
     is_wrong_value = (

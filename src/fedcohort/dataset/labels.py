@@ -77,9 +77,7 @@ def read_labels(frames: Sequence[Frame], name: str, n_classes: int | None) -> La
 
 
 def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Check labels that are whole numbers, and return them as int64.
-
-    Raises `DataError` for a number that is no class, or a class without training rows.
+    """Return labels that are whole numbers. Raises `DataError` if one is no class, or if a class has no training row.
 
     Args:
         frames: the tables, the training table first.
@@ -100,7 +98,7 @@ def _check_labels(frames: Sequence[Frame], name: str, label_columns: list[np.nda
 
 
 def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndarray], n_classes: int | None) -> Labels:
-    """Number labels that are texts in the sorted order of the different texts, and return these numbers.
+    """Return labels that are texts as their numbers in the sorted order of the different texts.
 
     Raises `DataError` for too many classes, or for a class without training rows.
 
@@ -123,9 +121,7 @@ def _index_texts(frames: Sequence[Frame], name: str, label_columns: list[np.ndar
 
 
 def _check_classes(frames: Sequence[Frame], name: str, labels_by_part: Sequence[Ids], classes: Sequence[str]) -> None:
-    """Raise `DataError` if no training row has a test row's label, if there is one class only, or if a class is unused.
-
-    A class is unused if no training row has it.
+    """Raise `DataError` for a single class, or if no training row has a class or the label of a test row.
 
     Args:
         frames: the tables, the training table first.
@@ -174,10 +170,7 @@ def _parse_whole_numbers(labels: np.ndarray) -> np.ndarray:
 
 
 def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether the texts `label_texts` [n] are the numbers 0, 1, 2, ..., each in one spelling.
-
-    If `n_classes` is set, numbers below it may be missing.
-    """
+    """Return whether `label_texts` [n] are 0, 1, 2, ..., each in one spelling; some below `n_classes` may be absent."""
     spellings = np.unique(label_texts)
     class_numbers = np.unique(_parse_whole_numbers(spellings))
     are_numbers = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)

@@ -112,9 +112,8 @@ class Attribute(Partition):
         """
         group_of_sample, group_sizes = count_group_samples(sample_pool)
         client_order = rng.permutation(len(sizes))
-        return draw_samples_by_table(
-            group_of_sample, self._make_count_tables(group_sizes, sizes[client_order], client_order), rng
-        )
+        tables = self._make_count_tables(group_sizes, sizes[client_order], client_order)
+        return draw_samples_by_table(group_of_sample, tables, rng)
 
     def default_sizes(self, n_samples: int, n_clients: int) -> Ids:
         """Return the clients' sizes, int64 [n_clients].
@@ -186,9 +185,7 @@ class Attribute(Partition):
 
     def _check_counts(self) -> None:
         """Raise `OptionError` if the option `counts` is no list of tables [n_clients, C, A] of sample numbers."""
-        allowed_form = (
-            "a list of tables, one a client, each a list of rows by class of whole numbers, as [[[9,1],[5,5]]]"
-        )
+        allowed_form = "a list of tables, one per client, of whole numbers by class and attribute, as [[[9,1],[5,5]]]"
         try:
             count_tables = np.array(self.counts)
         except ValueError as error:

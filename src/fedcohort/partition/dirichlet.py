@@ -78,8 +78,7 @@ class Dirichlet(Partition):
             )
         class_sizes = np.bincount(sample_pool.labels, minlength=sample_pool.n_classes)
         present_classes = np.flatnonzero(class_sizes)
-        class_shares = tables.scale_to_margins(
-            draw_log_gamma(self.alpha, (K, len(present_classes)), rng), sizes, class_sizes[present_classes]
-        )
+        log_weights = draw_log_gamma(self.alpha, (K, len(present_classes)), rng)
+        class_shares = tables.scale_to_margins(log_weights, sizes, class_sizes[present_classes])
         count_table = tables.round_to_margins(class_shares, sizes, class_sizes[present_classes])
         return tables.draw_samples_by_table(np.searchsorted(present_classes, sample_pool.labels), count_table, rng)

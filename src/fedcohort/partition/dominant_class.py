@@ -214,8 +214,7 @@ def _assign_rows(
     # `remaining_rows` is sorted by class, so that evenly spread positions give each client its share of every class.
     clients_by_size = split_plan.client_order[is_uniform_client[split_plan.client_order]]
     clients_by_size = clients_by_size[np.argsort(-split_plan.client_sizes[clients_by_size], kind="stable")]
-    for k, client_positions in zip(
-        clients_by_size, spread_positions_evenly(split_plan.client_sizes[clients_by_size]), strict=True
-    ):
+    positions_by_client = spread_positions_evenly(split_plan.client_sizes[clients_by_size])
+    for k, client_positions in zip(clients_by_size, positions_by_client, strict=True):
         client_rows[k] = remaining_rows[client_positions]
     return client_rows

@@ -57,11 +57,10 @@ class TableLoader:
                 frames, owners, y = self._split_test(frames, owners, y)
         with self.problems.collect_errors():
             levels = input_columns.find_levels(frames[0], columns)
-            fills_gaps = options.missing == "mean"
-            frames, features, encoding_notes = input_columns.encode_columns(frames, columns, levels, fills_gaps)
+            frames, features, notes = input_columns.encode_columns(frames, columns, levels, options.missing == "mean")
             x, pixel_scale = inputs.read_inputs(options, frames, features, columns.lists, self._choose_divisor(columns))
         self.problems.raise_all()
-        self.notes += [*encoding_notes, *labels.notes]
+        self.notes += [*notes, *labels.notes]
         x, feature_moments = self._scale_inputs(frames[0], features, columns, x)
         self._log_notices(column_kinds.label_notices(labels.class_names, options.label))
         keeps_uint8 = x[0].dtype == np.uint8
