@@ -183,7 +183,7 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
         The table, and whether a column was converted.
     """
     is_changed = False
-    for column_number, name in enumerate(table.column_names):
+    for column_number, column_name in enumerate(table.column_names):
         column = table.column(column_number)
         if not arrow_columns.is_text(column.type):
             continue
@@ -193,5 +193,5 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
             number_column = column_with_points
             if number_share == 1:
                 number_column = pa.array(arrow_columns.to_numbers(column_with_points), from_pandas=True)
-            table, is_changed = table.set_column(column_number, name, number_column), True
+            table, is_changed = table.set_column(column_number, column_name, number_column), True
     return table, is_changed

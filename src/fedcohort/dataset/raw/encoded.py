@@ -66,7 +66,7 @@ def make_table(
     import pyarrow as pa
 
     image_cells = [{"bytes": read_bytes(image), "path": str(image.file.relative_to(raw_dir))} for image in images]
-    columns = {name: [image.column_values[i] for image in images] for i, name in enumerate(names)}
+    columns = {column_name: [image.column_values[i] for image in images] for i, column_name in enumerate(names)}
     image_type = pa.struct([("bytes", pa.binary()), ("path", pa.string())])
     return pa.table({"image": pa.array(image_cells, image_type), **columns})
 

@@ -64,13 +64,13 @@ def drop_incomplete_rows(frame: Frame, columns: Sequence[str], inputs: InputColu
         DataError: no sample is complete.
     """
     is_missing = np.zeros(frame.table.num_rows, dtype=bool)
-    for name in (*(name for name in columns if name in frame.names), *inputs.lists):
-        is_missing |= arrow_columns.empty_cells(frame.column(name))
+    for column_name in (*(column_name for column_name in columns if column_name in frame.names), *inputs.lists):
+        is_missing |= arrow_columns.empty_cells(frame.column(column_name))
     if inputs.numbers:
         is_missing |= np.isnan(frame.read_matrix(inputs.numbers, allow_missing=True)).any(1)
-    for name in inputs.lists if not is_missing.all() else ():
+    for column_name in inputs.lists if not is_missing.all() else ():
         complete_rows = np.flatnonzero(~is_missing)
-        x = frame.take_rows(complete_rows).read_arrays(name, allow_missing=True)
+        x = frame.take_rows(complete_rows).read_arrays(column_name, allow_missing=True)
         is_missing[complete_rows] |= np.isnan(x).reshape(len(x), -1).any(1)
     is_missing = np.repeat(is_missing.reshape(-1, window).any(1), window)
     if is_missing.all():
@@ -98,7 +98,7 @@ def cut_windows(frame: Frame, window: int, constant_columns: Sequence[str]) -> t
     Raises:
         DataError: no series has enough rows.
     """
-    block_of_row = index_blocks(frame, [name for name in constant_columns if name in frame.names])
+    block_of_row = index_blocks(frame, [column_name for column_name in constant_columns if column_name in frame.names])
     block_sizes = np.bincount(block_of_row)
     time_step_of_row = np.arange(len(block_of_row)) - np.repeat(np.cumsum(block_sizes) - block_sizes, block_sizes)
     window_rows = np.flatnonzero(time_step_of_row < (block_sizes - block_sizes % window)[block_of_row])
