@@ -148,13 +148,13 @@ def recognise_separator(first_lines: str) -> str:
             compared.
     """
     first_rows = first_lines.splitlines()[:HEAD_LINES]
-    best_separator, best_score = ",", (False, 1)
+    best_separator, best_separator_score = ",", (False, 1)
     for separator in SEPARATORS:
         split_rows = [row for row in csv.reader(first_rows, delimiter=separator) if row]
         n_columns = len(split_rows[0]) if split_rows else 1
-        split_score = (n_columns > 1 and all(len(row) == n_columns for row in split_rows[1:-1]), n_columns)
-        if n_columns > 1 and split_score > best_score:
-            best_separator, best_score = separator, split_score
+        separator_score = (n_columns > 1 and all(len(row) == n_columns for row in split_rows[1:-1]), n_columns)
+        if n_columns > 1 and separator_score > best_separator_score:
+            best_separator, best_separator_score = separator, separator_score
     return best_separator
 
 
@@ -182,16 +182,16 @@ def _read_decimal_commas(table: Any) -> tuple[Any, bool]:  # noqa: ANN401  pyarr
     Returns:
         The table, and whether a column was converted.
     """
-    is_changed = False
+    has_converted = False
     for column_number, column_name in enumerate(table.column_names):
         column = table.column(column_number)
         if not arrow_columns.is_text(column.type):
             continue
         has_comma = pc.match_substring_regex(column, DECIMAL_COMMA_PATTERN)
         column_with_points = pc.if_else(has_comma, pc.replace_substring(column, ",", "."), column)
-        if pc.any(has_comma).as_py() and (number_share := arrow_columns.share_of_numbers(column_with_points)) >= 0.5:
-            number_column = column_with_points
-            if number_share == 1:
-                number_column = pa.array(arrow_columns.to_numbers(column_with_points), from_pandas=True)
-            table, is_changed = table.set_column(column_number, column_name, number_column), True
-    return table, is_changed
+        if pc.any(has_comma).as_py() and (numeric_share := arrow_columns.share_of_numbers(column_with_points)) >= 0.5:
+            numeric_column = column_with_points
+            if numeric_share == 1:
+                numeric_column = pa.array(arrow_columns.to_numbers(column_with_points), from_pandas=True)
+            table, has_converted = table.set_column(column_number, column_name, numeric_column), True
+    return table, has_converted

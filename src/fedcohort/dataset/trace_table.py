@@ -68,10 +68,10 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
     """
     from fedcohort.dataset.clients import read_clients  # noqa: PLC0415 - pyarrow
 
-    name_numbers, client_names = read_clients([frame], [column], "name")
-    has_spaces = np.array([isinstance(name, str) and name != name.strip() for name in client_names])[name_numbers]
+    name_ids, client_names = read_clients([frame], [column], "name")
+    has_edge_spaces = np.array([isinstance(name, str) and name != name.strip() for name in client_names])[name_ids]
     frame.check_cells(
-        column, has_spaces, lambda row: f"has spaces around its name, {client_names[name_numbers[row]]!r}: remove them"
+        column, has_edge_spaces, lambda row: f"has spaces around its name, {client_names[name_ids[row]]!r}: remove them"
     )
     n_clients_before_gap, id_gap_text = math.inf, ""
     client_numbers = np.array(client_names)
@@ -81,7 +81,7 @@ def sort_by_name(frame: "Frame", column: str) -> tuple[Ids, Ids, tuple[float, st
         n_clients_before_gap, column_option = float(gap_positions[0] + 1), frame.column_options[column]
         clients_text = f"clients {first_client} to {last_client} and then {next_client}"
         id_gap_text = f"{column_option}: {frame.origin} has {clients_text}: add client {last_client + 1}"
-    return np.argsort(name_numbers, kind="stable"), np.bincount(name_numbers), (n_clients_before_gap, id_gap_text)
+    return np.argsort(name_ids, kind="stable"), np.bincount(name_ids), (n_clients_before_gap, id_gap_text)
 
 
 def read_numbers(frame: "Frame", column: str, interval: str, unit: str) -> Values:
