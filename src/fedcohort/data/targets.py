@@ -122,13 +122,13 @@ class Positions(Targets):
     min_label: ClassVar[int] = UNLABELLED
 
     def per_sample(self, target_function: "PerTarget") -> "PerTarget":
-        return lambda log_probs, y: self.average_positions(target_function(log_probs.flatten(0, 1), self.flatten(y)), y)
+        return lambda log_probs, y: self.average(target_function(log_probs.flatten(0, 1), self.flatten(y)), y)
 
     def flatten(self, y: "Tensor") -> "Tensor":
         """Return the labels `y` [B, T] of all positions as a vector, [B * T]; unlabelled positions get class 0."""
         return y.flatten().clamp(min=0)
 
-    def average_positions(self, position_values: "Tensor", y: "Tensor") -> "Tensor":
+    def average(self, position_values: "Tensor", y: "Tensor") -> "Tensor":
         """Return the mean of `position_values` over each sample's labelled positions, [B].
 
         Args:
