@@ -22,7 +22,7 @@ Tables = Mapping[str, Mapping[str, list[Any]]]  # columns by part
 def find_image_module(word: str) -> Any:
     """Return the module of an image dataset; None for other datasets."""
     module = importlib.import_module(load_options("dataset", word)["_target_"].rpartition(".")[0])
-    return module if isinstance(getattr(module, "LAYOUT", None), ImageLayout) else None
+    return module if isinstance(getattr(module, "IMAGE_LAYOUT", None), ImageLayout) else None
 
 
 IMAGE_MODULES = {word: module for word in list_options("dataset") if (module := find_image_module(word)) is not None}
@@ -36,7 +36,7 @@ def stored_shape(pictures: ImageLayout) -> tuple[int, int, int]:
 def image_columns(word: str, **changes: Any) -> dict[str, Any]:
     """Return the columns of one part: alternating labels 0 and 1, four clients, and places in pairs of rows."""
     module = IMAGE_MODULES[word]
-    pictures: ImageLayout = module.LAYOUT
+    pictures: ImageLayout = module.IMAGE_LAYOUT
     columns: dict[str, Any] = {
         pictures.image_columns[0]: [encode_image(image) for image in random_images(N, stored_shape(pictures))],
         pictures.label_columns[0]: [i % 2 for i in range(N)],

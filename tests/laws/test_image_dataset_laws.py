@@ -53,9 +53,9 @@ def test_images_stored_as_bytes_give_the_same_inputs(word: str, tmp_path: Path) 
 
 
 def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tmp_path: Path) -> None:
-    if IMAGE_MODULES[word].LAYOUT.original_sizes is None:
+    if IMAGE_MODULES[word].IMAGE_LAYOUT.original_sizes is None:
         return
-    n, test = IMAGE_MODULES[word].LAYOUT.original_sizes
+    n, test = IMAGE_MODULES[word].IMAGE_LAYOUT.original_sizes
     notices = load(tmp_path, word).inputs
     assert f"24 training images, {n - 24:,} fewer than the original's {n:,}" in notices
     assert f"24 test images, {test - 24:,} fewer than the original's {test:,}" in notices
@@ -63,7 +63,7 @@ def test_a_notice_compares_the_number_of_images_with_the_originals(word: str, tm
 
 @failure_hint("Read labels with `read_classes`, which takes numbers and names.")
 def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = IMAGE_MODULES[word].LAYOUT
+    pictures: ImageLayout = IMAGE_MODULES[word].IMAGE_LAYOUT
     named: dict[str, Any] = {pictures.label_columns[0]: [pictures.classes[i % 2] for i in range(N)]}
     before = load(tmp_path, word)
     np.testing.assert_array_equal(load(tmp_path, word, **named).test_y, before.test_y)
@@ -79,7 +79,7 @@ def test_class_names_give_the_same_labels(word: str, tmp_path: Path) -> None:
 
 @failure_hint("Raise errors with `frame.cell_error`, which names file, column and row.")
 def test_an_error_names_file_column_and_row(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = IMAGE_MODULES[word].LAYOUT
+    pictures: ImageLayout = IMAGE_MODULES[word].IMAGE_LAYOUT
     image, label = pictures.image_columns[0], pictures.label_columns[0]
     good = image_columns(word)
     cut = [*good[image][:5], {"bytes": good[image][5]["bytes"][:60], "path": None}, *good[image][6:]]
@@ -115,7 +115,7 @@ def test_a_truncated_file_is_named(word: str, tmp_path: Path) -> None:
 
 
 def test_data_without_anything_to_learn_are_rejected(word: str, tmp_path: Path) -> None:
-    pictures: ImageLayout = IMAGE_MODULES[word].LAYOUT
+    pictures: ImageLayout = IMAGE_MODULES[word].IMAGE_LAYOUT
     one_image = [encode_image(random_images(1, stored_shape(pictures))[0])] * N
     cases: list[tuple[dict[str, Any], str]] = [
         ({pictures.label_columns[0]: [1] * N}, rf"all training images are of class {pictures.classes[1]}"),
