@@ -10,12 +10,8 @@ from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
 
 log = logging.getLogger("fedcohort")
-INTEGER_TYPE_BY_BYTES = {
-    1: torch.uint8,
-    2: torch.int16,
-    4: torch.int32,
-    8: torch.int64,
-}  # integers by their number of bytes
+NUMBERS_PER_PART = 131_072  # numbers that are converted to int64 at a time
+INTEGER_TYPE_BY_BYTES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
 class SharedState:
@@ -50,9 +46,13 @@ def _bit_sums(federation: Federation) -> dict[str, int]:
 
 def _sum_bits(tensor: Tensor) -> int:
     bits = tensor.detach().view(INTEGER_TYPE_BY_BYTES[tensor.element_size()])
+    bits = bits.permute(sorted(range(bits.ndim), key=bits.stride, reverse=True))  # as in memory, such as channels last
     if bits.is_contiguous() and all(n * bits.element_size() % 8 == 0 for n in (bits.numel(), bits.storage_offset())):
         bits = bits.flatten().view(torch.int64)  # words of eight bytes, whose sum takes a tenth of the time
-    return int(bits.sum(dtype=torch.int64))
+    bit_sum = torch.zeros((), dtype=torch.int64, device=bits.device)
+    for rows in bits.split(max(1, NUMBERS_PER_PART * len(bits) // max(1, bits.numel()))):
+        bit_sum += rows.sum(dtype=torch.int64)  # torch copies what it converts
+    return int(bit_sum)
 
 
 def _read_generator_state() -> tuple[bytes, int]:
