@@ -66,11 +66,11 @@ def balance_cohort(
     tie_noise = TIE_NOISE * rng.random(len(class_counts))
     reuse_penalties = REUSE_PENALTY * (n_selections - n_selections[candidate_ids].min()) + tie_noise
     chosen_ids: list[int] = []
-    unchosen_ids, cohort_counts = candidate_ids, np.zeros(class_counts.shape[1])
+    unchosen_ids, cohort_class_counts = candidate_ids, np.zeros(class_counts.shape[1])
     while len(chosen_ids) < min(cohort_size, len(candidate_ids)):
-        cohort_imbalances = class_imbalances(class_counts[unchosen_ids], cohort_counts) if chosen_ids else 0.0
+        cohort_imbalances = class_imbalances(class_counts[unchosen_ids], cohort_class_counts) if chosen_ids else 0.0
         best_candidate_position = int(np.argmin(cohort_imbalances + reuse_penalties[unchosen_ids]))
         chosen_ids.append(int(unchosen_ids[best_candidate_position]))
-        cohort_counts = cohort_counts + class_counts[chosen_ids[-1]]
+        cohort_class_counts = cohort_class_counts + class_counts[chosen_ids[-1]]
         unchosen_ids = np.delete(unchosen_ids, best_candidate_position)
     return np.sort(np.array(chosen_ids, dtype=np.int64))

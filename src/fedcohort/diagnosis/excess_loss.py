@@ -80,8 +80,8 @@ class ExcessLoss:
     @property
     def noise_rate(self) -> Values:
         """Share of wrong labels of each client in excess of the cleanest tenth of the clients, [n]."""
-        low_excess = np.quantile(self.excess, LOW_QUANTILE)
-        return np.asarray((self.excess - low_excess) / self.nats_per_wrong_label, np.float64)
+        low_quantile_excess = np.quantile(self.excess, LOW_QUANTILE)
+        return np.asarray((self.excess - low_quantile_excess) / self.nats_per_wrong_label, np.float64)
 
 
 def fit_by_class(losses: ClassLosses) -> ExcessLoss:

@@ -96,10 +96,10 @@ def choose_pool(
     may_join = excess_losses < mean_excess_outside
     for c in range(class_counts.shape[1]):
         holder_ids = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
-        for joining_id in holder_ids[~in_pool[holder_ids]].tolist():
+        for joining_client in holder_ids[~in_pool[holder_ids]].tolist():
             if _is_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], class_cover):
                 break
-            in_pool[joining_id] = True
+            in_pool[joining_client] = True
     return in_pool
 
 

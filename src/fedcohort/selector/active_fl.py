@@ -154,8 +154,8 @@ class ActiveFl(Selector[State]):
         n_drawn_by_value = self.count_drawn_by_value(ctx.cohort)
         value_drawn_ids = draw(draw_weights, available_ids, n_drawn_by_value, ctx.rng)
         undrawn_ids = np.setdiff1d(available_ids, value_drawn_ids, assume_unique=True)
-        uniform_ids = draw(np.ones(ctx.n_clients), undrawn_ids, ctx.cohort - n_drawn_by_value, ctx.rng)
+        uniform_drawn_ids = draw(np.ones(ctx.n_clients), undrawn_ids, ctx.cohort - n_drawn_by_value, ctx.rng)
         share_drawn_by_value = n_drawn_by_value / ctx.cohort
         probability = share_drawn_by_value * draw_weights / max(float(draw_weights.sum()), 1.0)
         probability[available_ids] += (1 - share_drawn_by_value) / max(len(available_ids), 1)
-        return np.sort(np.append(value_drawn_ids, uniform_ids)), client_values, probability
+        return np.sort(np.append(value_drawn_ids, uniform_drawn_ids)), client_values, probability

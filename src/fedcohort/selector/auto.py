@@ -244,7 +244,7 @@ class Auto(Selector[State]):
             return replace(state, is_fast=np.ones_like(state.is_fast))
         cohort = len(outcome.selection.clients)
         is_fast, _ = choose_fast_clients(speeds, state.counts, has_label_counts, cohort, self.cover, self.speed_gain)
-        n_slow, n_pool = (has_label_counts & ~is_fast).sum(), has_label_counts.sum()
+        n_slow_clients, n_pool_clients = (has_label_counts & ~is_fast).sum(), has_label_counts.sum()
         message = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
-        log.info(message, outcome.round + 1, 100 * speeds.rho, n_slow, n_pool)
+        log.info(message, outcome.round + 1, 100 * speeds.rho, n_slow_clients, n_pool_clients)
         return replace(state, is_fast=is_fast | ~has_label_counts)

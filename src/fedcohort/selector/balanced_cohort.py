@@ -24,16 +24,16 @@ class BalancedCohort(StatelessSelector):
     """A selector that balances the cohort's samples per class or group; a score is minus a client's own imbalance.
 
     Attributes:
-        counts_signal: name of the signal with each client's number of samples per class or group, [n_clients, classes].
+        sample_counts_signal: signal with each client's number of samples per class or group, [n_clients, classes].
     """
 
-    counts_signal: ClassVar[str]
+    sample_counts_signal: ClassVar[str]
     backs_off: ClassVar[bool] = True
 
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        class_counts = ctx.signals[self.counts_signal].astype(float)
+        class_counts = ctx.signals[self.sample_counts_signal].astype(float)
         has_samples = class_counts.sum(1) > 0
         remaining_ids = ctx.available
         cohort_counts = np.zeros(class_counts.shape[1])

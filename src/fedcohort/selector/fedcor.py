@@ -205,11 +205,11 @@ class FedCor(Selector[State]):
         if state.X is None:
             raise ValueError("selector=fedcor has no scores yet: call `select` in all rounds of the warm-up before")
         sigma = self._make_kernel().covariance(state.X, state.f)
-        cohort_order, all_scores = self.order_cohort(sigma, state.p, state.alpha, ctx)
+        cohort_order, scores_by_choice = self.order_cohort(sigma, state.p, state.alpha, ctx)
         choice_order = np.full(ctx.n_clients, np.nan)
         choice_order[cohort_order] = np.arange(len(cohort_order))
-        first_scores = all_scores[0] if all_scores else np.full(ctx.n_clients, np.nan)
-        return Selection(np.sort(cohort_order), first_scores, {"discount": state.alpha, "place": choice_order})
+        first_choice_scores = scores_by_choice[0] if scores_by_choice else np.full(ctx.n_clients, np.nan)
+        return Selection(np.sort(cohort_order), first_choice_scores, {"discount": state.alpha, "place": choice_order})
 
     def order_cohort(
         self, sigma: Float64[np.ndarray, "k k"], p: Values, alpha: Values, ctx: RoundContext
@@ -224,7 +224,7 @@ class FedCor(Selector[State]):
         """
         from fedcohort.bandit import gaussian  # noqa: PLC0415 - imports torch
 
-        cohort_order, remaining_ids, all_scores = np.empty(0, np.int64), ctx.available, list[Values]()
+        cohort_order, remaining_ids, scores_by_choice = np.empty(0, np.int64), ctx.available, list[Values]()
         for _ in range(min(ctx.cohort, len(remaining_ids))):
             variances = np.diag(sigma)
             is_varying = variances >= MIN_LOSS_VARIANCE
@@ -232,9 +232,9 @@ class FedCor(Selector[State]):
             (k,) = top(scores, remaining_ids, 1, ctx.rng, self.tie)
             cohort_order = np.append(cohort_order, k)
             remaining_ids = remaining_ids[remaining_ids != k]
-            all_scores.append(scores)
+            scores_by_choice.append(scores)
             sigma = gaussian.condition_covariance(sigma, int(k)) if is_varying[k] else sigma
-        return cohort_order, all_scores
+        return cohort_order, scores_by_choice
 
 
 def losses_by_client(loss_answers: ProbeResult, n_clients: int) -> Values:

@@ -66,11 +66,11 @@ class FedCs(StatelessSelector):
     def select(
         self, state: Stateless, ctx: RoundContext, probes: Mapping[str, ProbeResult]
     ) -> tuple[Selection, Stateless]:
-        job_s, up_s, down_s = (ctx.signals[signal] for signal in ("expected_s", "expected_up_s", "expected_down_s"))
+        job_s, upload_s, download_s = (ctx.signals[s] for s in ("expected_s", "expected_up_s", "expected_down_s"))
         round_s = self.limit * (float(job_s.mean()) if self.limit_in == "jobs" else 1.0)
         candidate_ids = draw_successively(np.ones(ctx.n_clients), ctx.available, self.shortlist(ctx.cohort), ctx.rng)
-        compute_s = np.maximum(job_s - up_s - down_s, 0.0)
-        upload_order = plan_round(down_s[candidate_ids], compute_s[candidate_ids], up_s[candidate_ids], round_s)
+        compute_s = np.maximum(job_s - upload_s - download_s, 0.0)
+        upload_order = plan_round(download_s[candidate_ids], compute_s[candidate_ids], upload_s[candidate_ids], round_s)
         return Selection(np.sort(candidate_ids[upload_order[: ctx.cohort]])), state
 
 
@@ -92,11 +92,11 @@ def plan_round(download_s: Values, compute_s: Values, upload_s: Values, round_s:
         added_round_s = np.maximum(download_s[remaining_rows] - broadcast_s, 0.0) + added_upload_s
         fastest_row = int(np.argmin(added_round_s))
         candidate_row = int(remaining_rows[fastest_row])
-        is_late = broadcast_s + uploads_end_s + added_round_s[fastest_row] >= round_s
-        if is_late and upload_order:
+        finishes_late = broadcast_s + uploads_end_s + added_round_s[fastest_row] >= round_s
+        if finishes_late and upload_order:
             break
         upload_order.append(candidate_row)
-        if is_late:
+        if finishes_late:
             break
         broadcast_s = max(broadcast_s, float(download_s[candidate_row]))
         uploads_end_s = uploads_end_s + float(added_upload_s[fastest_row])

@@ -115,8 +115,8 @@ class GreedyFed(Selector[State]):
         n_train = np.maximum(state.n_train[clients], 0).astype(np.float64)
 
         def coalition_value(member_positions: Ids) -> float:
-            coalition_weights, member_sizes = np.zeros(len(clients)), n_train[member_positions]
-            coalition_weights[id_order[member_positions]] = member_sizes if member_sizes.any() else 1.0
+            coalition_weights, member_sample_counts = np.zeros(len(clients)), n_train[member_positions]
+            coalition_weights[id_order[member_positions]] = member_sample_counts if member_sample_counts.any() else 1.0
             return -float(server_loss(coalition_weights / max(coalition_weights.sum(), 1.0)))
 
         rng = new_generator(state.permutation_key, "selector/permutations", outcome.round)
@@ -126,7 +126,7 @@ class GreedyFed(Selector[State]):
         if self.memory == "mean":
             latest_value_weights = 1 / participation_rounds[clients]
         else:
-            has_value = (state.participation_rounds[clients] > 0) | (self.choice == "softmax")
-            latest_value_weights = np.where(has_value, 1 - self.alpha, 1.0)
+            has_estimate = (state.participation_rounds[clients] > 0) | (self.choice == "softmax")
+            latest_value_weights = np.where(has_estimate, 1 - self.alpha, 1.0)
         value_estimates[clients] += latest_value_weights * (phi - value_estimates[clients])
         return None, replace(state, value_estimates=value_estimates, participation_rounds=participation_rounds)

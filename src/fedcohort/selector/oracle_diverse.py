@@ -22,5 +22,5 @@ class OracleDiverse(BalancedCohort):
     A client's logged score is the negative class imbalance of its labels.
     """
 
-    counts_signal: ClassVar[str] = "label_counts"
+    sample_counts_signal: ClassVar[str] = "label_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"label_counts"})

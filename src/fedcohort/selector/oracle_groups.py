@@ -23,5 +23,5 @@ class OracleGroups(BalancedCohort):
     A client's logged score is the negative imbalance of its samples over these groups.
     """
 
-    counts_signal: ClassVar[str] = "group_counts"
+    sample_counts_signal: ClassVar[str] = "group_counts"
     needs: ClassVar[frozenset[str]] = frozenset({"group_counts"})

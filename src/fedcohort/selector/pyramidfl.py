@@ -148,8 +148,8 @@ class PyramidFl(RankingOptions, Selector[State]):
         client_drop_rates, work_factors = np.zeros(ctx.n_clients), np.ones(ctx.n_clients)
         client_drop_rates[chosen_ids] = tensor_drop_rates(state.importance[chosen_ids], self.low, self.high, ctx.cohort)
         job_s = predict_job_seconds(ctx, chosen_ids, client_drop_rates[chosen_ids])
-        unit_s = ctx.signals["expected_unit_s"][chosen_ids]
-        work_factors[chosen_ids] = work_multipliers(job_s, unit_s, ctx.units, self.beta)
+        work_unit_s = ctx.signals["expected_unit_s"][chosen_ids]
+        work_factors[chosen_ids] = work_multipliers(job_s, work_unit_s, ctx.units, self.beta)
         score_terms = {"importance": state.importance, "drop": client_drop_rates, "work": work_factors}
         selection = replace(
             ranking_selection,

@@ -58,9 +58,9 @@ def speed_factor(job_seconds: Values, T: float, penalty_exponent: float) -> Valu
         T: preferred duration in seconds.
         penalty_exponent: exponent of the ratio of durations.
     """
-    is_slow = job_seconds > T
+    is_slow_client = job_seconds > T
     speed_factors = np.ones(len(job_seconds))
-    speed_factors[is_slow] = (T / np.maximum(job_seconds[is_slow], 1e-4)) ** penalty_exponent
+    speed_factors[is_slow_client] = (T / np.maximum(job_seconds[is_slow_client], 1e-4)) ** penalty_exponent
     return speed_factors
 
 

@@ -57,7 +57,7 @@ def gradient_deviations(access: SignalAccess, round: int, clients: Ids, options:
         clients: ids of the queried clients.
         options: `batch`, the number of samples of a mini-batch, and `key`, the seed of the mini-batches.
     """
-    return np.array([std for _, std in measure_gradients(access, round, clients, options)], dtype=np.float64)
+    return np.array([grad_std for _, grad_std in measure_gradients(access, round, clients, options)], dtype=np.float64)
 
 
 signal = Computed(
