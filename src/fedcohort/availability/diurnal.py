@@ -57,8 +57,8 @@ class Diurnal(Availability):
         seconds_past_midnight = np.maximum(stop_s - self.day_s, 0.0)  # seconds of the next day
         interval_starts_s = np.stack([np.zeros(n_clients), np.maximum(phase_s, seconds_past_midnight)], axis=1)
         interval_ends_s = np.stack([seconds_past_midnight, np.minimum(stop_s, self.day_s)], axis=1)
-        has_length = interval_ends_s > interval_starts_s
-        n_intervals = has_length.sum(axis=1)
+        has_positive_length = interval_ends_s > interval_starts_s
+        n_intervals = has_positive_length.sum(axis=1)
         stop_positions, period_s = np.cumsum(n_intervals).astype(np.int64), np.full(n_clients, float(self.day_s))
-        starts_s, ends_s = interval_starts_s[has_length], interval_ends_s[has_length]
+        starts_s, ends_s = interval_starts_s[has_positive_length], interval_ends_s[has_positive_length]
         return ReadySchedule(starts_s, ends_s, stop_positions - n_intervals, stop_positions, period_s)

@@ -147,7 +147,7 @@ class ReadySchedule(ReadOnly):
 
 
 class ReadyTracker:
-    """A finder of the ready clients at later and later seconds; it checks only clients that may have changed.
+    """A tracker that finds the ready clients at increasing seconds, and checks only those that may have changed.
 
     Args:
         schedule: intervals in which clients are ready.

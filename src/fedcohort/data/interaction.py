@@ -9,6 +9,8 @@ Source: Nemeth et al., "FedDiverse", Sec. IV-A (interaction matrix).
     attribute      output of a binary classifier, trained from w_t with CE on the pivot's samples; label 1 in G, 0 in g
     N[y, a]        samples of class y that the binary classifier assigns to attribute a, the pivot's included
 
+w_t is the model that the client received, T_k the client's training set, GCE the generalised cross-entropy.
+
 Departures from the paper:
 - A class whose samples are all in G, or all in g, is not a candidate for the pivot: it has only one label to learn, and
   rare classes would often be chosen. Without a pivot all samples get attribute 1 (AI = 1, SC = 0).

@@ -32,7 +32,8 @@ def split_by_owner(test_owner: Ids, owners: Ids) -> Ragged:
         owners: number of the owner that each client is, int64 [K].
     """
     row_order = np.argsort(test_owner, kind="stable")
-    owner_starts, owner_stops = (np.searchsorted(test_owner[row_order], owners, side) for side in ("left", "right"))
+    sorted_owners = test_owner[row_order]
+    owner_starts, owner_stops = np.searchsorted(sorted_owners, owners), np.searchsorted(sorted_owners, owners, "right")
     owner_sizes = owner_stops - owner_starts
     first_positions = owner_starts - (np.cumsum(owner_sizes) - owner_sizes)
     positions = np.arange(owner_sizes.sum()) + np.repeat(first_positions, owner_sizes)

@@ -133,7 +133,7 @@ class Cmnist(TableDataset):
 
 
 def draw_rows(y: Ids, group_counts: GroupCounts, rng: np.random.Generator) -> tuple[Ids, Ids, Ids]:
-    """Draw different images for each client, class and colour.
+    """Draw images without replacement for each client, class and colour.
 
     Args:
         y: class of each image, 0 or 1, int64 [images].

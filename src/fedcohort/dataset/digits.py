@@ -40,7 +40,7 @@ def read_bundled_digits() -> tuple[np.ndarray, Ids]:
     """Return the images that scikit-learn contains, float64 [1797, 8, 8] in [0, 16], and their classes, int64 [1797].
 
     Both arrays are read-only. The file is read once per process without importing scikit-learn, whose import takes as
-    long as ten rounds.
+    long as ten rounds of training.
     """
     file = distribution("scikit-learn").locate_file("sklearn/datasets/data/digits.csv.gz")
     digit_table = np.loadtxt(str(file), delimiter=",")

@@ -84,6 +84,6 @@ class Emnist(ImageTables):
 
 
 def _labels_start_at_one(frame: Frame) -> bool:
-    """Return whether the labels in the table `frame` are numbers of at least 1, as EMNIST numbers letters."""
+    """Return whether the labels in the table `frame` are numbers and all at least 1, as EMNIST numbers letters."""
     column = frame.read_full_column(find_column(frame, *LABEL_COLUMNS))
     return arrow_columns.is_number(column.type) and arrow_columns.to_numbers(column).min() >= 1

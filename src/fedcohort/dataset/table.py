@@ -152,8 +152,8 @@ class Frame:
     def is_number(self, name: str) -> bool:
         """Return whether the column `name` holds numbers.
 
-        Texts count if at least half of them are numbers: the others may mark missing values. If all of them are,
-        they are codes that were quoted on purpose, and stay texts.
+        Texts count if at least half of them are numbers: the others may mark missing values. If all of them are
+        numbers, they are codes that were quoted on purpose, and stay texts.
         """
         data_type = self.get_column_type(name)
         if arrow_columns.is_text(data_type):

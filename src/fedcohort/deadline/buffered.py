@@ -47,7 +47,7 @@ DEFAULT_CONCURRENCY_RATIO = 2  # clients at work, over the size of the buffer
 
 @dataclass(frozen=True, kw_only=True)
 class Buffered(LateUpdates[int]):
-    """The rule that ends a step of the server after some arrivals; its state is their number.
+    """A rule that ends a step of the server after a number of arrivals; its state is this number.
 
     Attributes:
         buffer: arrivals that end a step; None for the cohort of the run.

@@ -26,8 +26,8 @@ class Workload(ReadOnly):
         units: number of units requested of each client.
         bytes_down: bytes of the download, [n].
         bytes_up: bytes of the upload, [n].
-        epochs: local epochs in a sample-time, for devices with seconds per training of a sample: E if clients train E
-            epochs, 1 if they train steps.
+        epochs: number of times that a sample is trained on in a sample-time: E if clients train E epochs, 1 if they
+            train steps. Devices with measured seconds for training once on a sample multiply them by it.
     """
 
     unit_load: Values

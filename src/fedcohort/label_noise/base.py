@@ -25,7 +25,8 @@ class LabelNoise(Component, Protocol):
         """Return the labels that a client sees, int64 [n]: each is wrong with probability `noise_rate`.
 
         By default a wrong label is uniform over the other classes. Every label noise first draws one uniform number per
-        label, and the label is wrong if this number is below the rate. The same labels are therefore wrong under each.
+        label, and the label is wrong if this number is below the rate. With equal rates the same labels are therefore
+        wrong under every label noise.
 
         Args:
             labels: true labels of the client, int64 [n].

@@ -103,11 +103,11 @@ def _skewed_table(group_shares: GroupShares, skewed_row: int, p_dominant: float)
         skewed_row: number of the row whose sum is set.
         p_dominant: sum of this row in the result.
     """
-    row_totals = group_shares.sum(1)
-    other_totals = np.where(np.arange(len(row_totals)) == skewed_row, 0.0, row_totals)
-    row_sums = (1 - p_dominant) * other_totals / other_totals.sum() if other_totals.any() else np.zeros(len(row_totals))
+    row_shares = group_shares.sum(1)
+    other_shares = np.where(np.arange(len(row_shares)) == skewed_row, 0.0, row_shares)
+    row_sums = (1 - p_dominant) * other_shares / other_shares.sum() if other_shares.any() else np.zeros(len(row_shares))
     row_sums[skewed_row] = 1 - row_sums.sum()
-    return np.asarray(group_shares * (row_sums / row_totals)[:, None])
+    return np.asarray(group_shares * (row_sums / row_shares)[:, None])
 
 
 def peaked_probabilities(n: int, dominant_index: int, p_dominant: float) -> Values:

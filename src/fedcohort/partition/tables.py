@@ -45,15 +45,16 @@ def equal_sizes(n_samples: int, n_clients: int) -> Ids:
     return n_samples // n_clients + (np.arange(n_clients) < n_samples % n_clients)
 
 
-def proportional_sizes(n_samples: int, weights: Values, min_client_size: int) -> Ids:
-    """Return sizes that sum to `n_samples`, one for each of `weights` [n_clients], int64 [n_clients].
+def proportional_sizes(n_samples: int, size_weights: Values, min_client_size: int) -> Ids:
+    """Return sizes that sum to `n_samples`, one for each of `size_weights` [n_clients], int64 [n_clients].
 
     Every client has `min_client_size` samples and a share of the remaining ones in proportion to its weight, rounded to
     one of the two nearest integers. `n_samples` must be at least min_client_size * len(weights).
     """
-    weight_sums = np.cumsum(weights)
-    size_ends = np.rint((n_samples - min_client_size * len(weights)) * (weight_sums / weight_sums[-1])).astype(np.int64)
-    return np.asarray(min_client_size + np.diff(size_ends, prepend=0))
+    weight_sums = np.cumsum(size_weights)
+    n_shared_samples = n_samples - min_client_size * len(size_weights)
+    cumulative_sizes = np.rint(n_shared_samples * (weight_sums / weight_sums[-1])).astype(np.int64)
+    return np.asarray(min_client_size + np.diff(cumulative_sizes, prepend=0))
 
 
 def enlarge_small_parts(client_samples: list[Ids], min_samples: int) -> list[Ids]:

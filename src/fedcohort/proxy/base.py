@@ -1,4 +1,4 @@
-"""The contract of a proxy set, unlabelled inputs of the server, with the random choice that proxy sets share.
+"""The contract of a proxy set, unlabelled inputs of the server, with the random draw of inputs that proxy sets share.
 
 Results depend on the proxy set: inputs from another distribution than the clients' data are less useful.
 """

@@ -186,9 +186,9 @@ class Inspection:
         yield Decision("client", {**options, "cohort": _propose_cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
-        """Return whether the column `name` can say who owns a row: its values repeat twice on average.
+        """Return whether the column `name` can say who owns a row: each value has two rows or more on average.
 
-        Where the column's name says that it holds clients, one repeated value is enough.
+        Where the column's name says that it holds clients, one value with two rows is enough.
         """
         is_unassigned_column = name not in self.roles and not pa.types.is_floating(self.train.column(name).type)
         n_rows = self.train.table.num_rows
