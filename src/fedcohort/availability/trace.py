@@ -148,9 +148,8 @@ class Trace(Availability):
             end_s = trace_table.read_numbers(table, self.end, CELL_SECONDS_RANGE, SECONDS_HINT)
         else:
             allowed_text = "expected an integer number of steps of availability.step_s seconds"
-            table.check_cells(
-                self.start, start_s != np.floor(start_s), lambda row: f"holds {start_s[row]:g}: {allowed_text}"
-            )
+            is_fraction = start_s != np.floor(start_s)
+            table.check_cells(self.start, is_fraction, lambda row: f"holds {start_s[row]:g}: {allowed_text}")
             if self.end in table.names:
                 _warn_on_rank_0(
                     f"availability.step_s={self.step_s:g}: each row of {self.path} lasts one step, and its column "

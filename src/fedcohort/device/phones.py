@@ -142,6 +142,5 @@ class Phones(Device):
         sample_s_per_ms = self.scale / (1000 * batch_time.batch_size)  # seconds of a sample by a batch's milliseconds
         mean_s, deviation_s = (sample_s_per_ms * np.array(batch_time.phone_ms)[phone_class]).T
         min_s = np.full(len(clients), MIN_BATCH_MS * sample_s_per_ms)
-        return DeviceSpeeds.from_moments(
-            mean_s, deviation_s, min_s, DOWNLINKS.select_rows(link_index), UPLINKS.select_rows(link_index)
-        )
+        links = DOWNLINKS.select_rows(link_index), UPLINKS.select_rows(link_index)
+        return DeviceSpeeds.from_moments(mean_s, deviation_s, min_s, *links)

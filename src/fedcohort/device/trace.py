@@ -141,9 +141,8 @@ class Trace(Device):
         The limit is the largest number of clients with draw=false, inf if the devices' numbers have no gap, and the
         message for more clients. Raises `DataError` for an invalid table.
         """
-        columns_of_options = {
-            option: getattr(self, option) for option in (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
-        }
+        column_options = (CLIENT_OPTION, *DEVIATION_OPTIONS, *MEAN_OPTIONS)
+        columns_of_options = {option: getattr(self, option) for option in column_options}
         device_table = trace_table.read_table("device", self.path, columns_of_options)
         row_order, row_counts, id_gap = trace_table.sort_by_name(device_table, self.client)
         if (row_counts > 1).any():
