@@ -82,7 +82,7 @@ def collect_updates(agg: Aggregator[Any], updates: list[ClientUpdate]) -> Arriva
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
         averaged_uploads=list_averaged_uploads(agg.hooks),
         vector_lengths=count_stored_floats(agg.hooks, PARAMETERS, int(n.max())),
-        keeps_matrix=agg.stacked,
+        keeps_updates=agg.stacked,
     )
     layout = Layout((Block("w", (PARAMETERS,), 0),), (), ())
     collector = Collector(layout, np.arange(CLIENTS), agg.weights(n, n), options)

@@ -93,7 +93,7 @@ def time_rounds(
     while True:
         draws = Draws(0, clients, t)
         seconds = -time.process_time()
-        ready, wait = clock.find_ready(draws, now_s)
+        ready, wait = clock.find_ready_clients(draws, now_s)
         seconds += time.process_time()
         cohort_size = min(deadline.cohort_size(cohort), len(ready))
         selected = np.sort(np.random.default_rng(t).choice(ready, cohort_size, replace=False))

@@ -74,8 +74,8 @@ def collect_updates(
         upload_names=[name for hook in agg.hooks for name in hook.uploads],
         averaged_uploads=list_averaged_uploads(agg.hooks),
         vector_lengths=count_stored_floats(agg.hooks, layout.n_params, max(owned)),
-        keeps_matrix=agg.stacked or stacked,
-        uses_moments=moments,
+        keeps_updates=agg.stacked or stacked,
+        uses_second_moments=moments,
     )
     collector = Collector(layout, cohort, agg.weights(used, owned), options)
     for update in updates:

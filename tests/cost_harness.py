@@ -77,14 +77,14 @@ def make_cost_model(
     agg: Any = "fedavg",
     device: Any = None,
     components: Any = None,
-    merge_last: bool = False,
+    merge_last_batch: bool = False,
     **client: Any,
 ) -> CostModel:
     chosen = {name: make_component(name, word) for name, word in OPTIONS.items()} | (components or {})
     chosen["client"] = make_component("client", "sgd", **{"epochs": 2, "batch": 8, **client})
     chosen["agg"] = make_component("agg", agg) if isinstance(agg, str) else agg
     parts = Components(selector=FakeSelector(frozenset(needs)), **{**chosen, "device": device or LinearDevice()})  # type: ignore[arg-type]
-    return CostModel(parts, make_federation(), LAYOUT, flops=30.0, merge_last=merge_last)
+    return CostModel(parts, make_federation(), LAYOUT, pass_flops=30.0, merge_last_batch=merge_last_batch)
 
 
 OPTIONS = {

@@ -33,7 +33,7 @@ _MODULE_BY_NAME = {
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - a function or a class
-    """Return the object of the Python interface called `name`, importing its module at the first use.
+    """Return the function or class `name` of the Python interface; its module is imported at the first use.
 
     Raises:
         AttributeError: the interface has no such name.

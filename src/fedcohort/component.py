@@ -19,8 +19,7 @@ class Facts:
         components: the run's components (`round.components.Components`).
         config: the composed config, option values by name.
         federation: the clients' data (`data.federation.Federation`), once they are read.
-        most_samples: number of samples on which the client with the most training samples trains in a round, once the
-            data are read.
+        most_samples: number of samples on which the largest client trains in a round, once the data are read.
         layout: shapes of the network's tensors (`flat.Layout`), once it is built.
         batch_norm: whether the network has batch norm that keeps running statistics, once it is built.
     """
@@ -98,7 +97,7 @@ class Requirement:
                 raise ComponentError(f"{problem_text}: {self.message}")
 
     def or_else(self, alternative_option: str) -> "Requirement":
-        """Return this requirement with `alternative_option`, as "selector.beta=0", offered in its message, too."""
+        """Return this requirement, whose message also offers `alternative_option`, such as "selector.beta=0"."""
         return replace(self, message=f"{self.message}, or {alternative_option}")
 
 

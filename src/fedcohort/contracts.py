@@ -55,7 +55,7 @@ def check_type(value_name: str, value: object, required_type: type[T]) -> T:
 def check_array(
     value_name: str,
     value: object,
-    shape: tuple[int, ...],
+    required_shape: tuple[int, ...],
     dtype_kinds: str,
     min_value: float = -math.inf,
     max_value: float = math.inf,
@@ -67,13 +67,13 @@ def check_array(
     Args:
         value_name: name of the value in the message.
         value: the value that the component returned.
-        shape: the required shape.
+        required_shape: the required shape.
         dtype_kinds: the letters of the allowed dtype kinds, a key of `DTYPE_KIND_NAMES`.
         min_value: the least allowed value.
         max_value: the greatest allowed value.
         allow_nan: whether NaN and infinite values are allowed.
     """
-    is_valid = isinstance(value, np.ndarray) and value.shape == shape and value.dtype.kind in dtype_kinds
+    is_valid = isinstance(value, np.ndarray) and value.shape == required_shape and value.dtype.kind in dtype_kinds
     if is_valid and isinstance(value, np.ndarray) and dtype_kinds != "b" and value.size:
         if allow_nan:
             is_valid = not ((value < min_value) | (value > max_value)).any()
@@ -82,7 +82,7 @@ def check_array(
     if not is_valid:
         interval_text = "" if math.isinf(min_value) and math.isinf(max_value) else f" in [{min_value:g}, {max_value:g}]"
         finite_text = "" if allow_nan or "f" not in dtype_kinds else " of finite numbers"
-        expected_text = f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(shape)}{finite_text}{interval_text}"
+        expected_text = f"{DTYPE_KIND_NAMES[dtype_kinds]} array {list(required_shape)}{finite_text}{interval_text}"
         raise contract_error(value_name, expected_text, value)
 
 
@@ -150,12 +150,12 @@ def check_numbers_by_name(value_name: str, value: object) -> None:
         check_number(f"{value_name}[{number_name!r}]", named_value, allow_nan=True)
 
 
-def check_tensor(value_name: str, value: object, shape: tuple[int, ...]) -> None:
-    """Raise `ComponentError` unless `value`, called `value_name`, is a float tensor of `shape`; NaN is allowed."""
+def check_tensor(value_name: str, value: object, required_shape: tuple[int, ...]) -> None:
+    """Raise `ComponentError` unless `value`, called `value_name`, is a float tensor of `required_shape`; NaN passes."""
     import torch  # noqa: PLC0415 - options are checked before torch is imported
 
-    if not isinstance(value, torch.Tensor) or tuple(value.shape) != shape or not value.is_floating_point():
-        raise contract_error(value_name, f"a tensor {list(shape)} of floating-point numbers", value)
+    if not isinstance(value, torch.Tensor) or tuple(value.shape) != required_shape or not value.is_floating_point():
+        raise contract_error(value_name, f"a tensor {list(required_shape)} of floating-point numbers", value)
 
 
 def check_vectors_by_name(value_name: str, value: object, vector_length: int | None = None) -> None:
@@ -191,9 +191,8 @@ def check_result_and_state(
 def check_state_type(next_state: object, previous_state: object) -> object:
     """Return `next_state`; raise `ComponentError` unless it has the type of `previous_state`."""
     if type(next_state) is not type(previous_state):
-        raise contract_error(
-            "the state", f"a {type(previous_state).__name__}, the type of the previous state", next_state
-        )
+        type_text = f"a {type(previous_state).__name__}, the type of the previous state"
+        raise contract_error("the state", type_text, next_state)
     return next_state
 
 

@@ -34,8 +34,8 @@ class Draw:
         pool: sorted ids of the clients in the pool whose weights are logged.
         pool_weights: weight of each client of `pool`, [len(pool)].
         is_query: whether the draw chose clients for a query, before the selection.
-        is_dependent: whether the pool has clients in common with an earlier pool of the selection, from its first
-            random draw on. The pool may then depend on the clients that were drawn.
+        is_dependent: whether the pool shares clients with the pool of an earlier draw of the selection, counted from
+            the first random draw. The pool may then depend on which clients were drawn.
     """
 
     clients: Ids
@@ -151,8 +151,8 @@ class LoggedGenerator(np.random.Generator):
 
     def _read_stream_position(self) -> tuple[bytes, int, int, int]:
         """Return the generator's position in its stream, a tuple that differs after each random number."""
-        state = self.bit_generator.state
-        return state["state"]["counter"].tobytes(), state["buffer_pos"], state["has_uint32"], state["uinteger"]
+        s = self.bit_generator.state
+        return (s["state"]["counter"].tobytes(), s["buffer_pos"], s["has_uint32"], s["uinteger"])
 
 
 def start_draw(generator: np.random.Generator) -> LoggedGenerator | None:

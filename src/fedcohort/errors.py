@@ -90,9 +90,9 @@ class LibraryMismatch(FedcohortError):
     """
 
     def __init__(self, library: str, missing_part: str, purpose: str, known_version: str) -> None:
-        problem = f"{missing_part}, which {purpose}, differs from that of {library} {known_version}"
-        remedy = f"install {library}=={known_version} (constraints.txt), or adapt the compat.py that uses it"
-        super().__init__(f"{library} {version(library)} is installed, and {problem}: {remedy}")
+        problem_text = f"{missing_part}, which {purpose}, differs from that of {library} {known_version}"
+        remedy_text = f"install {library}=={known_version} (constraints.txt), or adapt the compat.py that uses it"
+        super().__init__(f"{library} {version(library)} is installed, and {problem_text}: {remedy_text}")
 
 
 def describe_unexpected_error(error: BaseException) -> str:
@@ -101,6 +101,6 @@ def describe_unexpected_error(error: BaseException) -> str:
     Frames of installed libraries are skipped, because the cause is more likely in the code that calls them.
     """
     stack_frames = traceback.extract_tb(error.__traceback__)
-    frames_to_name = [f for f in stack_frames if "site-packages" not in f.filename] or list(stack_frames)
-    error_location = f" ({frames_to_name[-1].filename}:{frames_to_name[-1].lineno})" if frames_to_name else ""
+    user_frames = [f for f in stack_frames if "site-packages" not in f.filename] or list(stack_frames)
+    error_location = f" ({user_frames[-1].filename}:{user_frames[-1].lineno})" if user_frames else ""
     return f"{type(error).__name__}: {error}{error_location}"

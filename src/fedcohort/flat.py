@@ -62,11 +62,12 @@ class Layout:
     def from_network(cls, network: nn.Module, channels_last: bool = False) -> "Layout":
         """Return the layout of `network`; `channels_last` stores 4-d trainable parameters with the channel last."""
         parameters, buffers = list(network.named_parameters()), list(network.named_buffers())
-        weights = [(name, p) for name, p in parameters if p.requires_grad]
-        floats: list[tuple[str, Tensor]] = [(name, p) for name, p in parameters if not p.requires_grad]
-        floats += [(name, b) for name, b in buffers if b.is_floating_point()]
+        trainable_parameters = [(name, p) for name, p in parameters if p.requires_grad]
+        float_tensors: list[tuple[str, Tensor]] = [(name, p) for name, p in parameters if not p.requires_grad]
+        float_tensors += [(name, b) for name, b in buffers if b.is_floating_point()]
         counters = [(name, b) for name, b in buffers if not b.is_floating_point()]
-        return cls(_assign_offsets(weights, channels_last), _assign_offsets(floats), _assign_offsets(counters))
+        trainable_blocks = _assign_offsets(trainable_parameters, channels_last)
+        return cls(trainable_blocks, _assign_offsets(float_tensors), _assign_offsets(counters))
 
     @property
     def n_params(self) -> int:
@@ -79,22 +80,21 @@ class Layout:
     def batch_norm(self) -> tuple[Int64[Tensor, "s"], Int64[Tensor, "s"]]:
         """Return the positions in `buffers` of all running means and, aligned with them, of the variances, [s] each."""
         blocks_by_name = {buffer_block.name: buffer_block for buffer_block in self.buffers}
-        mean_positions: list[int] = []
-        variance_positions: list[int] = []
+        bn_positions: tuple[list[int], list[int]] = ([], [])  # of means and of variances
         for buffer_name, buffer_block in blocks_by_name.items():
             variance_block = blocks_by_name.get(buffer_name.removesuffix("running_mean") + "running_var")
             if buffer_name.endswith("running_mean") and variance_block is not None:
-                mean_positions += range(buffer_block.offset, buffer_block.offset + buffer_block.size)
-                variance_positions += range(variance_block.offset, variance_block.offset + variance_block.size)
-        return torch.tensor(mean_positions, dtype=torch.int64), torch.tensor(variance_positions, dtype=torch.int64)
+                for positions, tensor_block in zip(bn_positions, (buffer_block, variance_block), strict=True):
+                    positions += range(tensor_block.offset, tensor_block.offset + tensor_block.size)
+        return torch.tensor(bn_positions[0], dtype=torch.int64), torch.tensor(bn_positions[1], dtype=torch.int64)
 
 
 def _assign_offsets(named_tensors: Sequence[tuple[str, Tensor]], channels_last: bool = False) -> tuple[Block, ...]:
-    blocks, next_offset = [], 0
+    tensor_blocks, next_offset = [], 0
     for tensor_name, tensor in named_tensors:
-        blocks.append(Block(tensor_name, tuple(tensor.shape), next_offset, channels_last and tensor.dim() == 4))
+        tensor_blocks.append(Block(tensor_name, tuple(tensor.shape), next_offset, channels_last and tensor.dim() == 4))
         next_offset += tensor.numel()
-    return tuple(blocks)
+    return tuple(tensor_blocks)
 
 
 class FlatModel:
@@ -114,8 +114,8 @@ class FlatModel:
     buffers: Float[Tensor, "b"]
     counters: Int64[Tensor, "i"]
 
-    def __init__(self, network: nn.Module, channels_last: bool = False, bf16: bool = False) -> None:
-        self.network, self.bf16 = network, bf16
+    def __init__(self, network: nn.Module, channels_last: bool = False, uses_bf16: bool = False) -> None:
+        self.network, self.bf16 = network, uses_bf16
         self.layout = Layout.from_network(network, channels_last)
         self.parameters = [p for p in network.parameters() if p.requires_grad]
         self.tensors: list[Tensor] = list(self.parameters)
@@ -132,24 +132,27 @@ class FlatModel:
         self.has_recurrence = has_recurrence(network)
         self.has_dropout = any(_applies_dropout(m) for m in network.modules())
 
-    def _attach_views(self, flat_vector: Tensor, blocks: tuple[Block, ...]) -> None:
+    def _attach_views(self, flat_vector: Tensor, tensor_blocks: tuple[Block, ...]) -> None:
         parameters_by_name = dict(self.network.named_parameters())
-        for block in blocks:
-            tensor_view = block.make_view(flat_vector)
-            if block.name in parameters_by_name:
-                parameter = parameters_by_name[block.name]
+        for tensor_block in tensor_blocks:
+            tensor_view = tensor_block.make_view(flat_vector)
+            if tensor_block.name in parameters_by_name:
+                parameter = parameters_by_name[tensor_block.name]
                 tensor_view.copy_(parameter.data)
                 parameter.data = tensor_view
                 if parameter.requires_grad:
-                    parameter.grad = block.make_view(self.g)
+                    parameter.grad = tensor_block.make_view(self.g)
             else:
-                module_path, _, buffer_name = block.name.rpartition(".")
+                module_path, _, buffer_name = tensor_block.name.rpartition(".")
                 owner_module = self.network.get_submodule(module_path)
                 tensor_view.copy_(owner_module._buffers[buffer_name])  # type: ignore[arg-type]
                 owner_module._buffers[buffer_name] = tensor_view
 
     def logits(self, x: Tensor) -> Tensor:
-        """Return the network's output for inputs x, [b, ...]; with `bf16` float32, from products in bfloat16."""
+        """Return the network's output for inputs x, [b, ...].
+
+        With `bf16`, matrix products are computed in bfloat16, and the output is converted to float32.
+        """
         with torch.autocast(x.device.type, torch.bfloat16) if self.bf16 else nullcontext():
             network_output: Tensor = self.network(x)
         return network_output.float() if self.bf16 else network_output

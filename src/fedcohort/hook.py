@@ -135,7 +135,7 @@ class Weighing(Correction, Protocol):
     """A correction that also weights the samples of each mini-batch, in the local training of one client."""
 
     def weigh(self, step: StepView) -> Float[Tensor, "b"]:
-        """Return the weights of the objectives of the samples of `step` in the mean that the step minimises, [b]."""
+        """Return the weight of each sample's objective in the mean that the step `step` minimises, [b]."""
 
 
 @runtime_checkable
@@ -180,11 +180,11 @@ def count_stored_floats(hooks: Iterable[ClientHook], n_params: int, n_samples: i
         n_params: number of trainable parameters.
         n_samples: number of training samples of the largest client.
     """
-    floats_by_name: dict[str, int] = {}
+    floats_by_vector: dict[str, int] = {}
     for hook in hooks:
         per_sample = hook.per_sample if isinstance(hook, Weigher) else ()
-        floats_by_name |= {k: n_samples if k in per_sample else n_params for k in hook.remembers}
-    return floats_by_name
+        floats_by_vector |= {k: n_samples if k in per_sample else n_params for k in hook.remembers}
+    return floats_by_vector
 
 
 def begin_all(
@@ -219,13 +219,14 @@ def finish_all(
     hook_results = []
     for hook, correction in zip(hooks, corrections, strict=True):
         hook_description = _describe_hook(hook)
-        result = check_type(f"{hook_description}: the result of finish", correction.finish(y, steps, lr), HookResult)
-        if set(result.uploads) != set(hook.uploads):
+        finish_text, hook_result = f"{hook_description}: the result of finish", correction.finish(y, steps, lr)
+        check_type(finish_text, hook_result, HookResult)
+        if set(hook_result.uploads) != set(hook.uploads):
             expected_text = f"a mapping with {sorted(hook.uploads)}"
-            raise contract_error(f"{hook_description}: HookResult.uploads", expected_text, result.uploads)
-        check_vectors_by_name(f"{hook_description}: HookResult.uploads", result.uploads, len(y))
-        check_vectors_by_name(f"{hook_description}: HookResult.stored", result.stored)
-        hook_results.append(result)
+            raise contract_error(f"{hook_description}: HookResult.uploads", expected_text, hook_result.uploads)
+        check_vectors_by_name(f"{hook_description}: HookResult.uploads", hook_result.uploads, len(y))
+        check_vectors_by_name(f"{hook_description}: HookResult.stored", hook_result.stored)
+        hook_results.append(hook_result)
     return hook_results
 
 

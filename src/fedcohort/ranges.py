@@ -159,6 +159,7 @@ def numbers(option: str, value: object, interval: str) -> None:
 
 def words(option: str, value: object, *allowed_texts: str) -> None:
     """Raise `OptionError` for `option` unless `value` is a list of one or more different `allowed_texts`."""
-    items = value if _is_list(value) else ()
-    if not items or not all(item in allowed_texts for item in items) or len(set(items)) < len(items):
+    listed_texts = value if _is_list(value) else ()
+    is_distinct = len(set(map(str, listed_texts))) == len(listed_texts)
+    if not listed_texts or not is_distinct or not all(k in allowed_texts for k in listed_texts):
         raise range_error(option, f"a list of one or more of {', '.join(allowed_texts)}, none twice", value)

@@ -120,7 +120,7 @@ def flatten_config(config: Mapping[str, Any], name_prefix: str = "") -> Iterator
 def select_options(config: Mapping[str, Any], *run_identities: RunIdentity) -> dict[str, Any]:
     """Return the values of the options in `config` that have one of `run_identities`, by dotted name.
 
-    Options that were added later are left out at the value that keeps the earlier behaviour.
+    Options that were added in a later version are left out if their value keeps the behaviour of earlier versions.
     """
     options = {k: v for k, v in flatten_config(config) if role_of(k).identity in run_identities}
     return {k: v for k, v in options.items() if not _has_earlier_behaviour(k, v)}
@@ -130,6 +130,6 @@ def _has_earlier_behaviour(option: str, value: object) -> bool:
     """Return whether `option` was added in a later version, and `value` keeps the behaviour of earlier ones."""
     if option in NEUTRAL_VALUE_BY_LATER_OPTION:
         return value == NEUTRAL_VALUE_BY_LATER_OPTION[option]
-    group, _, option_in_group = option.partition(".")
-    neutral_choice = NEUTRAL_CHOICE_BY_LATER_GROUP.get(group) if option_in_group == "_target_" else None
+    config_group, _, option_in_group = option.partition(".")
+    neutral_choice = NEUTRAL_CHOICE_BY_LATER_GROUP.get(config_group) if option_in_group == "_target_" else None
     return neutral_choice is not None and str(value).split(".")[-2:-1] == [neutral_choice]

@@ -59,10 +59,10 @@ def unpack_state(plain_data: PlainData, value_type_hint: object = Any) -> StateV
     if container_type == "dict":
         _, value_type = (*_list_type_arguments(value_type_hint), Any, Any)[:2]
         return {unpack_state(k): unpack_state(v, value_type) for k, v in container_items}
-    inner_types = tuple(hint for hint in _list_type_arguments(value_type_hint) if hint is not Ellipsis)
-    if len(inner_types) != len(container_items):
-        inner_types = (inner_types[:1] or (Any,)) * len(container_items)
-    unpacked_items = [unpack_state(item, hint) for item, hint in zip(container_items, inner_types, strict=True)]
+    item_types = tuple(h for h in _list_type_arguments(value_type_hint) if h is not Ellipsis)
+    if len(item_types) != len(container_items):
+        item_types = (item_types[:1] or (Any,)) * len(container_items)
+    unpacked_items = [unpack_state(x, h) for x, h in zip(container_items, item_types, strict=True)]
     return tuple(unpacked_items) if container_type == "tuple" else unpacked_items
 
 
@@ -86,7 +86,7 @@ def _list_type_arguments(value_type_hint: object) -> tuple[Any, ...]:
 
     For `tuple[int, ...] | None` these are int and `...`.
     """
-    return next((arguments for h in _union_members(value_type_hint) if (arguments := typing.get_args(h))), ())
+    return next((type_arguments for h in _union_members(value_type_hint) if (type_arguments := typing.get_args(h))), ())
 
 
 def _union_members(value_type_hint: object) -> tuple[Any, ...]:

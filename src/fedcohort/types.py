@@ -52,7 +52,7 @@ class Population:
     Attributes:
         n_clients: number of clients.
         n_classes: number of classes.
-        cohort: number of clients to select in a round; for a deadline, the number of updates that the run asks for.
+        cohort: number of clients to select in a round; for components other than the selector, the option `cohort`.
         signals: static signals that the component declares, by name, float64 or int64 [n_clients, ...] each.
     """
 
@@ -134,7 +134,7 @@ class ProbeResult(ReadOnly):
         return values_by_client
 
     def without(self, is_absent: Bool[np.ndarray, "clients"]) -> "ProbeResult":
-        """Return the answers of all clients but those that are absent, by the flags `is_absent`, bool [n_clients]."""
+        """Return the answers without those of the clients that are marked in `is_absent`, bool [n_clients]."""
         if not is_absent.any():
             return self
         return ProbeResult(self.clients[~is_absent[self.clients]], self.values[~is_absent[self.clients]])

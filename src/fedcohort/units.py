@@ -32,11 +32,11 @@ def seconds(duration_s: float) -> str:
         return "-"
     if duration_s < 120:
         return f"{duration_s:.3g} s"
-    small_unit_s, unit_s, large_unit, small_unit, _ = next(
+    small_unit_s, units_per_large_unit, large_unit, small_unit, _ = next(
         time_unit for time_unit in TIME_UNITS if round(duration_s / time_unit[0]) * time_unit[0] < time_unit[4]
     )
     n_small_units = round(duration_s / small_unit_s)
-    return f"{n_small_units // unit_s} {large_unit} {n_small_units % unit_s} {small_unit}"
+    return f"{n_small_units // units_per_large_unit} {large_unit} {n_small_units % units_per_large_unit} {small_unit}"
 
 
 def rough_seconds(duration_s: float) -> str:
@@ -48,9 +48,9 @@ def rough_seconds(duration_s: float) -> str:
     return f"{duration_s / 3600:.1f} h" if duration_s < 48 * 3600 else f"{round(duration_s / 86_400)} days"
 
 
-def percent(share: float) -> str:
-    """Return `share`, a share in [0, 1], as text in per cent: 0.8731 -> '87.3 %'."""
-    return f"{100 * share:.1f} %" if math.isfinite(share) else "-"
+def percent(ratio: float) -> str:
+    """Return `ratio`, a share in [0, 1], as text in per cent: 0.8731 -> '87.3 %'."""
+    return f"{100 * ratio:.1f} %" if math.isfinite(ratio) else "-"
 
 
 def number(value: float) -> str:

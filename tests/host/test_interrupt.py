@@ -59,7 +59,7 @@ def test_a_signal_to_one_worker_does_not_reach_the_others() -> None:
 
 
 def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: InterruptHandler) -> None:
-    interrupts.enter_phase(RunPhase.ROUNDS)
+    interrupts.enter_phase(RunPhase.IN_ROUNDS)
     signal.raise_signal(INT)
     assert interrupts.exit_code == 130
     with pytest.raises(StopSignal) as caught:
@@ -69,7 +69,7 @@ def test_in_a_round_the_first_signal_waits_and_the_second_aborts(interrupts: Int
 
 
 def test_while_files_are_written_each_further_signal_skips_one(interrupts: InterruptHandler) -> None:
-    interrupts.enter_phase(RunPhase.FILES)
+    interrupts.enter_phase(RunPhase.WRITING_FILES)
     signal.raise_signal(TERM)
     for _ in range(2):
         with pytest.raises(StopSignal):
@@ -122,7 +122,7 @@ def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupt
     def child(work: str) -> None:
         pid = os.fork()
         if pid == 0:
-            interrupts.enter_phase(RunPhase.ROUNDS)
+            interrupts.enter_phase(RunPhase.IN_ROUNDS)
             signal.raise_signal(TERM)
             if work == "heard":
                 interrupts.record_exit_code(interrupts.exit_code)
@@ -135,7 +135,10 @@ def test_a_forked_process_holds_its_signal_until_all_processes_have_it(interrupt
     assert interrupts.exit_code == 143
 
 
-@pytest.mark.parametrize(("phase", "ends"), [(RunPhase.START, True), (RunPhase.ROUNDS, False), (RunPhase.FILES, False)])
+@pytest.mark.parametrize(
+    ("phase", "ends"),
+    [(RunPhase.BEFORE_ROUNDS, True), (RunPhase.IN_ROUNDS, False), (RunPhase.WRITING_FILES, False)],
+)
 def test_a_closed_pipe_counts_as_the_first_signal(interrupts: InterruptHandler, phase: RunPhase, ends: bool) -> None:
     interrupts.enter_phase(phase)
     if ends:

@@ -84,7 +84,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
     cycle.append(cycle)
     del cycle
     held_bytes = memory.read_resident_bytes()
-    memory.collect_after_run()
+    memory.collect_garbage_after_run()
     assert len(collected) == passes
     assert held_bytes - memory.read_resident_bytes() >= 0.9 * megabytes * 10**6 * passes - 50_000, (
         "other objects take some pages"
@@ -94,7 +94,7 @@ def test_the_garbage_of_a_run_is_collected_if_it_is_large(
 def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """When all is done, and while the data are loaded."""
     statuses = list[str]()
-    for name in ("return_free_memory", "collect_after_run"):
+    for name in ("return_free_memory", "collect_garbage_after_run"):
         monkeypatch.setattr(
             memory,
             name,
@@ -108,7 +108,7 @@ def test_a_run_returns_its_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
 
 def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     freed = list[str]()
-    monkeypatch.setattr(memory, "collect_after_run", lambda: freed.append("freed"))
+    monkeypatch.setattr(memory, "collect_garbage_after_run", lambda: freed.append("freed"))
     composed = compose_overrides(*SMALL, "rounds=1", f"paths.logs={tmp_path}")
     run.run(composed, is_last=True)
     assert not freed
@@ -117,11 +117,11 @@ def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch
 def test_collections_wait_for_the_end_of_imports() -> None:
     """What was imported is frozen, in a process that had disabled them; in others nothing changes."""
     frozen = gc.get_freeze_count()
-    memory.end_imports()
+    memory.enable_garbage_collection()
     assert gc.get_freeze_count() == frozen
     gc.disable()
     try:
-        memory.end_imports()
+        memory.enable_garbage_collection()
         assert gc.isenabled()
         assert gc.get_freeze_count() > frozen + 1000
     finally:

@@ -55,7 +55,7 @@ def test_deterministic_without_global_generators(availability: Any) -> None:
     for _ in range(2):
         with forbid_global_rng():
             clock = clock_of(availability)
-            answers.append([clock.find_ready(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
+            answers.append([clock.find_ready_clients(Draws(0, K, t), now) for t, now in enumerate(MOMENTS)])
     for (who, wait), (again, as_long) in zip(*answers, strict=True):
         np.testing.assert_array_equal(who, again)
         assert wait == as_long
@@ -66,7 +66,7 @@ def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any
     ready = availability.ready(Draws(0, K, 3))
     assert (ready.dtype, ready.shape) == (np.dtype(bool), (K,))
     for t, now in enumerate(MOMENTS):
-        who, wait = clock_of(availability).find_ready(Draws(0, K, t), now)
+        who, wait = clock_of(availability).find_ready_clients(Draws(0, K, t), now)
         assert np.array_equal(who, np.unique(who))
         assert who.dtype == np.int64
         assert set(who.tolist()) <= set(range(K))
@@ -75,9 +75,12 @@ def test_ready_clients_are_a_flag_per_client_and_a_list_of_ids(availability: Any
 
 @failure_hint("Keep no state between calls: compute from round and time.")
 def test_availability_does_not_depend_on_earlier_queries(availability: Any) -> None:
-    used, fresh = clock_of(availability), [clock_of(availability).find_ready(Draws(0, K, t), now) for t, now in ROUNDS]
+    used, fresh = (
+        clock_of(availability),
+        [clock_of(availability).find_ready_clients(Draws(0, K, t), now) for t, now in ROUNDS],
+    )
     for (t, now), (who, wait) in reversed(list(zip(ROUNDS, fresh, strict=True))):
-        again, as_long = used.find_ready(Draws(0, K, t), now)
+        again, as_long = used.find_ready_clients(Draws(0, K, t), now)
         np.testing.assert_array_equal(who, again)
         assert wait == as_long
 
@@ -88,7 +91,7 @@ ROUNDS = list(enumerate(MOMENTS))
 @failure_hint("Set `always` to whether all clients are ready in each round.")
 def test_always_is_true_exactly_if_all_clients_are_ready_in_all_rounds(availability: Any) -> None:
     clock = clock_of(availability)
-    assert all(len(clock.find_ready(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
+    assert all(len(clock.find_ready_clients(Draws(0, K, t), now)[0]) == K for t, now in ROUNDS) == availability.always
 
 
 @failure_hint("Let the schedule's next time be the first at which a client is ready.")

@@ -7,7 +7,7 @@ import torch
 
 from agg_harness import collect_updates, make_layout, make_update
 from config_options import make_component
-from fedcohort.round.arrivals import apply_advice
+from fedcohort.round.arrivals import apply_weight_override
 from fedcohort.types import AggregationOverride
 from optional_values import not_none
 from run_harness import run_training
@@ -20,14 +20,14 @@ def test_buffers_and_counters_come_from_the_kept_clients() -> None:
     ]
     came = collect_updates(make_component("agg", "fedavg"), rows, make_layout(1, 2, 1), stacked=True)
     assert (not_none(came.buffers).tolist(), not_none(came.counters).tolist()) == ([8 / 6, 1.0], [10])
-    advised = apply_advice(came, AggregationOverride(keep=np.array([False, True, True])))
+    advised = apply_weight_override(came, AggregationOverride(keep=np.array([False, True, True])))
     # samples 2 and 3, not the weights that are advised
     np.testing.assert_allclose(not_none(advised.buffers), [(2 + 6) / 5, 1], rtol=1e-12)
     assert not_none(advised.counters).tolist() == [9]
-    weighed = apply_advice(came, AggregationOverride(weights=np.array([0.0, 5.0, 1.0])))
+    weighed = apply_weight_override(came, AggregationOverride(weights=np.array([0.0, 5.0, 1.0])))
     assert torch.equal(not_none(weighed.buffers), not_none(advised.buffers))
     assert torch.equal(
-        not_none(apply_advice(came, AggregationOverride(weights=np.array([4.0, 5.0, 1.0]))).buffers),
+        not_none(apply_weight_override(came, AggregationOverride(weights=np.array([4.0, 5.0, 1.0]))).buffers),
         not_none(came.buffers),
     )
 

@@ -15,7 +15,9 @@ LAYOUT = Layout((Block("a", (2,), 0), Block("b", (1,), 2), Block("c", (2, 2), 3)
 
 def collected(rows: list[list[float]], weights: list[float], stacked: bool = True) -> Arrivals:
     cohort, device = np.arange(len(rows)), torch.device("cpu")
-    collector = Collector(LAYOUT, cohort, np.array(weights, float), CollectOptions(keeps_matrix=stacked), device=device)
+    collector = Collector(
+        LAYOUT, cohort, np.array(weights, float), CollectOptions(keeps_updates=stacked), device=device
+    )
     for k, row in enumerate(rows):
         collector.add_update(make_update(k, row))
     return collector.combine_ranks(lambda tensor: tensor, lambda tensor: tensor)

@@ -45,7 +45,7 @@ def updates(*left_out: int) -> list[ClientUpdate]:
 
 def test_attackers_send_from_the_honest_mean_and_deviation() -> None:
     """(1, 0), (2, 2), (3, 1): mean (2, 1), deviation (1, 1). Signals and the mean are of the false updates."""
-    collected = collect(make_component("attack", "alie", z=2.0), updates(), keeps_matrix=True)
+    collected = collect(make_component("attack", "alie", z=2.0), updates(), keeps_updates=True)
     assert collected.updates is not None
     np.testing.assert_allclose(collected.updates, [[1, 0], [2, 2], [0, -1], [3, 1], [0, -1]], atol=1e-12)
     assert collected.reports["update_norm"].tolist() == pytest.approx([1, 8**0.5, 1, 10**0.5, 1])
@@ -55,23 +55,23 @@ def test_attackers_send_from_the_honest_mean_and_deviation() -> None:
 
 def test_attackers_that_know_only_their_own_updates() -> None:
     """(4, 0) and (6, 2): mean (5, 1), deviation (2, 2)^.5. A single one has a deviation of 0."""
-    collected = collect(make_component("attack", "alie", z=1.0, knows="own"), updates(), keeps_matrix=True)
+    collected = collect(make_component("attack", "alie", z=1.0, knows="own"), updates(), keeps_updates=True)
     assert collected.updates is not None
     np.testing.assert_allclose(collected.updates[2], [5 - 2**0.5, 1 - 2**0.5])
-    single = collect(make_component("attack", "alie", z=1.0, knows="own"), updates(4), keeps_matrix=True)
+    single = collect(make_component("attack", "alie", z=1.0, knows="own"), updates(4), keeps_updates=True)
     assert single.updates is not None
     assert single.updates[2].tolist() == [4, 0]
 
 
 def test_without_an_honest_update_the_trained_ones_are_sent() -> None:
-    collected = collect(make_component("attack", "ipm"), updates(0, 1, 3), keeps_matrix=True)
+    collected = collect(make_component("attack", "ipm"), updates(0, 1, 3), keeps_updates=True)
     assert collected.updates is not None
     assert collected.updates.tolist() == list(TRAINED.values())
 
 
 def test_updates_that_are_not_finite_are_not_known_and_false_ones_are_checked() -> None:
     broken = make_update(5, [float("nan"), 0.0])
-    collected = collect(make_component("attack", "ipm", epsilon=1.0), [*updates(), broken], keeps_matrix=True)
+    collected = collect(make_component("attack", "ipm", epsilon=1.0), [*updates(), broken], keeps_updates=True)
     assert collected.clients.tolist() == [0, 1, 2, 3, 4]
     assert collected.updates is not None
     assert collected.updates[2].tolist() == [-2, -1]
@@ -85,7 +85,7 @@ def test_updates_that_are_not_finite_are_not_known_and_false_ones_are_checked() 
 @pytest.mark.parametrize("choice", ["alie", "gaussian", "sign_flip"])
 def test_order_matrix_and_groups_make_no_difference(choice: str) -> None:
     attack, rows = make_component("attack", choice), updates()
-    stacked, backward = collect(attack, rows, keeps_matrix=True), collect(attack, rows[::-1])
+    stacked, backward = collect(attack, rows, keeps_updates=True), collect(attack, rows[::-1])
 
     def total(weights: Any) -> torch.Tensor:
         return sum(
@@ -102,7 +102,7 @@ def test_order_matrix_and_groups_make_no_difference(choice: str) -> None:
 
 def test_noise_is_keyed_by_round_and_client() -> None:
     first, again, later = (
-        collect(make_component("attack", "gaussian", sigma=1.0), updates(), round=round, keeps_matrix=True).updates
+        collect(make_component("attack", "gaussian", sigma=1.0), updates(), round=round, keeps_updates=True).updates
         for round in (0, 0, 1)
     )
     assert first is not None

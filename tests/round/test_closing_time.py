@@ -4,7 +4,7 @@ import numpy as np
 
 from fedcohort.deadline.base import compute_outcome
 from fedcohort.device.base import Timing
-from fedcohort.round.closing_time import Closing, limit_arrivals, mark_usable_jobs
+from fedcohort.round.closing_time import RoundClosing, limit_arrivals, mark_usable_jobs
 from fedcohort.round.in_flight import find_remaining_s
 from job_tables import make_jobs
 
@@ -13,11 +13,11 @@ def test_the_lowest_ids_of_a_tie_are_the_first() -> None:
     """Clients 1, 4 and 6 take 2 s, 3 s and 3 s, and 0 and 5 have 3 s left: with a limit of 3, they are 1, 0 and 4."""
     nothing = np.zeros(3)
     outcome = compute_outcome(Timing(nothing, nothing, np.array([2.0, 3, 3]), nothing), 1, 3.0, partial_work=False)
-    closing = Closing(3.0, outcome, np.array([True, True]), np.array([True, True]))
+    closing = RoundClosing(3.0, outcome, np.array([True, True]), np.array([True, True]))
     limited = limit_arrivals(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 3)
     assert limited.outcome.is_in_time.tolist() == [True, True, False]
     assert limited.outcome.units_done.tolist() == [1, 1, 0]
-    assert limited.has_landed.tolist() == [True, False]
+    assert limited.has_ended.tolist() == [True, False]
     assert limit_arrivals(closing, np.array([1, 4, 6]), np.array([0, 5]), np.array([3.0, 3.0]), 5) is closing
 
 

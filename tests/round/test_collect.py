@@ -13,7 +13,7 @@ from torch import nn
 from agg_harness import collect_updates, make_layout, make_update
 from config_options import make_component
 from fedcohort.flat import FlatModel
-from fedcohort.round.arrivals import apply_advice, reweight_updates
+from fedcohort.round.arrivals import apply_weight_override, reweight_updates
 from fedcohort.round.collect import NUMBERS_PER_CHUNK, Collector
 from fedcohort.round.collect_options import CollectOptions
 from fedcohort.types import AggregationOverride, ClientUpdate, UpdateGroup
@@ -65,9 +65,12 @@ def test_advice_changes_the_weights() -> None:
     collected = collect_updates(agg, [make_update(0, [4.0, 0.0]), make_update(1, [0.0, 4.0])], stacked=True)
     assert not_none(reweight_updates(collected, np.array([3.0, 1.0])).mean).tolist() == [3.0, 1.0]
     assert not_none(reweight_updates(collected, np.array([0.0, 2.0])).mean).tolist() == [0.0, 4.0]
-    assert not_none(reweight_updates(collected, np.array([0.0, 2.0]), absolute=True).mean).tolist() == [0.0, 8.0]
+    assert not_none(reweight_updates(collected, np.array([0.0, 2.0]), is_absolute=True).mean).tolist() == [
+        0.0,
+        8.0,
+    ]
     assert not_none(
-        apply_advice(collected, AggregationOverride(weights=np.array([0.0, 2.0]), absolute=True)).mean
+        apply_weight_override(collected, AggregationOverride(weights=np.array([0.0, 2.0]), absolute=True)).mean
     ).tolist() == [
         0.0,
         8.0,
@@ -167,7 +170,7 @@ def test_rows_that_other_ranks_fill_are_zero(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(torch, "empty", garbage)
     part = Collector(
-        make_layout(1), np.array([0, 1]), np.ones(2), CollectOptions(upload_names=["a"], keeps_matrix=True), 2
+        make_layout(1), np.array([0, 1]), np.ones(2), CollectOptions(upload_names=["a"], keeps_updates=True), 2
     )
     part.add_update(make_update(1, [3.0], uploads={"a": torch.tensor([5.0])}))
     assert part.update_matrix is not None
@@ -188,7 +191,7 @@ def test_without_positive_weights_there_is_no_mean() -> None:
 
 def test_new_weights_require_the_matrix_of_updates() -> None:
     complete = collect_updates(make_component("agg", "fedavg"), updates(2), stacked=True)
-    for lacking in (replace(complete, updates=None), replace(complete, per_client=None)):
+    for lacking in (replace(complete, updates=None), replace(complete, client_vectors=None)):
         with pytest.raises(ValueError, match="the matrix of updates was not kept"):
             reweight_updates(lacking, np.ones(2))
 

@@ -45,7 +45,7 @@ def test_a_wrong_selection_is_described(selection: Selection, message: str) -> N
 
 def test_negative_weights_and_unsaved_states_are_refused() -> None:
     with pytest.raises(ComponentError, match="weights must be"):
-        contracts.check_advice(None, (AggregationOverride(weights=np.array([1.0, -1.0])), None), None, OUTCOME)
+        contracts.check_weight_override(None, (AggregationOverride(weights=np.array([1.0, -1.0])), None), None, OUTCOME)
     with pytest.raises(ComponentError, match="can't be saved in a checkpoint"):
         contracts.check_init(None, {1, 2})
 
@@ -54,6 +54,6 @@ def test_seconds_of_work_are_positive_where_the_device_is_timed() -> None:
     zeros, ones = np.zeros(2), np.ones(2)
     work = Workload(ones, ones, 1, ones, ones)
     none = Timing(zeros, zeros, zeros, zeros)
-    assert contracts.check_timing(SimpleNamespace(timed=False), none, np.arange(2), work, Draws(0, 2)) is none
+    assert contracts.check_job_timing(SimpleNamespace(timed=False), none, np.arange(2), work, Draws(0, 2)) is none
     with pytest.raises(ComponentError, match="above 0 where `timed` is true"):
-        contracts.check_timing(SimpleNamespace(timed=True), none, np.arange(2), work, Draws(0, 2))
+        contracts.check_job_timing(SimpleNamespace(timed=True), none, np.arange(2), work, Draws(0, 2))

@@ -33,16 +33,19 @@ from round.test_clock import Listed
 def test_a_plain_round_only_reads_signals_for_the_selector() -> None:
     """SCAFFOLD's vectors, and a fair aggregator's loss, are of rounds that are not plain."""
     scaffold = make_cost_model(("loss_post",), "scaffold")
-    assert scaffold.select_rates(as_fedavg=False).extra_bytes == BUFFER_BYTES + VECTOR_BYTES + 4
-    assert scaffold.select_rates(as_fedavg=True) == JobRates(3.0, {}, 1.0, MODEL_BYTES, BUFFER_BYTES + 4)
+    assert scaffold.select_job_rates(is_fedavg=False).extra_bytes == BUFFER_BYTES + VECTOR_BYTES + 4
+    assert scaffold.select_job_rates(is_fedavg=True) == JobRates(3.0, {}, 1.0, MODEL_BYTES, BUFFER_BYTES + 4)
     fair = make_cost_model((), make_component("agg", "fedmaba", loss="loss_post"))
-    assert (fair.select_rates(as_fedavg=False).passes_after, fair.select_rates(as_fedavg=True).passes_after) == (
+    assert (
+        fair.select_job_rates(is_fedavg=False).report_passes,
+        fair.select_job_rates(is_fedavg=True).report_passes,
+    ) == (
         1.0,
         0.0,
     )
-    assert fair.select_rates(as_fedavg=False).extra_bytes == fair.select_rates(as_fedavg=True).extra_bytes + 4
-    assert set(make_cost_model((), "fedmaba").select_rates(as_fedavg=False).queried_signals) == {"loss"}
-    assert not make_cost_model((), "fedmaba").select_rates(as_fedavg=True).queried_signals
+    assert fair.select_job_rates(is_fedavg=False).extra_bytes == fair.select_job_rates(is_fedavg=True).extra_bytes + 4
+    assert set(make_cost_model((), "fedmaba").select_job_rates(is_fedavg=False).queried_signals) == {"loss"}
+    assert not make_cost_model((), "fedmaba").select_job_rates(is_fedavg=True).queried_signals
     assert make_cost_model(("loss_post",), "scaffold").query_rates == JobRates(3.0, {}, 0.0, MODEL_BYTES, BUFFER_BYTES)
 
 
@@ -52,7 +55,7 @@ def test_the_training_samples_are_counted() -> None:
     assert costs.count_sample_uses(N_TRAIN, 2).tolist() == [20, 40, 80]
     assert costs.count_sample_uses(N_TRAIN, np.array([0, 1, 3])).tolist() == [0, 20, 120]
     steps = make_cost_model(steps=5, batch=16)
-    assert steps.units == 5
+    assert steps.work_units == 5
     assert steps.count_sample_uses(N_TRAIN, 5).tolist() == [5 * 10, 16 + 4 + 16 + 4 + 16, 16 + 16 + 8 + 16 + 16]
     assert steps.count_sample_uses(N_TRAIN, np.array([0, 2, 3])).tolist() == [0, 16 + 4, 16 + 16 + 8]
     assert make_cost_model(steps=5, batch=None).count_sample_uses(N_TRAIN, 5).tolist() == [50, 100, 200]
@@ -131,10 +134,10 @@ def test_the_time_of_a_step_is_the_mean_over_the_job() -> None:
     """Batches of 16 and 4 in turn of 20 samples; an epoch is an epoch, however many of them are asked."""
     rates, jobs = make_cost_model().usual_rates, np.array([1, 2, 3])
     steps = make_cost_model(steps=5, batch=16).make_workload(
-        np.array([20, 20, 20]), np.zeros(3), rates, 0.0, units=jobs
+        np.array([20, 20, 20]), np.zeros(3), rates, 0.0, work_units=jobs
     )
     assert (jobs * steps.unit_load).tolist() == [16, 20, 36]
-    assert make_cost_model().make_workload(N_TRAIN, np.zeros(3), rates, 0.0, units=jobs).unit_load.tolist() == [
+    assert make_cost_model().make_workload(N_TRAIN, np.zeros(3), rates, 0.0, work_units=jobs).unit_load.tolist() == [
         5,
         10,
         20,
@@ -169,7 +172,7 @@ def test_steps_of_a_pass(batch: int | None, passes: list[int]) -> None:
 
 def test_a_last_batch_of_one_is_merged_for_batch_norm() -> None:
     """In batches of 9, 10 samples are one of 10, and 19 are one of 9 and one of 10."""
-    model = make_cost_model(steps=3, batch=9, merge_last=True)
+    model = make_cost_model(steps=3, batch=9, merge_last_batch=True)
     assert model.count_sample_uses(np.array([10, 19, 40]), 3).tolist() == [30, 9 + 10 + 9, 27]
     assert model.time_whole_jobs(DRAWS)["pass_units"].tolist() == [1, 3, 5]
 
@@ -231,5 +234,5 @@ def test_a_model_trained_for_a_query_is_waited_for(codec: str, options: dict[str
         (), "scaffold", LinearDevice(slow=10.0), {"codec": make_component("codec", codec, **options)}
     )
     loss, shadow = Probe("loss", ids(0, 1, 2)), Probe("shadow_loss", ids(0, 1, 2), {"trainers": (0,)})
-    assert costs.sum_query_work([loss, shadow], DRAWS).total.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
+    assert costs.sum_query_work([loss, shadow], DRAWS).total_passes.tolist() == [10 + 60 + 10, 20 + 20, 40 + 40]
     assert phase(costs, loss, shadow) == pytest.approx(10 * (MODEL_BYTES + 70 / 6 + sent) + 10 * (MODEL_BYTES + 40 / 6))

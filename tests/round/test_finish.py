@@ -10,7 +10,7 @@ from fedcohort.ledger import Charge
 from fedcohort.rng import Draws
 from fedcohort.round.dispatch_record import Dispatch, QueryRecord
 from fedcohort.round.finish import close_round
-from fedcohort.round.in_flight import InFlight
+from fedcohort.round.in_flight import JobsInFlight
 from fedcohort.round.jobs import Jobs
 from fedcohort.types import Selection
 from selector_harness import make_context
@@ -44,7 +44,7 @@ def dispatched(timing: Timing) -> Dispatch:
     )
 
 
-STATE = SimpleNamespace(deadline=None, in_flight=InFlight())
+STATE = SimpleNamespace(deadline=None, in_flight=JobsInFlight())
 
 
 def dispatcher(closes_s: float) -> Any:
@@ -58,11 +58,11 @@ def dispatcher(closes_s: float) -> Any:
         staleness_limit=lambda: None,
     )
     cost_model = SimpleNamespace(
-        select_rates=lambda plain: SimpleNamespace(queried_signals={}),
+        select_job_rates=lambda plain: SimpleNamespace(queried_signals={}),
         count_samples=lambda clients, rows: np.full(len(clients), 4),
         count_sample_uses=lambda used, units: 1.0 * used * units,
         charge_round=lambda *args: Charge(up_bytes=8.0),
-        flops=1.0,
+        pass_flops=1.0,
     )
     return SimpleNamespace(
         components=SimpleNamespace(deadline=deadline, agg=SimpleNamespace(weights=lambda used, n: used / n)),
@@ -81,8 +81,8 @@ def test_losses_that_are_measured_until_the_round_closes_are_kept() -> None:
     measured = np.array([2.0, 3.0, 4.0])
     timing = Timing(measured - 1, np.ones(3), np.full(3, 0.75), np.full(3, 0.25))
     finished = close_round(dispatched(timing), dispatcher(3.0), STATE)  # type: ignore[arg-type]
-    assert sorted(finished.first_losses) == [0, 2]
-    assert (finished.arrived.client.tolist(), finished.dropped_jobs.client.tolist()) == ([0], [2, 5])
-    assert len(finished.in_flight) == 0
+    assert sorted(finished.initial_losses) == [0, 2]
+    assert (finished.arrived_jobs.client.tolist(), finished.dropped_jobs.client.tolist()) == ([0], [2, 5])
+    assert len(finished.jobs_in_flight) == 0
     assert finished.charge == Charge(up_bytes=8.0, client_flops=37.0, virtual_s=3.75)
-    assert (finished.processed_samples.tolist(), finished.weights.tolist()) == ([4], [0.4])
+    assert (finished.processed_samples.tolist(), finished.client_weights.tolist()) == ([4], [0.4])

@@ -20,7 +20,7 @@ from fedcohort.errors import IncompatibleConfig
 from fedcohort.flat import FlatModel
 from fedcohort.round import setup
 from fedcohort.round.aggregate import ServerStep
-from fedcohort.round.in_flight import Broadcast, InFlight, SentModels
+from fedcohort.round.in_flight import Broadcast, JobsInFlight, SentModels
 from job_tables import make_jobs
 from run_harness import FinishedRun, run_training, same_bits
 
@@ -174,7 +174,7 @@ def test_all_dispatched_jobs_are_charged_once(tmp_path: Path) -> None:
 
 def test_models_of_updates_that_are_too_old_are_not_kept() -> None:
     """After round 5 the next one is 6; with max_staleness=2 it uses models of rounds 4 to 6."""
-    in_flight = InFlight(make_jobs(broadcast=[2, 4, 5]))
+    in_flight = JobsInFlight(make_jobs(broadcast=[2, 4, 5]))
     sent = {round: Broadcast(*(3 * (torch.zeros(1),)), {}) for round in (1, 2, 4, 5)}
     assert list(in_flight.keep_broadcasts(sent).broadcasts) == [2, 4, 5]
     assert list(in_flight.keep_broadcasts(sent, max_staleness=2).broadcasts) == [4, 5]

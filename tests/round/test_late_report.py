@@ -8,7 +8,7 @@ import numpy as np
 
 from fedcohort.deadline.base import JOB_PHASES
 from fedcohort.device.base import Timing
-from fedcohort.round.in_flight import InFlight
+from fedcohort.round.in_flight import JobsInFlight
 from fedcohort.round.late_report import add_late_columns, compute_lateness_metrics
 from job_tables import make_jobs
 
@@ -24,10 +24,10 @@ def finished() -> Any:
     """Round 6: clients 0 and 1 were selected in it; 3 was in round 4, and 2, whose update is too old, in round 1."""
     return SimpleNamespace(
         round=6,
-        dispatch=SimpleNamespace(jobs=make_jobs(client=[0, 1], start_s=[50.0, 50.0]), refills=started_later()),
-        arrived=make_jobs(client=[1, 3], broadcast=[6, 4], duration_s=[2.0, 30.0], units=[5, 4], assigned=[5, 4]),
+        dispatch=SimpleNamespace(jobs=make_jobs(client=[0, 1], start_s=[50.0, 50.0]), refill_jobs=started_later()),
+        arrived_jobs=make_jobs(client=[1, 3], broadcast=[6, 4], duration_s=[2.0, 30.0], units=[5, 4], assigned=[5, 4]),
         staleness=np.array([0, 2]),
-        in_flight=InFlight(make_jobs(client=[0], broadcast=[6], bytes_up=[260.0])),
+        jobs_in_flight=JobsInFlight(make_jobs(client=[0], broadcast=[6], bytes_up=[260.0])),
         dropped_jobs=make_jobs(client=[2], broadcast=[1]),
     )
 

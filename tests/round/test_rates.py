@@ -26,7 +26,7 @@ FIXED, VECTOR = 4 * B + 8 * 1, 4 * P  # bytes: 4 a float, 8 an integer
 def test_hooks_cost_their_vectors_and_passes(agg: str, options: Any, down: int, up: int, passes: float) -> None:
     rates = JobRates.from_signals((), (), make_component("agg", agg, **options).hooks, LAYOUT)
     assert (rates.down_bytes, rates.extra_bytes) == (FIXED + VECTOR * (1 + down), FIXED + VECTOR * up)
-    assert (rates.step_passes, rates.passes_after, rates.queried_signals) == (passes, 0, {})
+    assert (rates.training_passes, rates.report_passes, rates.queried_signals) == (passes, 0, {})
 
 
 def test_a_reported_signal_has_its_declared_cost() -> None:
@@ -36,5 +36,5 @@ def test_a_reported_signal_has_its_declared_cost() -> None:
     """
     rates = JobRates.from_signals({"loss_post", "steps", "n_train", "loss"}, {"loss", "steps", "n_train"}, (), LAYOUT)
     assert rates.extra_bytes == FIXED + 2 * 4
-    assert rates.passes_after == 1.0
+    assert rates.report_passes == 1.0
     assert rates.queried_signals == {"loss": find_signal("loss")}

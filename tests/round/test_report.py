@@ -35,7 +35,7 @@ def finished() -> Any:
     jobs = SimpleNamespace(client=selection.clients)
     dispatched = SimpleNamespace(ready_ids=ids(0, 1, 2, 4), queries=SimpleNamespace(answers=answers), jobs=jobs)
     return SimpleNamespace(
-        dispatch=dispatched, selection=selection, outcome=closing, queried_ids=ids(0, 1, 2), carries_jobs=False
+        dispatch=dispatched, selection=selection, outcome=closing, queried_ids=ids(0, 1, 2), carries_late_jobs=False
     )
 
 
@@ -75,7 +75,7 @@ def test_the_times_of_a_round_are_reported() -> None:
     assert compute_deadline_metrics(timing) == {"round/announced_s": 9.0, "round/closed_s": 8.0}
     timing.outcome = replace(timing.outcome, announced_s=np.inf)
     assert compute_deadline_metrics(timing) == {"round/closed_s": 8.0}
-    timing.selection, timing.arrived = Selection(ids(), timing.selection.scores, {}), []
+    timing.selection, timing.arrived_jobs = Selection(ids(), timing.selection.scores, {}), []
     assert compute_deadline_metrics(timing) == {}
 
 

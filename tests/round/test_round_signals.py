@@ -14,12 +14,12 @@ def test_derived_signals_are_computed_from_the_updates() -> None:
     stacked_updates, streamed = (
         collect_updates(make_component("agg", "fedavg"), rows, stacked=stacked) for stacked in (True, False)
     )
-    parts: Any = SimpleNamespace(needs=lambda plain: set() if plain else {"update_gram", "steps"})
+    parts: Any = SimpleNamespace(needed_signals=lambda plain: set() if plain else {"update_gram", "steps"})
     lab: Any = None
-    derived = derive_signals(parts, lab, stacked_updates, as_fedavg=False)
+    derived = derive_signals(parts, lab, stacked_updates, is_fedavg=False)
     assert {name: values.tolist() for name, values in derived.items()} == {"update_gram": [[1, 1], [1, 5]]}
     assert (
-        derive_signals(parts, lab, stacked_updates, as_fedavg=True)
-        == derive_signals(parts, lab, streamed, as_fedavg=False)
+        derive_signals(parts, lab, stacked_updates, is_fedavg=True)
+        == derive_signals(parts, lab, streamed, is_fedavg=False)
         == {}
     )

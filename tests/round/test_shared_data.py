@@ -11,14 +11,14 @@ import torch
 
 from fedcohort.data.federation import Federation
 from fedcohort.errors import ComponentError
-from fedcohort.round.shared_data import SharedState, _sum_bits
+from fedcohort.round.shared_data import SharedDataState, _sum_bits
 from federation_harness import make_federation
 
 
 @pytest.mark.parametrize("part", ["train", "val", "test", "server_val", "server_test"])
 def test_changed_inputs_and_labels_are_named(part: str) -> None:
     federation: Federation = make_federation()
-    shared = SharedState(federation)
+    shared = SharedDataState(federation)
     shared.verify_unchanged(federation)
     getattr(federation, part).x[0] -= 0.5
     with pytest.raises(ComponentError, match=f"changed the shared data \\({part}.x\\)"):
@@ -27,7 +27,7 @@ def test_changed_inputs_and_labels_are_named(part: str) -> None:
 
 def test_byte_inputs_and_proxy_data_are_compared() -> None:
     federation = replace(make_federation(), proxy=torch.zeros(4, 3, dtype=torch.uint8))
-    shared = SharedState(federation)
+    shared = SharedDataState(federation)
     assert federation.proxy is not None
     federation.proxy[1, 1] = 3
     with pytest.raises(ComponentError, match="proxy"):
@@ -36,7 +36,7 @@ def test_byte_inputs_and_proxy_data_are_compared() -> None:
 
 def test_a_draw_from_numpys_global_generator_is_detected(caplog: pytest.LogCaptureFixture) -> None:
     federation, state = make_federation(), np.random.get_state()  # noqa: NPY002
-    shared = SharedState(federation)
+    shared = SharedDataState(federation)
     with caplog.at_level(logging.WARNING, "fedcohort"):
         shared.verify_unchanged(federation)
         assert not caplog.messages

@@ -8,7 +8,7 @@ import pytest
 
 from fedcohort.data.skew import class_imbalance
 from fedcohort.rng import Draws, new_generator
-from fedcohort.round.uniform import UniformReference, draw_uniform
+from fedcohort.round.uniform import UniformReference, draw_uniform_cohort
 from fedcohort.types import Ids
 from run_harness import run_training
 
@@ -21,7 +21,7 @@ def played(choose: Callable[[int], Ids], rounds: int = T, seed: int = 0) -> tupl
     chance, counts = UniformReference.make_empty(K), np.zeros(K, dtype=np.int64)
     for t in range(rounds):
         chosen = np.sort(choose(t))
-        chance = chance.add_round(chosen, EVERYBODY, draw_uniform(EVERYBODY, len(chosen), Draws(seed, K, t)))
+        chance = chance.add_round(chosen, EVERYBODY, draw_uniform_cohort(EVERYBODY, len(chosen), Draws(seed, K, t)))
         counts[chosen] += 1
     return chance, counts
 
@@ -109,12 +109,12 @@ def test_full_participation_equals_its_reference() -> None:
 
 
 def test_the_reference_cohort_is_uniform_and_independent() -> None:
-    draws = [draw_uniform(EVERYBODY, M, Draws(3, K, t)) for t in range(2000)]
+    draws = [draw_uniform_cohort(EVERYBODY, M, Draws(3, K, t)) for t in range(2000)]
     assert all(len(np.unique(drawn)) == M for drawn in draws)
     counts = np.bincount(np.concatenate(draws), minlength=K)
     assert np.abs(counts - 500).max() < 4 * np.sqrt(500 * (1 - M / K))
-    assert set(draw_uniform(EVERYBODY, M, Draws(3, K, 7))) == set(draws[7])
-    fewer = draw_uniform(np.setdiff1d(EVERYBODY, draws[7][:1]), M - 1, Draws(3, K, 7))
+    assert set(draw_uniform_cohort(EVERYBODY, M, Draws(3, K, 7))) == set(draws[7])
+    fewer = draw_uniform_cohort(np.setdiff1d(EVERYBODY, draws[7][:1]), M - 1, Draws(3, K, 7))
     assert set(fewer) == set(draws[7][1:])  # who is away makes no other difference
 
 
@@ -149,4 +149,4 @@ def test_drawing_from_a_large_population_equals_a_full_permutation() -> None:
     draws, available = Draws(3, 5000), np.arange(0, 5000, 2)
     noise = draws.uniform("uniform")[available]
     expected = available[np.argsort(noise)[:100]]
-    assert np.sort(draw_uniform(available, 100, draws)).tolist() == np.sort(expected).tolist()
+    assert np.sort(draw_uniform_cohort(available, 100, draws)).tolist() == np.sort(expected).tolist()

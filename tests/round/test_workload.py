@@ -15,8 +15,8 @@ from fedcohort.round.workload import (
     assign_work,
     list_queried_clients,
     mark_answering_clients,
-    verify_advice,
     verify_selection,
+    verify_weight_override,
 )
 from fedcohort.training.upload import draw_tensor_masks
 from fedcohort.types import AggregationOverride, Ids, Probe, Selection
@@ -84,7 +84,7 @@ class Absolute:
     ],
 )
 def test_valid_advice_is_accepted(advice: AggregationOverride | None) -> None:
-    verify_advice(advice, Absolute())  # type: ignore[arg-type]
+    verify_weight_override(advice, Absolute())  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_valid_advice_is_accepted(advice: AggregationOverride | None) -> None:
 )
 def test_invalid_advice_is_rejected(advice: AggregationOverride, message: str) -> None:
     with pytest.raises(FedcohortError, match=message):
-        verify_advice(advice, make_component("selector", "random"))
+        verify_weight_override(advice, make_component("selector", "random"))
 
 
 def test_units_are_shared_or_per_client() -> None:

@@ -94,7 +94,7 @@ def collected(local_trainer: LocalTrainer, updates: Sequence[ClientUpdate], stac
     weights = np.array([float(update.n_used) for update in updates])
     layout, device = local_trainer.server.layout, torch.device("cpu")
     collector = Collector(
-        layout, clients, weights, CollectOptions(keeps_matrix=stacked, max_update_norm=1e6), device=device
+        layout, clients, weights, CollectOptions(keeps_updates=stacked, max_update_norm=1e6), device=device
     )
     for update in updates:
         collector.add_update(update)

@@ -255,7 +255,7 @@ def test_a_closed_form_is_taken_where_it_is_wanted_and_holds(
 ) -> None:
     """A network of Linear and ReLU: not in bfloat16, whose products round otherwise; not where samples are weighed."""
     network, federation = nn.Sequential(nn.Flatten(), nn.Linear(4, 3)), make_federation()
-    server, worker = FlatModel(network), FlatModel(copy.deepcopy(network), bf16=bf16)
+    server, worker = FlatModel(network), FlatModel(copy.deepcopy(network), uses_bf16=bf16)
     parts = (make_component("objective", "ce"), make_component("client", "sgd"), make_component("codec", "none"))
     inputs = make_component("agg", hooks).hooks if hooks else ()
     assert (

@@ -11,10 +11,10 @@ from fedcohort.training.passes import count_batches, count_sample_uses, cut_into
 
 
 def test_the_last_piece_is_what_is_left() -> None:
-    assert cut_into_batches(7, 3, merge_last=True) == [(0, 3), (3, 7)]
-    assert cut_into_batches(7, 3, merge_last=False) == [(0, 3), (3, 6), (6, 7)]
-    assert cut_into_batches(8, 3, merge_last=True) == [(0, 3), (3, 6), (6, 8)]
-    assert cut_into_batches(1, 3, merge_last=True) == [(0, 1)]
+    assert cut_into_batches(7, 3, merge_last_batch=True) == [(0, 3), (3, 7)]
+    assert cut_into_batches(7, 3, merge_last_batch=False) == [(0, 3), (3, 6), (6, 7)]
+    assert cut_into_batches(8, 3, merge_last_batch=True) == [(0, 3), (3, 6), (6, 8)]
+    assert cut_into_batches(1, 3, merge_last_batch=True) == [(0, 1)]
 
 
 @pytest.mark.parametrize(("steps", "lengths"), [(0, []), (2, [2]), (3, [3]), (7, [3, 3, 1])])
@@ -25,20 +25,20 @@ def test_passes_end_where_the_steps_do(steps: int, lengths: list[int]) -> None:
     assert len({tuple(order) for order, _ in passes}) == len(passes)
 
 
-@for_all("merge_last", [False, True])
+@for_all("merge_last_batch", [False, True])
 @for_all("batch", [1, 2, 3, 10, None])
-def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last: bool) -> None:
+def test_what_is_counted_is_what_is_dealt(batch: int | None, merge_last_batch: bool) -> None:
     n = np.arange(1, 14)
-    cuts = [cut_into_batches(size, batch or size, merge_last) for size in n.tolist()]
-    assert count_batches(n, batch, merge_last).tolist() == [len(pieces) for pieces in cuts]
+    cuts = [cut_into_batches(size, batch or size, merge_last_batch) for size in n.tolist()]
+    assert count_batches(n, batch, merge_last_batch).tolist() == [len(pieces) for pieces in cuts]
     for steps in range(12):
         dealt = [
             draw_passes(new_generator(0, "x"), size, pieces, steps)
             for size, pieces in zip(n.tolist(), cuts, strict=True)
         ]
         n_samples = [sum(stop - start for _, pieces in passes for start, stop in pieces) for passes in dealt]
-        assert count_sample_uses(n, batch, merge_last, steps).tolist() == n_samples
-    assert count_sample_uses(np.array([0, 4]), batch, merge_last, np.array([3, 0])).tolist() == [0, 0]
+        assert count_sample_uses(n, batch, merge_last_batch, steps).tolist() == n_samples
+    assert count_sample_uses(np.array([0, 4]), batch, merge_last_batch, np.array([3, 0])).tolist() == [0, 0]
 
 
 def test_mini_batches_without_end() -> None:

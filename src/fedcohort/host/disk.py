@@ -58,19 +58,19 @@ def check_outputs(folder: Path, output_names: Iterable[str], page_name: str, pag
     Args:
         folder: the folder, which need not exist.
         output_names: names of the files that the command writes or removes.
-        page_name: the file that shows whether this command wrote it.
-        page_mark: a text that each such page contains.
+        page_name: the page among these files, which shows whether this command wrote them.
+        page_mark: a text that each page of the command contains.
 
     Raises:
         OptionError: one of the files exists, and this command did not write the page.
     """
-    existing_name = next((output_name for output_name in output_names if os.path.lexists(folder / output_name)), None)
-    is_output = existing_name is None
+    existing_file = next((k for k in output_names if os.path.lexists(folder / k)), None)
+    wrote_page = existing_file is None
     with suppress(OSError, ValueError):
-        is_output |= (folder / page_name).is_file() and page_mark in (folder / page_name).read_text()
-    if not is_output:
+        wrote_page |= (folder / page_name).is_file() and page_mark in (folder / page_name).read_text()
+    if not wrote_page:
         raise OptionError(
-            f"{folder} holds {existing_name}, which this command did not write: move it, or name another folder"
+            f"{folder} holds {existing_file}, which this command did not write: move it, or name another folder"
         )
 
 

@@ -62,11 +62,12 @@ class StoppedRun(SystemExit):
 class RunPhase(enum.Enum):
     """An activity of a process when a signal arrives; the value is the message printed if the signal has to wait."""
 
-    START = ""  # no round has begun: a signal ends the run at once
-    FORKED = "stopping; a further signal stops at once"  # training processes, which begin with START, handle signals
-    ROUNDS = "finishing the round; a further signal drops it"
-    FILES = "finishing figures and tracking; a further signal leaves them out"
-    IGNORING = "ending"
+    BEFORE_ROUNDS = ""  # no round has begun: a signal ends the run at once
+    # training processes, which begin with BEFORE_ROUNDS, handle signals
+    PROCESSES_FORKED = "stopping; a further signal stops at once"
+    IN_ROUNDS = "finishing the round; a further signal drops it"
+    WRITING_FILES = "finishing figures and tracking; a further signal leaves them out"
+    IGNORING_SIGNALS = "ending"
 
 
 class InterruptHandler:
@@ -76,7 +77,7 @@ class InterruptHandler:
     """
 
     def __init__(self) -> None:
-        self._phase = RunPhase.START
+        self._phase = RunPhase.BEFORE_ROUNDS
         # exit code, and whether the round is dropped; shared with forked processes
         self._shared_flags = mmap.mmap(-1, 2)
         self._owner_pid = 0
@@ -93,16 +94,16 @@ class InterruptHandler:
     @property
     def has_pending_signal(self) -> bool:
         """Whether a signal has no effect before the next call of `raise_if_interrupted`."""
-        return self._phase is RunPhase.IGNORING
+        return self._phase is RunPhase.IGNORING_SIGNALS
 
-    def enter_phase(self, phase: RunPhase) -> None:
-        """Set the phase of the process, which decides what a signal does, to `phase`."""
-        self._phase = phase
+    def enter_phase(self, run_phase: RunPhase) -> None:
+        """Set the phase of the process, which decides what a signal does, to `run_phase`."""
+        self._phase = run_phase
 
     def enter_failure(self) -> None:
         """Note that an error ends the run; if a signal before the rounds caused it, further signals are ignored."""
-        if self.exit_code and self._phase is RunPhase.START:
-            self._phase = RunPhase.IGNORING
+        if self.exit_code and self._phase is RunPhase.BEFORE_ROUNDS:
+            self._phase = RunPhase.IGNORING_SIGNALS
 
     def record_exit_code(self, exit_code: int) -> None:
         """Share the `exit_code` of a signal with all processes, unless there was one before."""
@@ -111,12 +112,13 @@ class InterruptHandler:
     def install_handlers(self) -> None:
         """Install the signal handlers of this module. A signal that is ignored (`nohup`) stays ignored."""
         self._shared_flags = mmap.mmap(-1, 2)  # new, as a worker shares the old one with all workers of its fork server
-        self._phase, self._owner_pid, self._own_exit_code, self._has_seen_signal = RunPhase.START, os.getpid(), 0, False
+        self._phase, self._owner_pid = RunPhase.BEFORE_ROUNDS, os.getpid()
+        self._own_exit_code, self._has_seen_signal = 0, False
         for signal_number in CLUSTER_SIGNALS:
-            if callable(handler := signal.getsignal(signal_number)):
-                signal.signal(signal_number, self._limit_to_owner(handler))
-        handlers = {number: signal.getsignal(number) for number in STOP_SIGNALS}
-        self._previous_handlers = {k: handler for k, handler in handlers.items() if handler is not signal.SIG_IGN}
+            if callable(signal_handler := signal.getsignal(signal_number)):
+                signal.signal(signal_number, self._limit_to_owner(signal_handler))
+        handlers = ((n, signal.getsignal(n)) for n in STOP_SIGNALS)
+        self._previous_handlers = {n: h for n, h in handlers if h is not signal.SIG_IGN}
         self.begin_listening()
 
     def begin_listening(self) -> None:
@@ -145,7 +147,7 @@ class InterruptHandler:
     @contextmanager
     def delay_signals(self) -> Iterator[None]:
         """Delay signals in the `with` block until the next call of `raise_if_interrupted`."""
-        previous_phase, self._phase = self._phase, RunPhase.IGNORING
+        previous_phase, self._phase = self._phase, RunPhase.IGNORING_SIGNALS
         try:
             yield
         finally:
@@ -153,7 +155,7 @@ class InterruptHandler:
 
     def raise_if_interrupted(self) -> None:
         """Raise `StopSignal` for a signal that had to wait, or whose exception was suppressed."""
-        if self.exit_code and self._phase is RunPhase.START:
+        if self.exit_code and self._phase is RunPhase.BEFORE_ROUNDS:
             raise StopSignal(self.exit_code)
 
     def note_closed_pipe(self) -> None:
@@ -172,7 +174,7 @@ class InterruptHandler:
         self._previous_handlers = None
 
     @property
-    def is_installed(self) -> bool:
+    def are_handlers_installed(self) -> bool:
         """Whether the handlers of this module are installed."""
         return self._previous_handlers is not None
 
@@ -187,23 +189,23 @@ class InterruptHandler:
         return handle_signal
 
     def _receive_signal(self, signal_number: int, stack_frame: FrameType | None = None) -> None:
-        is_repeated, self._has_seen_signal = self._has_seen_signal or bool(self._shared_flags[1]), True
+        is_repeated_signal, self._has_seen_signal = self._has_seen_signal or bool(self._shared_flags[1]), True
         self._own_exit_code = self._own_exit_code or 128 + signal_number
-        if is_owner := os.getpid() == self._owner_pid:
+        if is_owner_process := os.getpid() == self._owner_pid:
             self.record_exit_code(128 + signal_number)
-        if self._phase is RunPhase.IGNORING:
+        if self._phase is RunPhase.IGNORING_SIGNALS:
             return
-        if not is_repeated and self._phase is not RunPhase.START:
-            if is_owner:
+        if not is_repeated_signal and self._phase is not RunPhase.BEFORE_ROUNDS:
+            if is_owner_process:
                 log.warning("%s: %s", signal.Signals(signal_number).name, self._phase.value)
             return
-        if self._phase is RunPhase.FORKED and (child_processes := multiprocessing.active_children()):
+        if self._phase is RunPhase.PROCESSES_FORKED and (child_processes := multiprocessing.active_children()):
             self._shared_flags[1] = 1
             for child_process in child_processes:
                 child_process.terminate()
             return
-        if self._phase is RunPhase.ROUNDS:
-            self._phase = RunPhase.IGNORING
+        if self._phase is RunPhase.IN_ROUNDS:
+            self._phase = RunPhase.IGNORING_SIGNALS
         raise StopSignal(self.exit_code)
 
 

@@ -12,7 +12,7 @@ from fedcohort.errors import OptionError
 
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD = -1, -3  # malloc.h
 MIN_CHECKED_BYTES = 2**26  # bytes below which a need is not checked
-# bytes of the process after the last garbage collection by `collect_after_run`
+# bytes of the process after the last garbage collection by `collect_garbage_after_run`
 _RESIDENT_BYTES = {"after collection": 0.0}
 MIN_GROWTH_BYTES = 2**26  # bytes of growth from which a full garbage collection, which takes 0.25 s, is worth its time
 
@@ -39,7 +39,7 @@ def share_memory_with_children() -> None:
     return_free_memory()
 
 
-def end_imports() -> None:
+def enable_garbage_collection() -> None:
     """Enable garbage collection if it is disabled, and exclude the existing objects from it.
 
     A process that starts a run disables it for its imports. These create half a million objects and no garbage, and
@@ -56,17 +56,17 @@ def return_free_memory() -> None:
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def collect_after_run() -> None:
+def collect_garbage_after_run() -> None:
     """Free the memory of a run that has ended, when one process makes many runs.
 
     Lightning's objects refer to each other, so that a run's data stay in memory until the next full garbage collection.
     Python starts it after many new objects: up to then, data of 200 MB would be in memory twenty times.
     """
-    has_grown = read_resident_bytes() - _RESIDENT_BYTES["after collection"] > MIN_GROWTH_BYTES
-    if has_grown:
+    has_memory_grown = read_resident_bytes() - _RESIDENT_BYTES["after collection"] > MIN_GROWTH_BYTES
+    if has_memory_grown:
         gc.collect()
     return_free_memory()
-    if has_grown:
+    if has_memory_grown:
         _RESIDENT_BYTES["after collection"] = read_resident_bytes()
 
 
@@ -86,7 +86,7 @@ def read_available_bytes() -> float:
     byte_limits = [math.inf]
     with suppress(OSError, LookupError, ValueError):
         memory_lines = Path("/proc/meminfo").read_text().splitlines()
-        byte_limits += [1024.0 * int(line.split()[1]) for line in memory_lines if line.startswith("MemAvailable:")]
+        byte_limits += [1024.0 * int(t.split()[1]) for t in memory_lines if t.startswith("MemAvailable:")]
     address_space, _ = resource.getrlimit(resource.RLIMIT_AS)
     if address_space != resource.RLIM_INFINITY:
         with suppress(OSError, LookupError):
@@ -106,5 +106,5 @@ def require_memory(needed_bytes: float, owner_name: str, advice_text: str) -> No
         advice_text: the options that the user can change.
     """
     if needed_bytes > MIN_CHECKED_BYTES and needed_bytes > (free_bytes := read_available_bytes()):
-        needs_text = f"{owner_name} needs at least {needed_bytes / 1e9:.1f} GB of memory"
-        raise OptionError(f"{needs_text}, {free_bytes / 1e9:.1f} GB are available: {advice_text}")
+        requirement_text = f"{owner_name} needs at least {needed_bytes / 1e9:.1f} GB of memory"
+        raise OptionError(f"{requirement_text}, {free_bytes / 1e9:.1f} GB are available: {advice_text}")

@@ -27,7 +27,8 @@ def end_when_parent_ends() -> None:
         end_when_forking_thread_ends()
     if wait([parent_process.sentinel], timeout=0):  # the parent has ended already
         _end_process()
-    threading.Thread(target=_end_after, args=(parent_process.sentinel,), name="end with parent", daemon=True).start()
+    sentinels = (parent_process.sentinel,)
+    threading.Thread(target=_end_after_parent, args=sentinels, name="end with parent", daemon=True).start()
 
 
 def end_when_forking_thread_ends() -> None:
@@ -36,7 +37,7 @@ def end_when_forking_thread_ends() -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
-def _end_after(parent_sentinel: int) -> None:
+def _end_after_parent(parent_sentinel: int) -> None:
     wait([parent_sentinel])
     _end_process()
 

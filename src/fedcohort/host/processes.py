@@ -48,10 +48,11 @@ def list_untested(accelerator: str, devices: int, num_nodes: int) -> list[str]:
         devices: processes on each machine.
         num_nodes: number of machines.
     """
-    hardware = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
-    hardware += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
+    untested_hardware = [f"several GPUs (trainer.devices={devices})"] if accelerator == "gpu" and devices > 1 else []
+    untested_hardware += [f"several machines (trainer.num_nodes={num_nodes})"] if num_nodes > 1 else []
     advice_text = "compare a short run with trainer=cpu before you rely on a long one"
-    return [f"fedcohort has not been run on {' and '.join(hardware)} yet: {advice_text}"] if hardware else []
+    notice_text = f"fedcohort has not been run on {' and '.join(untested_hardware)} yet: {advice_text}"
+    return [notice_text] if untested_hardware else []
 
 
 def check_processes(accelerator: str, devices: int, num_nodes: int) -> None:

@@ -25,8 +25,8 @@ def has_password(address: str) -> bool:
     """
     scheme, _, host_part = address.partition("://")
     host_part, _, query_text = host_part.partition("?")
-    user_part, separator, _ = host_part.rpartition("@")
-    has_user_secret = bool(separator) and (scheme in ("http", "https") or (":" in user_part and scheme != "sqlite"))
+    user_part, at_sign, _ = host_part.rpartition("@")
+    has_user_secret = bool(at_sign) and (scheme in ("http", "https") or (":" in user_part and scheme != "sqlite"))
     argument_names = [k.lower() for k, _ in parse_qsl(query_text, keep_blank_values=True)]
     return has_user_secret or any(secret_name in k for k in argument_names for secret_name in SECRET_NAMES)
 
@@ -37,15 +37,16 @@ def make_password_error(option: str, address: str) -> OptionError:
     return OptionError(f"{option} must be an address without a password, got {masked_address}: {PASSWORD_INSTRUCTIONS}")
 
 
-def check_for_passwords(arguments: Iterable[str], files: Sequence[Path] = ()) -> None:
+def check_for_passwords(arguments: Iterable[str], config_files: Sequence[Path] = ()) -> None:
     """Raise `OptionError` for the first address with a password.
 
     Args:
         arguments: options as typed, `name=value`.
-        files: config files that are searched as well.
+        config_files: config files that are searched as well.
     """
     named_texts = [(a.partition("=")[0], a) for a in arguments]
-    for source, searched_text in [*named_texts, *((str(p), p.read_text(errors="replace")) for p in files)]:
+    named_texts += [(str(p), p.read_text(errors="replace")) for p in config_files]
+    for source, searched_text in named_texts:
         for address in ADDRESS_PATTERN.findall(searched_text):
             if has_password(address):
                 raise make_password_error(source, address)

@@ -55,8 +55,8 @@ def list_tasks() -> set[str] | None:
 
 def list_queued_jobs(job_ids: Sequence[str]) -> list[str]:
     """Return those of `job_ids`, which are without array tasks, that SLURM runs or has in its queue."""
-    listed_ids = {line.partition("_")[0] for line in _read_output("squeue", "--noheader", "--format=%i").split()}
-    return [job_id for job_id in job_ids if job_id in listed_ids]
+    queued_job_ids = {t.partition("_")[0] for t in _read_output("squeue", "--noheader", "--format=%i").split()}
+    return [job_id for job_id in job_ids if job_id in queued_job_ids]
 
 
 def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:

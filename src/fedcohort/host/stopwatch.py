@@ -21,12 +21,12 @@ class Stopwatch:
 
     @contextmanager
     def measure_stage(self, stage_name: str) -> Iterator[None]:
-        self._count_since()
+        self._add_elapsed_time()
         self._running_stages.append(stage_name)
         try:
             yield
         finally:
-            self._count_since()
+            self._add_elapsed_time()
             self._running_stages.pop()
 
     def lap_seconds(self) -> dict[str, float]:
@@ -34,7 +34,7 @@ class Stopwatch:
         lap_seconds_by_stage, self.seconds_by_stage = self.seconds_by_stage, dict.fromkeys(STAGE_NAMES, 0.0)
         return lap_seconds_by_stage
 
-    def _count_since(self) -> None:
+    def _add_elapsed_time(self) -> None:
         """Add the time since the last switch to the current stage."""
         now_s = time.perf_counter()
         if self._running_stages:

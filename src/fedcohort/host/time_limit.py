@@ -14,26 +14,26 @@ class _TimeLimitReached(BaseException):
 
 
 @contextmanager
-def limit_time(limit_s: float, task_name: str) -> Iterator[None]:
+def limit_time(time_limit_s: float, block_name: str) -> Iterator[None]:
     """Raise `TimeoutError` if the `with` block takes too long.
 
     Signals reach only the main thread: in another thread there is no limit.
 
     Args:
-        limit_s: limit of the wall time in seconds, above 0.
-        task_name: name of the block, for the message.
+        time_limit_s: limit of the wall time in seconds, above 0.
+        block_name: name of the block, for the message.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    is_block_running, limit_message = True, f"{task_name} took longer than {limit_s:g} s"
+    is_block_running, limit_message = True, f"{block_name} took longer than {time_limit_s:g} s"
 
-    def interrupt(signal_number: int, stack_frame: FrameType | None) -> None:
+    def raise_time_limit(signal_number: int, stack_frame: FrameType | None) -> None:
         if is_block_running:
             raise _TimeLimitReached(limit_message)  # with the text: messages name the innermost error
 
-    previous_handler = signal.signal(signal.SIGALRM, interrupt)
-    signal.setitimer(signal.ITIMER_REAL, limit_s, ALARM_INTERVAL_S)
+    previous_handler = signal.signal(signal.SIGALRM, raise_time_limit)
+    signal.setitimer(signal.ITIMER_REAL, time_limit_s, ALARM_INTERVAL_S)
     try:
         yield
     except _TimeLimitReached as error:

@@ -3,8 +3,8 @@
 Only that server imports this module. A worker without a job would otherwise wait for one. The kernel ends the whole
 chain, on Linux; elsewhere each worker watches the sweep's process from its first job on (`host.orphan`).
 
-Garbage collection is disabled until a worker's first run (`host.memory.end_imports`): it writes to the header of every
-object, and the pages that are written to are no longer shared with the server.
+Garbage collection is disabled until a worker's first run (`host.memory.enable_garbage_collection`): it writes to the
+header of every object, and the pages that are written to are no longer shared with the server.
 """
 
 import gc

@@ -153,7 +153,7 @@ class SweepCallback(Callback):
 
     def on_multirun_start(self, config: DictConfig, **kwargs: object) -> None:
         messages.log_to_terminal()
-        memory.end_imports()
+        memory.enable_garbage_collection()
         launcher = config.hydra.launcher
         if str(launcher._target_).endswith(".Local"):
             local.start_fork_server(launcher.inner_max_num_threads)

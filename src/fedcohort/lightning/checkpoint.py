@@ -45,8 +45,8 @@ class RoundCheckpoint(Checkpoint):
     def __init__(
         self,
         folder: Path,
-        every_rounds: int,
-        every_s: float,
+        round_interval: int,
+        min_interval_s: float,
         stopwatch: Stopwatch,
         on_saved: Callable[[], None],
         run_origin: Mapping[str, Any],
@@ -55,14 +55,14 @@ class RoundCheckpoint(Checkpoint):
 
         Args:
             folder: the run's folder.
-            every_rounds: rounds between two checkpoints.
-            every_s: smallest number of seconds between two checkpoints.
+            round_interval: rounds between two checkpoints.
+            min_interval_s: smallest number of seconds between two checkpoints.
             stopwatch: measures the time of saving.
             on_saved: function that is called when a checkpoint is on disk.
             run_origin: versions and commit of this process (`record.provenance`), plain data.
         """
         self.path, self.previous_path = folder / "last.ckpt", folder / "previous.ckpt"
-        self.every_rounds, self.every_s = every_rounds, every_s
+        self.every_rounds, self.every_s = round_interval, min_interval_s
         self.stopwatch, self.on_saved, self.run_origin = stopwatch, on_saved, run_origin
         self.last_saved_s = -math.inf
 
@@ -91,10 +91,11 @@ class RoundCheckpoint(Checkpoint):
                 os.replace(self.path, self.previous_path)
             rename_checkpoint(partial_path, self.path)
         except OSError as error:
-            earlier_text = "the previous checkpoint is intact" if self.path.exists() else "there is none yet"
-            problem = f"the checkpoint of round {trainer.current_epoch + 1} could not be written to {self.path.parent}"
-            remedy = "Free disk space and resume with resume=true"
-            raise CheckpointError(f"{problem} ({error}); {earlier_text}. {remedy}") from error
+            previous_text = "the previous checkpoint is intact" if self.path.exists() else "there is none yet"
+            round_text = f"the checkpoint of round {trainer.current_epoch + 1}"
+            problem_text = f"{round_text} could not be written to {self.path.parent}"
+            remedy_text = "Free disk space and resume with resume=true"
+            raise CheckpointError(f"{problem_text} ({error}); {previous_text}. {remedy_text}") from error
         finally:
             partial_path.unlink(missing_ok=True)
 
@@ -207,12 +208,12 @@ def _read_checkpoint(path: Path) -> dict[str, Any]:
     Raises `DamagedCheckpoint` if the file differs from what was written.
     """
     try:
-        is_complete = is_undamaged(path)
+        has_valid_digest = is_undamaged(path)
         checkpoint: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed ({type(error).__name__})") from error
     metadata = checkpoint.get(CHECKPOINT_ENTRY, {}) if isinstance(checkpoint, dict) else {}
-    if not is_complete and metadata.get("format") != 1:  # format 1 had no digest
+    if not has_valid_digest and metadata.get("format") != 1:  # format 1 had no digest
         raise DamagedCheckpoint(f"{path} is damaged and can't be resumed: its content differs from what was written")
     return checkpoint
 
@@ -222,9 +223,9 @@ def is_undamaged(checkpoint_path: Path) -> bool:
     digest = hashlib.blake2b(digest_size=32)
     remaining_bytes = checkpoint_path.stat().st_size - TRAILER_BYTES
     with checkpoint_path.open("rb") as checkpoint_file:
-        while remaining_bytes > 0 and (chunk := checkpoint_file.read(min(remaining_bytes, 1 << 20))):
-            digest.update(chunk)
-            remaining_bytes -= len(chunk)
+        while remaining_bytes > 0 and (file_chunk := checkpoint_file.read(min(remaining_bytes, 1 << 20))):
+            digest.update(file_chunk)
+            remaining_bytes -= len(file_chunk)
         return checkpoint_file.read() == TRAILER_TEMPLATE % digest.hexdigest().encode()
 
 
@@ -233,8 +234,8 @@ def _describe_other_format(path: Path, metadata: Mapping[str, Any]) -> str:
     reading_version = READING_VERSION_BY_FORMAT.get(saved_format) if isinstance(saved_format, int) else None
     if "versions" in metadata:  # a newer format
         reading_version = f"fedcohort {metadata['versions'].get('fedcohort')} at commit {metadata.get('commit')}"
-    advice_text = f"{reading_version} reads it" if reading_version else "CHANGELOG.md says which version reads it"
-    return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {advice_text}"
+    reader_text = f"{reading_version} reads it" if reading_version else "CHANGELOG.md says which version reads it"
+    return f"{path} has the format {saved_format}, this version of fedcohort reads {CHECKPOINT_FORMAT}; {reader_text}"
 
 
 def count_rounds_in(checkpoint: dict[str, Any]) -> int:

@@ -60,8 +60,8 @@ def read_process_timeout(strategy: DDPStrategy) -> timedelta:
 
     Depends on `DDPStrategy._timeout` (Lightning 2.6.6).
     """
-    timeout: timedelta = _read_private(strategy, "_timeout", "bounds how long processes wait for each other")
-    return timeout
+    process_timeout: timedelta = _read_private(strategy, "_timeout", "bounds how long processes wait for each other")
+    return process_timeout
 
 
 def make_fork_launcher(strategy: DDPStrategy, launcher_class: Callable[..., MultiProcessingLauncher]) -> None:

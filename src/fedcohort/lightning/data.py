@@ -10,21 +10,21 @@ from fedcohort.data.federation import Federation, ServerSamples
 from fedcohort.process_ranks import count_processes, rank_of_process
 from fedcohort.training.client_task import ClientTask
 
-EVAL_BATCH = 1000
+EVAL_BATCH_SIZE = 1000
 
 
 class CohortSlices:
     """The parts of a cohort, each a training batch of Lightning; their number is constant.
 
-    Lightning sets an epoch's length before the cohort is known. `distribute` fills the slices with groups in the order
-    of the tasks, so that results do not depend on the number of slices.
+    Lightning sets an epoch's length before the cohort is known. `distribute_tasks` fills the slices with groups in the
+    order of the tasks, so that results do not depend on the number of slices.
     """
 
     def __init__(self, n_slices: int) -> None:
         self.n_slices = n_slices
         self._slices: list[list[ClientTask]] = [[] for _ in range(n_slices)]
 
-    def distribute(self, task_groups: Sequence[Sequence[ClientTask]]) -> None:
+    def distribute_tasks(self, task_groups: Sequence[Sequence[ClientTask]]) -> None:
         """Distribute `task_groups`, each of which an engine trains at once, over the slices."""
         slice_bounds = [len(task_groups) * i // self.n_slices for i in range(self.n_slices + 1)]
         self._slices = [list(itertools.chain(*task_groups[a:b])) for a, b in itertools.pairwise(slice_bounds)]
@@ -54,17 +54,19 @@ class ServerEvaluationData:
         yield [yield_rank_batches(sample_set) for sample_set in self.sample_sets]
 
 
-def yield_rank_batches(samples: ServerSamples, max_size: int = EVAL_BATCH) -> Iterator[tuple[Tensor, Tensor]]:
+def yield_rank_batches(samples: ServerSamples, max_part_size: int = EVAL_BATCH_SIZE) -> Iterator[tuple[Tensor, Tensor]]:
     """Yield inputs [n, ...] and labels [n] of this process's (rank's) share of `samples`, in parts.
 
-    A part has at most `max_size` samples and may be empty; all processes have the same number of parts.
+    A part has at most `max_part_size` samples and may be empty; all processes have the same number of parts.
     """
     n_samples, n_ranks = len(samples.y), count_processes()
-    parts_per_rank = max(1, -(-n_samples // (max_size * n_ranks)))
+    parts_per_rank = max(1, -(-n_samples // (max_part_size * n_ranks)))
     n_parts, first_part = parts_per_rank * n_ranks, rank_of_process() * parts_per_rank
-    bounds = [min(i * max_size, n_samples) if n_ranks == 1 else n_samples * i // n_parts for i in range(n_parts + 1)]
-    for start, stop in itertools.pairwise(bounds[first_part : first_part + parts_per_rank + 1]):
-        yield samples.x[start:stop], samples.y[start:stop]
+    part_bounds = [n_samples * i // n_parts for i in range(n_parts + 1)]
+    if n_ranks == 1:
+        part_bounds = [min(i * max_part_size, n_samples) for i in range(n_parts + 1)]
+    for a, b in itertools.pairwise(part_bounds[first_part : first_part + parts_per_rank + 1]):
+        yield samples.x[a:b], samples.y[a:b]
 
 
 class CohortDataModule(pl.LightningDataModule):

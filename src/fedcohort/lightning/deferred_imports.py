@@ -41,23 +41,24 @@ class _ModuleStandIn(ModuleType):
             raise AttributeError(attribute_name)
         if attribute_name in self._stand_in_names:
             return self._stand_in_names[attribute_name]
-        return getattr(self.replace(), attribute_name)
+        return getattr(self.load_module(), attribute_name)
 
-    def replace(self) -> ModuleType:
+    def load_module(self) -> ModuleType:
         """Remove the stand-ins of this module's top-level package, then import and return the module itself."""
         package_name = self.__name__.partition(".")[0]
         for loaded_module in list(sys.modules.values()):
             if isinstance(loaded_module, _ModuleStandIn) and loaded_module.__name__.partition(".")[0] == package_name:
-                loaded_module.remove()
+                loaded_module.remove_stand_in()
         return import_module(self.__name__)
 
-    def remove(self) -> None:
+    def remove_stand_in(self) -> None:
         """Remove the stand-in, so that the next import loads the module."""
         self._stand_in_names = {}
-        parent, _, child = self.__name__.rpartition(".")
-        for names, key in ((sys.modules, self.__name__), (vars(sys.modules.get(parent, self)), child)):
-            if names.get(key) is self:
-                del names[key]
+        package_name, _, module_name = self.__name__.rpartition(".")
+        package_namespace = vars(sys.modules.get(package_name, self))
+        for namespace, entry_name in ((sys.modules, self.__name__), (package_namespace, module_name)):
+            if namespace.get(entry_name) is self:
+                del namespace[entry_name]
 
 
 class _SubmoduleFinder:
@@ -74,7 +75,7 @@ class _SubmoduleFinder:
         parent_module = sys.modules.get(name.rpartition(".")[0])
         if not isinstance(parent_module, _ModuleStandIn):
             return None
-        parent_module.replace()  # it often imports its submodules
+        parent_module.load_module()  # it often imports its submodules
         loaded_module = sys.modules.get(name)
         return None if loaded_module is None else ModuleSpec(name, _LoadedModuleLoader(loaded_module))
 
@@ -107,9 +108,9 @@ def _find_compiler() -> ModuleType | None:
 class _CompiledModule(type):
     """A metaclass of a stand-in for `torch._dynamo.OptimizedModule`, for `isinstance`."""
 
-    def __instancecheck__(cls, value: object) -> bool:
-        """Return whether `value` is a compiled module."""
-        return isinstance(value, getattr(_find_compiler(), "OptimizedModule", ()))
+    def __instancecheck__(cls, tested_object: object) -> bool:
+        """Return whether `tested_object` is a compiled module."""
+        return isinstance(tested_object, getattr(_find_compiler(), "OptimizedModule", ()))
 
 
 class _OptimizedModule(metaclass=_CompiledModule):
@@ -120,12 +121,12 @@ def _disable_compilation(function: Callable[..., Any], recursive: bool = True, *
     """Return `function`, excluded from compilation; a stand-in for `torch._dynamo.disable`, with its arguments."""
 
     @wraps(function)
-    def call(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
+    def call_uncompiled(*args: Any, **kwargs: Any) -> Any:  # noqa: ANN401
         compiler = _find_compiler()
         uncompiled_function = function if compiler is None else compiler.disable(function, recursive, **options)
         return uncompiled_function(*args, **kwargs)
 
-    return call
+    return call_uncompiled
 
 
 @contextmanager
@@ -151,11 +152,11 @@ STAND_INS: dict[str, dict[str, Any]] = {  # the names that are read while Lightn
 def defer_slow_imports() -> Iterator[None]:
     """Keep the modules of `STAND_INS` from being imported in the `with` block, unless they were imported before."""
     stand_ins = [_ModuleStandIn(k, n) for k, n in STAND_INS.items() if k not in sys.modules]
-    finder = _SubmoduleFinder()
-    sys.meta_path.insert(0, finder)  # after the stand-ins, which look for their modules
+    submodule_finder = _SubmoduleFinder()
+    sys.meta_path.insert(0, submodule_finder)  # after the stand-ins, which look for their modules
     try:
         yield
     finally:
-        sys.meta_path.remove(finder)
+        sys.meta_path.remove(submodule_finder)
         for stand_in in stand_ins:
-            stand_in.remove()
+            stand_in.remove_stand_in()

@@ -23,7 +23,7 @@ from fedcohort.round.components import Components
 from fedcohort.round.round import RoundRunner
 from fedcohort.round.settings import Settings
 from fedcohort.round.setup import Setup, choose_memory_layout
-from fedcohort.round.shared_data import SharedState
+from fedcohort.round.shared_data import SharedDataState
 from fedcohort.types import Values
 
 
@@ -75,24 +75,25 @@ class FederatedLoop(pl.Callback):
         `trainer` and `pl_module` are Lightning's trainer and the `ClientModule`.
         """
         keep_freed_memory()
-        module = self._client_module(pl_module)
-        self.federation = self.federation.to(module.device)
-        setup = Setup(self.components, self.settings, self.federation, module.network, self.stopwatch, self.folder)
-        self.shared_state = SharedState(self.federation)
-        self.round_runner = RoundRunner(setup, self.stopwatch)
+        client_module = self._client_module(pl_module)
+        network, self.federation = client_module.network, self.federation.to(client_module.device)
+        run_setup = Setup(self.components, self.settings, self.federation, network, self.stopwatch, self.folder)
+        self.shared_state = SharedDataState(self.federation)
+        self.round_runner = RoundRunner(run_setup, self.stopwatch)
         self._data_module(trainer).federation = self.federation
-        module.stopwatch, module.targets, module.average = self.stopwatch, self.federation.targets, setup.average
-        module.engine, self.engine_reason = setup.engine, setup.engine_reason
+        client_module.stopwatch, client_module.targets = self.stopwatch, self.federation.targets
+        client_module.average = run_setup.average
+        client_module.engine, self.engine_reason = run_setup.engine, run_setup.engine_reason
         if (saved_state := self._restored_state) is not None:
-            self.round_runner.restore(saved_state["server"], saved_state["clients"], saved_state.get("average"))
+            self.round_runner.restore_state(saved_state["server"], saved_state["clients"], saved_state.get("average"))
             self.is_halted = saved_state.get("halted_by") == list(self.ends_early)
             # A run that was killed after its last round has no further round to train.
             trainer.should_stop = self.is_halted or bool(self.settings.budget.list_reached_options(self.spending.now))
         if trainer.is_global_zero:
-            info = self.make_run_info(setup.dispatcher.populations.facts["expected_s"])
+            run_info = self.make_run_info(run_setup.dispatcher.populations.facts["expected_s"])
             self.has_started = True
             for observer in self.observers:
-                observer.start(info)
+                observer.start(run_info)
 
     def choose_memory_layout(self, network: nn.Module) -> None:
         """Choose the memory layout of images for `network` before training processes are forked, which share it."""
@@ -106,8 +107,8 @@ class FederatedLoop(pl.Callback):
         """
         client_module = self._client_module(pl_module)
         client_module.server_metrics = {}
-        tasks, client_module.collector = self.round_runner.begin_round(trainer.current_epoch)
-        self._data_module(trainer).slices.distribute(tasks)
+        task_groups, client_module.collector = self.round_runner.begin_round(trainer.current_epoch)
+        self._data_module(trainer).slices.distribute_tasks(task_groups)
         client_module.sent_models = self.round_runner.sent_models(trainer.current_epoch)
 
     def on_train_batch_end(
@@ -134,17 +135,18 @@ class FederatedLoop(pl.Callback):
 
     def decide_end(self, trainer: pl.Trainer) -> None:
         """Decide whether the run ends with this round, and set `trainer.should_stop`, which a callback may have set."""
-        is_done = bool(self.settings.budget.list_reached_options(self.spending.now))
-        flags = torch.tensor([interrupts.exit_code, int(is_done), int(trainer.should_stop)])
-        exit_code, is_final, is_halted = reduce_max(flags).tolist()  # equal on all ranks, whichever received a signal
+        has_reached_budget = bool(self.settings.budget.list_reached_options(self.spending.now))
+        end_flags = torch.tensor([interrupts.exit_code, int(has_reached_budget), int(trainer.should_stop)])
+        # equal on all ranks, whichever received a signal
+        exit_code, is_last_round, is_halted_by_callback = reduce_max(end_flags).tolist()
         interrupts.record_exit_code(exit_code)
-        self.asked_to_stop, self.is_halted = exit_code > 0, is_halted > 0
-        trainer.should_stop = self.asked_to_stop or is_final > 0 or self.is_halted
+        self.asked_to_stop, self.is_halted = exit_code > 0, is_halted_by_callback > 0
+        trainer.should_stop = self.asked_to_stop or is_last_round > 0 or self.is_halted
 
-    def _report_round(self, trainer: pl.Trainer, client_module: ClientModule, step: int) -> None:
-        round_report = self.round_runner.make_report(step, client_module.server_metrics)
-        self.last_reported = step
-        self.spending = self.spending.after_round(step, round_report.metrics)
+    def _report_round(self, trainer: pl.Trainer, client_module: ClientModule, rounds_done: int) -> None:
+        round_report = self.round_runner.make_report(rounds_done, client_module.server_metrics)
+        self.last_reported = rounds_done
+        self.spending = self.spending.after_round(rounds_done, round_report.metrics)
         if trainer.is_global_zero:
             with self.stopwatch.measure_stage("log"):
                 for observer in self.observers:
@@ -153,8 +155,8 @@ class FederatedLoop(pl.Callback):
     # --- end -----------------------------------------------------------------------------------------------------
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         self.shared_state.verify_unchanged(self.federation)
-        is_stopped = self.asked_to_stop and not self.is_halted
-        self._finish_observers(report_end(trainer, self.settings.budget, self.spending.now, is_stopped))
+        is_interrupted = self.asked_to_stop and not self.is_halted
+        self._finish_observers(report_end(trainer, self.settings.budget, self.spending.now, is_interrupted))
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         self._finish_observers(find_end_status(exception, has_no_rounds=self.new_folder and self.last_reported == 0))

@@ -21,7 +21,8 @@ from fedcohort.training.engines import Engine
 
 LOADER_NAMES = ("server_val", "test")
 MONITORED_METRICS = ("server_val/acc", "server_val/loss")
-UNAVERAGED = "_unaveraged"  # ending of the metrics of the model that clients receive, where its average is evaluated
+# ending of the metrics of the model that clients receive, where its average is evaluated
+UNAVERAGED_SUFFIX = "_unaveraged"
 
 
 class ClientModule(pl.LightningModule):
@@ -53,7 +54,7 @@ class ClientModule(pl.LightningModule):
         self.automatic_optimization = False
         self.network, self.watched = network, is_monitored
         # a dictionary of lists, so that they are not in the model's state_dict
-        self._metrics_by_model = {suffix: [make_metrics() for _ in LOADER_NAMES] for suffix in ("", UNAVERAGED)}
+        self._metrics_by_model = {suffix: [make_metrics() for _ in LOADER_NAMES] for suffix in ("", UNAVERAGED_SUFFIX)}
         self.server_metrics: dict[str, float] = {}
 
     def configure_optimizers(self) -> None:
@@ -62,8 +63,8 @@ class ClientModule(pl.LightningModule):
     def training_step(self, batch: Sequence[ClientTask], batch_idx: int) -> None:
         with self.stopwatch.measure_stage("train"):
             for sent_round, tasks in itertools.groupby(batch, key=lambda task: task.round):
-                with self.sent_models.load_model(sent_round) as vectors:
-                    for update in self.engine.train_clients(list(tasks), vectors):
+                with self.sent_models.load_model(sent_round) as agg_vectors:
+                    for update in self.engine.train_clients(list(tasks), agg_vectors):
                         self.collector.add_update(update)
 
     def on_validation_epoch_start(self) -> None:
@@ -77,14 +78,14 @@ class ClientModule(pl.LightningModule):
         With an average of the model (`eval.average`), the average is evaluated first, then the model itself. `batch`
         has the batches of each sample set, and `batch_idx` is always 0.
         """
-        parts_by_loader = [list(loader_batches) for loader_batches in batch]
-        for ending, collections in self._evaluated_metrics.items():
-            model = nullcontext() if ending == UNAVERAGED else self.average.load_average()
-            with self.stopwatch.measure_stage("evaluate"), model:
-                for metrics, parts in zip(collections, parts_by_loader, strict=True):
-                    part_results = [measure_samples(self.targets, self.network(x), y) for x, y in parts if len(y)]
-                    for name, values in zip(("acc", "loss"), zip(*part_results, strict=True), strict=False):
-                        metrics[name].update(torch.cat(values))
+        batches_by_loader = [list(loader_batches) for loader_batches in batch]
+        for metric_suffix, metric_collections in self._evaluated_metrics.items():
+            average_context = nullcontext() if metric_suffix == UNAVERAGED_SUFFIX else self.average.load_average()
+            with self.stopwatch.measure_stage("evaluate"), average_context:
+                for metrics, batches in zip(metric_collections, batches_by_loader, strict=True):
+                    results = [measure_sample_metrics(self.targets, self.network(x), y) for x, y in batches if len(y)]
+                    for k, sample_values in zip(("acc", "loss"), zip(*results, strict=True), strict=False):
+                        metrics[k].update(torch.cat(sample_values))
 
     @property
     def _evaluated_metrics(self) -> dict[str, list[MetricCollection]]:
@@ -100,13 +101,13 @@ class ClientModule(pl.LightningModule):
             metric_collections = [*itertools.chain(*self._evaluated_metrics.values())]
             sum_metrics_over_ranks([metric for c in metric_collections for metric in c.values()])
             metric_values = {
-                f"{loader_name}/{metric}{suffix}": metric_value
-                for suffix, collections_of_suffix in self._evaluated_metrics.items()
+                f"{loader_name}/{metric}{metric_suffix}": metric_value
+                for metric_suffix, collections_of_suffix in self._evaluated_metrics.items()
                 for loader_name, c in zip(LOADER_NAMES, collections_of_suffix, strict=True)
                 for metric, metric_value in c.compute().items()
             }
-            numbers = torch.stack(list(metric_values.values())).tolist()
-            self.server_metrics = dict(zip(metric_values, numbers, strict=True))
+            metric_numbers = torch.stack(list(metric_values.values())).tolist()
+            self.server_metrics = dict(zip(metric_values, metric_numbers, strict=True))
         for loader_name in MONITORED_METRICS if self.watched else ():
             # The value is the same on all ranks and must not be summed; EarlyStopping reads it on every rank.
             self.log(loader_name, self.server_metrics[loader_name], batch_size=1)
@@ -120,7 +121,7 @@ class ClientModule(pl.LightningModule):
         return batch
 
 
-def measure_samples(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
+def measure_sample_metrics(targets: Targets, logits: Tensor, y: Tensor) -> tuple[Tensor, Tensor]:
     """Return the accuracy on each sample's targets and its cross-entropy in nats, both float64 [n].
 
     Args:
@@ -143,6 +144,6 @@ def sum_metrics_over_ranks(metrics: Sequence[Metric]) -> None:
         return
     metric_states = [(m, state_name, torch.as_tensor(v)) for m in metrics for state_name, v in m.metric_state.items()]
     summed_states = reduce_sum(torch.cat([v.double().flatten() for _, _, v in metric_states]))
-    summed_parts = torch.split(summed_states, [v.numel() for _, _, v in metric_states])
-    for (metric, state_name, v), state_sum in zip(metric_states, summed_parts, strict=True):
+    state_sums = torch.split(summed_states, [v.numel() for _, _, v in metric_states])
+    for (metric, state_name, v), state_sum in zip(metric_states, state_sums, strict=True):
         setattr(metric, state_name, state_sum.view_as(v).to(v.dtype))

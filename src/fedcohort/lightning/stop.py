@@ -23,7 +23,7 @@ class GracefulStop(pl.Callback):
     """
 
     def on_fit_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter_phase(RunPhase.START)
+        interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
         interrupts.raise_if_interrupted()
 
     def on_sanity_check_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
@@ -33,10 +33,10 @@ class GracefulStop(pl.Callback):
     def on_train_start(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         interrupts.begin_listening()
         interrupts.raise_if_interrupted()
-        interrupts.enter_phase(RunPhase.ROUNDS)
+        interrupts.enter_phase(RunPhase.IN_ROUNDS)
 
     def on_train_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
-        interrupts.enter_phase(RunPhase.FILES)
+        interrupts.enter_phase(RunPhase.WRITING_FILES)
 
     def on_exception(self, trainer: pl.Trainer, pl_module: pl.LightningModule, exception: BaseException) -> None:
         """Note that the run ends by `exception`, so that further signals do not interrupt the callbacks that follow."""
@@ -44,7 +44,7 @@ class GracefulStop(pl.Callback):
 
     def on_fit_end(self, trainer: pl.Trainer, pl_module: pl.LightningModule) -> None:
         """Note that only files remain, as a run that is resumed after its last round calls no `on_train_end`."""
-        interrupts.enter_phase(RunPhase.FILES)
+        interrupts.enter_phase(RunPhase.WRITING_FILES)
 
 
 class EndOfRound(Checkpoint):
@@ -66,54 +66,54 @@ def find_end_status(exception: BaseException, *, has_no_rounds: bool) -> str:
 
     has_no_rounds: whether no round was trained. A signal during C++ code may raise any exception.
     """
-    is_stopped = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
-    if has_no_rounds and (is_stopped or isinstance(exception, FedcohortError | MisconfigurationException)):
+    is_interrupted = isinstance(exception, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
+    if has_no_rounds and (is_interrupted or isinstance(exception, FedcohortError | MisconfigurationException)):
         return "dropped"
-    return "interrupted" if is_stopped else "failed"
+    return "interrupted" if is_interrupted else "failed"
 
 
-def find_stopper(trainer: pl.Trainer) -> str:
+def describe_stopper(trainer: pl.Trainer) -> str:
     """Return which callback ended the run of `trainer` early, and why if it has a message, like EarlyStopping."""
     callbacks: list[pl.Callback] = getattr(trainer, "callbacks", [])
-    reasons = [(type(callback).__name__, getattr(callback, "stopping_reason_message", None)) for callback in callbacks]
-    reasons_text = "; ".join(f"{k}: {r}" for k, r in reasons if r)
-    return reasons_text or "a callback asked for it"
+    stop_reasons = ((type(c).__name__, getattr(c, "stopping_reason_message", None)) for c in callbacks)
+    return "; ".join(f"{k}: {r}" for k, r in stop_reasons if r) or "a callback asked for it"
 
 
-def report_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, asked_to_stop: bool) -> str:
+def report_end(trainer: pl.Trainer, budget: Budget, amounts_spent: BudgetUse, is_interrupted: bool) -> str:
     """Log why a run ended at the end of `fit`, and return its status, "finished" or "interrupted".
 
     Args:
         trainer: Lightning's trainer.
         budget: the limits of the run.
         amounts_spent: the amounts that the run has reached.
-        asked_to_stop: whether a signal ended the run.
+        is_interrupted: whether a signal ended the run.
     """
-    is_done = bool(budget.list_reached_options(amounts_spent))
+    has_reached_budget = bool(budget.list_reached_options(amounts_spent))
     end_reason = budget.describe_reached_limits(amounts_spent)
-    if not (end_reason or is_done or asked_to_stop):
-        end_reason = find_stopper(trainer)
+    if not (end_reason or has_reached_budget or is_interrupted):
+        end_reason = describe_stopper(trainer)
     if end_reason and trainer.is_global_zero:
         log.info("ended after round %d of %d. %s", amounts_spent.rounds, budget.rounds, end_reason)
-    return "finished" if is_done or not asked_to_stop else "interrupted"
+    return "finished" if has_reached_budget or not is_interrupted else "interrupted"
 
 
-def finish_observers(observers: Sequence[Observer], status: str) -> None:
+def finish_observers(observers: Sequence[Observer], run_status: str) -> None:
     """Call `finish` of all observers, even if one fails or a signal cancels its files; raise the first failure.
 
     Args:
         observers: the receivers of the run's reports.
-        status: how the run ended, as "finished"; observers after a failure get "failed".
+        run_status: how the run ended, as "finished"; observers after a failure get "failed".
     """
     observer_errors: list[Exception] = []
     for observer in observers:
         try:
-            observer.finish("failed" if observer_errors else status)
+            observer.finish("failed" if observer_errors else run_status)
         except Exception as error:
             traceback_error = None if isinstance(error, FedcohortError) or disk.is_disk_refusal(error) else error
             log.error("%s could not finish: %s", type(observer).__name__, error, exc_info=traceback_error)
             observer_errors.append(error)
         except KeyboardInterrupt:
-            status = "interrupted" if status == "finished" else status  # the next resume writes what is missing
+            # the next resume writes what is missing
+            run_status = "interrupted" if run_status == "finished" else run_status
     if observer_errors:
         raise observer_errors[0]

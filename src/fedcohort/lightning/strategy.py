@@ -45,16 +45,16 @@ class CohortLauncher(MultiProcessingLauncher):
             except BaseException as error:
                 for callback in trainer.callbacks:
                     callback.on_exception(trainer, trainer.lightning_module, error)
-                loops = [callback for callback in trainer.callbacks if hasattr(callback, "component_by_module")]
-                if component_error := find_faulty_component(error, loops[0].component_by_module if loops else {}):
+                loops = (c.component_by_module for c in trainer.callbacks if hasattr(c, "component_by_module"))
+                if component_error := find_faulty_component(error, next(loops, {})):
                     raise component_error from error
                 if isinstance(error, KeyboardInterrupt):
                     raise SystemExit(1) from error  # torch takes a KeyboardInterrupt for an end without faults
                 raise
 
         share_memory_with_children()
-        with tempfile.TemporaryDirectory(prefix="fedcohort-") as folder:
-            self._strategy.meeting_file = Path(folder) / "ranks"
+        with tempfile.TemporaryDirectory(prefix="fedcohort-") as meeting_folder:
+            self._strategy.meeting_file = Path(meeting_folder) / "ranks"
             return super().launch(run_in_process, *args, trainer=trainer, **kwargs)
 
 
@@ -75,8 +75,8 @@ class CohortStrategy(DDPStrategy):
             if loopback := next((k for _, k in socket.if_nameindex() if k in LOOPBACK_NAMES), None):
                 os.environ["GLOO_SOCKET_IFNAME"] = loopback
             n, timeout = self.num_processes, read_process_timeout(self)
-            store = dist.FileStore(str(self.meeting_file), n)  # type: ignore[attr-defined]
-            dist.init_process_group("gloo", store=store, world_size=n, rank=self.local_rank, timeout=timeout)
+            file_store = dist.FileStore(str(self.meeting_file), n)  # type: ignore[attr-defined]
+            dist.init_process_group("gloo", store=file_store, world_size=n, rank=self.local_rank, timeout=timeout)
         super().setup_distributed()  # it uses the existing process group
         if self.global_rank > 0:
             logging.getLogger("fedcohort").setLevel(logging.ERROR)  # rank 0 logs the same messages

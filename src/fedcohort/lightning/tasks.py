@@ -32,7 +32,7 @@ class ProgramTasks:
         self._has_sent = False
 
     @contextmanager
-    def run_together(self) -> Iterator[None]:
+    def connect(self) -> Iterator[None]:
         """Connect the processes in the `with` block; at its end, release those that still wait for the first one."""
         if self.has_several_nodes and not dist.is_initialized():  # Lightning would create the group later
             cluster = cluster_environment()
@@ -44,15 +44,15 @@ class ProgramTasks:
             if self.has_several_nodes and not self.is_following and not self._has_sent:
                 self._broadcast_value(None)
 
-    def run_on_first(self, make_value: Callable[[], T]) -> T | None:
+    def run_on_first_process(self, make_value: Callable[[], T]) -> T | None:
         """Return the result of `make_value` in the first process, in all processes; None if it failed there."""
         if not self.has_several_nodes:
             return make_value()
         if self.is_following:
             return self._broadcast_value(None)
-        made_value = make_value()
+        first_value = make_value()
         self._has_sent = True
-        return self._broadcast_value(made_value)
+        return self._broadcast_value(first_value)
 
     @staticmethod
     def _broadcast_value(sent_value: T | None) -> T | None:

@@ -31,16 +31,16 @@ class TrainingRun:
         path: the run's folder.
         loop: the federated loop.
         callbacks: the user's callbacks of Lightning.
-        processes: accelerator, devices and num_nodes.
-        origin: versions and commit of this process (`record.provenance`).
+        process_options: accelerator, devices and num_nodes.
+        run_origin: versions and commit of this process (`record.provenance`).
     """
 
     config: Mapping[str, Any]
     path: Path
     loop: FederatedLoop
     callbacks: Sequence[pl.Callback]
-    processes: Mapping[str, Any]
-    origin: Mapping[str, Any]
+    process_options: Mapping[str, Any]
+    run_origin: Mapping[str, Any]
 
     def fit(self, trainer: pl.Trainer, network: nn.Module, checkpoint: Path | None) -> None:
         """Train `network` up to the last round with `trainer`.
@@ -64,20 +64,21 @@ class TrainingRun:
             IncompatibleConfig: two callbacks conflict.
         """
         intervals, loop = (self.config["checkpoint"]["every"], self.config["checkpoint"]["every_s"]), self.loop
-        checkpoints = RoundCheckpoint(self.path, *intervals, loop.stopwatch, loop.note_checkpoint, self.origin)
+        loop_arguments = (loop.stopwatch, loop.note_checkpoint)
+        checkpoint_callback = RoundCheckpoint(self.path, *intervals, *loop_arguments, self.run_origin)
         # Processes on one node are forked; in a SLURM job Lightning would otherwise take each for SLURM's rank 0.
-        cluster = LightningEnvironment() if self.processes["num_nodes"] == 1 else cluster_environment()
+        cluster = LightningEnvironment() if self.process_options["num_nodes"] == 1 else cluster_environment()
         try:
             return pl.Trainer(
-                strategy=make_strategy(**self.processes),
-                **self.processes,
+                strategy=make_strategy(**self.process_options),
+                **self.process_options,
                 plugins=cluster,
                 max_epochs=self.config["rounds"],
                 check_val_every_n_epoch=self.config["eval"]["every"],
                 num_sanity_val_steps=-1 if is_new_run else 0,  # evaluates w_0, for step 0
                 callbacks=[
                     *(GracefulStop(), FinalWeightsWriter(self.path), loop, *self.callbacks),
-                    *(EndOfRound(loop.decide_end), checkpoints),
+                    *(EndOfRound(loop.decide_end), checkpoint_callback),
                 ],
                 default_root_dir=self.path,  # a ModelCheckpoint without a folder of its own writes here
                 logger=False,
@@ -118,5 +119,6 @@ def describe_rank_death(error: Any) -> str:  # noqa: ANN401  one of torch's two 
     """Return one line about a training process that died, or raised an exception, from torch's `error`."""
     if rank_message := find_rank_message(str(error)):
         return rank_message
-    last_line = str(error).strip().splitlines()[-1].strip()
-    return f"training process {error.error_index} ended ({last_line}); resume from the last checkpoint with resume=true"
+    last_error_line = str(error).strip().splitlines()[-1].strip()
+    cause_text = f"training process {error.error_index} ended ({last_error_line})"
+    return f"{cause_text}; resume from the last checkpoint with resume=true"

@@ -87,18 +87,18 @@ def require_images(model_name: str, sample_shape: tuple[int, ...], min_side: int
     return sample_shape
 
 
-def check_norm_groups(norm: str, groups: int, channels_by_layer: Iterable[int]) -> None:
+def check_norm_groups(norm_name: str, norm_groups: int, channels_by_layer: Iterable[int]) -> None:
     """Raise `OptionError` for invalid options of normalisation layers.
 
     Args:
-        norm: value of the option `norm`, "group" or "batch".
-        groups: value of the option `groups`, the number of groups of channels; with norm=group it must divide the
-            channels of every layer.
+        norm_name: value of the option `norm_name`, "group" or "batch".
+        norm_groups: value of the option `norm_groups`, the number of groups of channels; with norm=group it must divide
+            the channels of every layer.
         channels_by_layer: number of channels of each normalised layer.
     """
-    ranges.choice("norm", norm, "group", "batch")
-    ranges.integer("groups", groups, "[1, inf)")
+    ranges.choice("norm", norm_name, "group", "batch")
+    ranges.integer("groups", norm_groups, "[1, inf)")
     channel_counts = sorted(set(channels_by_layer))
-    if norm == "group" and any(channel_count % groups for channel_count in channel_counts):
+    if norm_name == "group" and any(channel_count % norm_groups for channel_count in channel_counts):
         allowed_text = f"a divisor of every layer's channels ({', '.join(map(str, channel_counts))})"
-        raise ranges.range_error("groups", allowed_text, groups)
+        raise ranges.range_error("groups", allowed_text, norm_groups)

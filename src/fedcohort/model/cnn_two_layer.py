@@ -33,5 +33,5 @@ class CnnTwoLayer(Model):
     def build(self, shape: tuple[int, ...], n_classes: int) -> Network:
         from fedcohort.model import two_convolutions  # noqa: PLC0415 - options are checked before torch is imported
 
-        image_shape, (n_first, n_second) = require_images("cnn_two_layer", shape, 4), self.channels
-        return two_convolutions.make_layers(image_shape, (n_first, n_second), 0, n_classes)
+        image_shape, (first_channels, second_channels) = require_images("cnn_two_layer", shape, 4), self.channels
+        return two_convolutions.make_layers(image_shape, (first_channels, second_channels), 0, n_classes)

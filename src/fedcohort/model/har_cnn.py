@@ -38,7 +38,7 @@ class HarCnn(Model):
                 f"model=har_cnn needs windows [signals, samples] of {list(WINDOW_SHAPE)}, as dataset=uci_har has them; "
                 f"the inputs are {list(shape)}: choose another model"
             )
-        n_signals, n_steps = WINDOW_SHAPE
+        n_signals, window_length = WINDOW_SHAPE
         network = nn.Sequential(
             nn.Unflatten(1, (n_signals, 1)),
             nn.ZeroPad2d((PAD_BEFORE, PAD_AFTER, 0, 0)),
@@ -46,7 +46,7 @@ class HarCnn(Model):
             nn.ReLU(),
             nn.MaxPool2d((1, POOL_LENGTH)),
             nn.Flatten(),
-            nn.Linear(CONV_CHANNELS * (n_steps // POOL_LENGTH), DENSE_UNITS),
+            nn.Linear(CONV_CHANNELS * (window_length // POOL_LENGTH), DENSE_UNITS),
             nn.ReLU(),
             nn.Linear(DENSE_UNITS, n_classes),
         )

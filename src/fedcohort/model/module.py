@@ -62,13 +62,13 @@ class Module(Model):
     def __post_init__(self) -> None:
         ranges.choice("inputs", self.inputs, "numbers", "tokens")
         ranges.choice("output", self.output, "sample", "position")
-        if not isinstance(self.args, Mapping | None) or not all(isinstance(name, str) for name in self.args or ()):
+        if not isinstance(self.args, Mapping | None) or not all(isinstance(k, str) for k in self.args or ()):
             allowed_text = "a mapping of parameter names to values, as {width: 16}, or null"
             raise ranges.range_error("args", allowed_text, self.args)
         if isinstance(self.head, bool) or not isinstance(self.head, int | str | None):
             raise ranges.range_error("head", "an integer, a text or null", self.head)
         path_parts = self.path.split(".") if isinstance(self.path, str) else []
-        if len(path_parts) < 2 or not all(name.isidentifier() for name in path_parts):
+        if len(path_parts) < 2 or not all(k.isidentifier() for k in path_parts):
             allowed_text = "the dotted name of a class, as my_networks.Net for Net in my_networks.py"
             raise ranges.range_error("path", allowed_text, self.path)
         _require_module(self._module_name)
@@ -102,11 +102,11 @@ class Module(Model):
         if not any(parameter.is_meta or nn.parameter.is_lazy(parameter) for parameter in network.parameters()):
             torch.set_rng_state(rng_state)
             second_weights, first_weights = self._make_network(shape, n_classes).state_dict(), network.state_dict()
-            for name, w in first_weights.items():
-                if not w.nan_to_num().equal(second_weights[name].nan_to_num()):
-                    problem = f"model.path={self.path}: two networks with the same seed have different weights {name!r}"
-                    remedy = "draw initial weights only from torch's generator, as torch.nn.init does"
-                    raise IncompatibleConfig(f"{problem}: {remedy}")
+            for k, w in first_weights.items():
+                if not w.nan_to_num().equal(second_weights[k].nan_to_num()):
+                    problem_text = f"two networks with the same seed have different weights {k!r}"
+                    remedy_text = "draw initial weights only from torch's generator, as torch.nn.init does"
+                    raise IncompatibleConfig(f"model.path={self.path}: {problem_text}: {remedy_text}")
         return network
 
     def _make_network(self, shape: tuple[int, ...], n_classes: int) -> "nn.Module":
@@ -141,17 +141,17 @@ class Module(Model):
         parameter_by_name = {p.name: p for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
         user_values = dict(self.args or {})
         accepts_any_name = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        bad_name = next((k for k in user_values if k not in parameter_by_name and not accepts_any_name), None)
-        if bad_name is not None:
-            name_hint = _suggest_name(bad_name, parameter_by_name)
-            raise OptionError(f"model.args: {self.path} has no parameter {bad_name!r}{name_hint}")
+        unknown_name = next((k for k in user_values if k not in parameter_by_name and not accepts_any_name), None)
+        if unknown_name is not None:
+            name_hint = _suggest_name(unknown_name, parameter_by_name)
+            raise OptionError(f"model.args: {self.path} has no parameter {unknown_name!r}{name_hint}")
         arguments = {k: v for k, v in data_values.items() if k in parameter_by_name} | user_values
         required_names = (k for k, p in parameter_by_name.items() if p.default is p.empty)
         if missing_name := next((k for k in required_names if k not in arguments), None):
-            remedy = f"type model.args={{{missing_name}: ...}}"
-            data_names = ", ".join(names[0] for names in DATA_PARAMETERS)
+            remedy_text = f"type model.args={{{missing_name}: ...}}"
+            data_names = ", ".join(parameter_names[0] for parameter_names in DATA_PARAMETERS)
             message_start = f"model.args: {self.path} needs the parameter {missing_name!r}"
-            raise OptionError(f"{message_start}: {remedy}. The data set {data_names}")
+            raise OptionError(f"{message_start}: {remedy_text}. The data set {data_names}")
         return arguments
 
 

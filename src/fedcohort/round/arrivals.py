@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from jaxtyping import Float64
 from torch import Tensor
 
 from fedcohort.flat import Layout
@@ -38,18 +37,18 @@ class ClientVectors:
     mean_positions: Tensor
     variance_positions: Tensor
 
-    def mean_buffers(self, is_included: Tensor) -> Tensor:
+    def mean_buffers(self, is_client_included: Tensor) -> Tensor:
         """Return the mean of the included clients' float buffers, weighted by their samples, [B].
 
         Args:
-            is_included: whether each client is included, bool [m].
+            is_client_included: whether each client is included, bool [m].
         """
-        n_used = torch.from_numpy(self.n_used).to(self.buffers)[is_included]
-        included_buffers = self.buffers[is_included]
+        n_samples = torch.from_numpy(self.n_used).to(self.buffers)[is_client_included]
+        included_buffers = self.buffers[is_client_included]
         included_buffers[:, self.variance_positions] += included_buffers[:, self.mean_positions] ** 2
-        mean_vector: Tensor = n_used @ included_buffers / n_used.sum()
-        mean_vector[self.variance_positions] -= mean_vector[self.mean_positions] ** 2
-        return mean_vector
+        buffer_means: Tensor = n_samples @ included_buffers / n_samples.sum()
+        buffer_means[self.variance_positions] -= buffer_means[self.mean_positions] ** 2
+        return buffer_means
 
 
 @dataclass(frozen=True)
@@ -69,9 +68,9 @@ class Arrivals:
         updates: matrix of the updates, [m, P]; None if only their sum is kept.
         reports: values that clients reported, float64 [m] by signal.
         stored: vectors that each client keeps for later rounds, by id and name.
-        per_client: buffers and uploads of each client; None if the matrix of updates is not kept.
+        client_vectors: buffers and uploads of each client; None if the matrix of updates is not kept.
         derived_signals: signals that the server computed from the updates, by name.
-        step_dropped: whether the server's step was excluded, so that the model stayed the same.
+        is_step_dropped: whether the server's step was excluded, so that the model stayed the same.
         relative_variance: relative variance of the mean update (`round/update_variance.py`); NaN if it is not measured.
     """
 
@@ -85,18 +84,18 @@ class Arrivals:
     updates: Tensor | None
     reports: Mapping[str, Values]
     stored: Mapping[int, Mapping[str, Tensor]]
-    per_client: ClientVectors | None = None
+    client_vectors: ClientVectors | None = None
     derived_signals: Mapping[str, Any] = field(default_factory=dict)
-    step_dropped: bool = False
+    is_step_dropped: bool = False
     relative_variance: float = float("nan")
 
     @property
     def client_buffers(self) -> Tensor | None:
         """Float buffers of each client that arrived, float64 [m, B]; None if only their mean is kept."""
-        return None if self.per_client is None else self.per_client.buffers
+        return None if self.client_vectors is None else self.client_vectors.buffers
 
 
-def reweight_updates(arrivals: Arrivals, weights: Float64[np.ndarray, "m"], absolute: bool = False) -> Arrivals:
+def reweight_updates(arrivals: Arrivals, client_weights: Values, is_absolute: bool = False) -> Arrivals:
     """Return the same updates with other weights, as in a selector's `AggregationOverride`.
 
     A client of weight 0 counts as one that did not arrive in sums of uploads, buffers and counters. If all weights are
@@ -104,47 +103,45 @@ def reweight_updates(arrivals: Arrivals, weights: Float64[np.ndarray, "m"], abso
 
     Args:
         arrivals: the updates that arrived.
-        weights: new weights, float64 [m].
-        absolute: whether the weights are used as they are; otherwise they are divided by their sum.
+        client_weights: new weights, float64 [m].
+        is_absolute: whether the weights are used as they are; otherwise they are divided by their sum.
 
     Raises:
         ValueError: the matrix of updates was not kept.
     """
-    if arrivals.updates is None or arrivals.per_client is None:
+    if arrivals.updates is None or arrivals.client_vectors is None:
         raise ValueError("the matrix of updates was not kept: declare `advises = True` in the selector's class")
-    if not weights.any():
-        return replace(arrivals, mean=None, buffers=None, counters=None, weights=np.zeros(len(weights)))
-    new_weights = weights if absolute else weights / weights.sum()
-    p, client_vectors = torch.from_numpy(new_weights).to(arrivals.updates), arrivals.per_client
-    upload_totals = dict(arrivals.totals) | {
-        upload_name: p @ client_vectors.uploads[upload_name] for upload_name in client_vectors.averaged_uploads
-    }
+    if not client_weights.any():
+        return replace(arrivals, mean=None, buffers=None, counters=None, weights=np.zeros(len(client_weights)))
+    new_weights = client_weights if is_absolute else client_weights / client_weights.sum()
+    p, client_vectors = torch.from_numpy(new_weights).to(arrivals.updates), arrivals.client_vectors
+    upload_totals = dict(arrivals.totals) | {k: p @ client_vectors.uploads[k] for k in client_vectors.averaged_uploads}
     new_arrivals = replace(arrivals, mean=p @ arrivals.updates, totals=upload_totals, weights=new_weights)
-    if (weights > 0).all():
+    if (client_weights > 0).all():
         return new_arrivals
     has_weight = p > 0
     upload_totals |= {
-        upload_name: update_matrix[has_weight].sum(0)
-        for upload_name, update_matrix in client_vectors.uploads.items()
-        if upload_name not in client_vectors.averaged_uploads
+        k: update_matrix[has_weight].sum(0)
+        for k, update_matrix in client_vectors.uploads.items()
+        if k not in client_vectors.averaged_uploads
     }
     buffers, counters = client_vectors.mean_buffers(has_weight), client_vectors.counters[has_weight].amax(0)
     return replace(new_arrivals, totals=upload_totals, buffers=buffers, counters=counters)
 
 
-def apply_advice(arrivals: Arrivals, advice: AggregationOverride | None) -> Arrivals:
+def apply_weight_override(arrivals: Arrivals, weight_override: AggregationOverride | None) -> Arrivals:
     """Return the updates with the weights that a selector advises; without a mean if it excludes all of them.
 
     Args:
         arrivals: the updates that arrived.
-        advice: the selector's override of the weights; None for no change.
+        weight_override: the selector's override of the weights; None for no change.
     """
-    if advice is None or arrivals.mean is None:
+    if weight_override is None or arrivals.mean is None:
         return arrivals
-    weights = arrivals.weights if advice.weights is None else advice.weights
-    if advice.keep is not None:
-        weights = np.where(advice.keep, weights, 0.0)
-    return reweight_updates(arrivals, weights, advice.absolute)
+    client_weights = arrivals.weights if weight_override.weights is None else weight_override.weights
+    if weight_override.keep is not None:
+        client_weights = np.where(weight_override.keep, client_weights, 0.0)
+    return reweight_updates(arrivals, client_weights, weight_override.absolute)
 
 
 def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMask | None], layout: Layout) -> Arrivals:
@@ -158,17 +155,18 @@ def fill_unsent_tensors(arrivals: Arrivals, tensor_masks: Mapping[int, TensorMas
         tensor_masks: which tensors each client sent, bool [tensors] by client id; None for all.
         layout: positions of the model's tensors in its flat vector.
     """
-    mask_by_row = [tensor_masks[int(k)] for k in arrivals.clients]
-    if arrivals.mean is None or all(m is None for m in mask_by_row):
+    tensor_mask_by_row = [tensor_masks[int(k)] for k in arrivals.clients]
+    if arrivals.mean is None or all(m is None for m in tensor_mask_by_row):
         return arrivals
-    all_tensors = np.ones(len(layout.parameters), dtype=bool)
-    sent_table = np.stack([all_tensors if m is None else m for m in mask_by_row])
-    mean = arrivals.mean.clone()
+    full_mask = np.ones(len(layout.parameters), dtype=bool)
+    sent_tensor_table = np.stack([full_mask if m is None else m for m in tensor_mask_by_row])
+    mean_update = arrivals.mean.clone()
     updates = None if arrivals.updates is None else arrivals.updates.clone()
-    for block, is_sent in zip(layout.parameters, sent_table.T, strict=True):
-        block_range = slice(block.offset, block.offset + block.size)
-        sent_weight = float(arrivals.weights[is_sent].sum())
-        mean[block_range] = mean[block_range] / sent_weight if sent_weight > 0 else 0.0
+    for tensor_block, is_tensor_sent in zip(layout.parameters, sent_tensor_table.T, strict=True):
+        tensor_range = slice(tensor_block.offset, tensor_block.offset + tensor_block.size)
+        sender_weight_sum = float(arrivals.weights[is_tensor_sent].sum())
+        mean_update[tensor_range] = mean_update[tensor_range] / sender_weight_sum if sender_weight_sum > 0 else 0.0
         if updates is not None:
-            updates[torch.from_numpy(np.flatnonzero(~is_sent)).to(updates.device), block_range] = mean[block_range]
-    return replace(arrivals, mean=mean, updates=updates)
+            unsent_rows = torch.from_numpy(np.flatnonzero(~is_tensor_sent)).to(updates.device)
+            updates[unsent_rows, tensor_range] = mean_update[tensor_range]
+    return replace(arrivals, mean=mean_update, updates=updates)

@@ -69,13 +69,13 @@ class AttackedCollector(Collector):
         self.counts = torch.zeros(
             3, dtype=torch.float64, device=self.update_sum.device
         )  # honest, attackers, known updates
-        n_known = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
-        self.moments = self.update_sum.new_zeros((2, n_known))  # sums of the known updates and of their squares
+        n_known_numbers = len(self.update_sum) if self.attack.known_updates != "nothing" else 0
+        self.moments = self.update_sum.new_zeros((2, n_known_numbers))  # sums of the known updates and of their squares
 
     def add_update(self, update: ClientUpdate) -> None:
         is_attacker = update.client in self.attackers
         self.counts[int(is_attacker)] += 1
-        if self.attack.known_updates == ("own" if is_attacker else "honest") and self._is_sound(update):
+        if self.attack.known_updates == ("own" if is_attacker else "honest") and self._is_valid(update):
             delta = update.delta.double()
             self.moments += torch.stack([delta, delta.square()])
             self.counts[2] += 1
@@ -97,16 +97,17 @@ class AttackedCollector(Collector):
         return super().combine_ranks(reduce_sum, reduce_max)
 
 
-def compute_update_stats(update_counts: Tensor, moments: Tensor) -> UpdateStats:
+def compute_update_stats(update_counts: Tensor, update_moments: Tensor) -> UpdateStats:
     """Return the statistics of the round's updates that attackers know.
 
     Args:
         update_counts: numbers of honest updates, of attackers' updates and of known updates, float64 [3].
-        moments: sums of the known updates and of their squares, float64 [2, P]; [2, 0] if attackers know nothing.
+        update_moments: sums of the known updates and of their squares, float64 [2, P]; [2, 0] if attackers know
+            nothing.
     """
-    n_honest, n_attackers, n_known = (int(metric_count) for metric_count in update_counts.tolist())
-    if not n_known:
+    n_honest, n_attackers, n_known_updates = (int(update_count) for update_count in update_counts.tolist())
+    if not n_known_updates:
         return UpdateStats(None, None, n_honest, n_attackers)
-    mean_norm, mean_square = moments / n_known
-    variance = (mean_square - mean_norm.square()).clamp_min(0) * n_known / max(n_known - 1, 1)
-    return UpdateStats(mean_norm, variance.sqrt(), n_honest, n_attackers)
+    mean_update, mean_square = update_moments / n_known_updates
+    update_variance = (mean_square - mean_update.square()).clamp_min(0) * n_known_updates / max(n_known_updates - 1, 1)
+    return UpdateStats(mean_update, update_variance.sqrt(), n_honest, n_attackers)

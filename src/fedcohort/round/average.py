@@ -40,27 +40,27 @@ class ModelAverage:
     def add_round(self) -> None:
         """Add the global model after a round to the average."""
         self.rounds += 1
-        for average, server_vector in self.vectors:
-            average.lerp_(server_vector.double(), (1 - self.decay) / (1 - self.decay**self.rounds))
+        for averaged_vector, server_vector in self.vectors:
+            averaged_vector.lerp_(server_vector.double(), (1 - self.decay) / (1 - self.decay**self.rounds))
 
     @contextmanager
     def load_average(self) -> Iterator[None]:
         """Give the global model the averaged parameters and buffers while the context lasts, if there is an average."""
-        server_values = [server_vector.clone() for _, server_vector in self.vectors]
-        for average, server_vector in self.vectors:
-            server_vector.copy_(average)
+        server_vector_copies = [server_vector.clone() for _, server_vector in self.vectors]
+        for averaged_vector, server_vector in self.vectors:
+            server_vector.copy_(averaged_vector)
         try:
             yield
         finally:
-            for (_, server_vector), current_values in zip(self.vectors, server_values, strict=True):
-                server_vector.copy_(current_values)
+            for (_, server_vector), server_vector_copy in zip(self.vectors, server_vector_copies, strict=True):
+                server_vector.copy_(server_vector_copy)
 
     def state_dict(self) -> dict[str, Any]:
         """Return the number of rounds and the averaged vectors by name, for a checkpoint."""
-        return {"rounds": self.rounds, "vectors": [average for average, _ in self.vectors]}
+        return {"rounds": self.rounds, "vectors": [averaged_vector for averaged_vector, _ in self.vectors]}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore the average from `state`, the result of `state_dict`."""
-        self.rounds = state["rounds"]
-        for (average, _), saved_values in zip(self.vectors, state["vectors"], strict=True):
-            average.copy_(saved_values)
+    def load_state_dict(self, saved_average: Mapping[str, Any]) -> None:
+        """Restore the average from `saved_average`, the result of `state_dict`."""
+        self.rounds = saved_average["rounds"]
+        for (averaged_vector, _), saved_vector in zip(self.vectors, saved_average["vectors"], strict=True):
+            averaged_vector.copy_(saved_vector)

@@ -66,17 +66,17 @@ def withhold_clients(backoff: Backoff, ctx: RoundContext, shortlist_size: int) -
         shortlist_size: number of clients that the selector chooses from (`Selector.shortlist`), which stay available.
     """
     is_failing = backoff.failures >= MAX_FAILURES
-    min_available = min(shortlist_size, len(ctx.available))
-    if not is_failing.any() or not min_available:
+    min_available_clients = min(shortlist_size, len(ctx.available))
+    if not is_failing.any() or not min_available_clients:
         return ctx
-    lap_rounds = -(-ctx.n_clients // shortlist_size)
-    n_laps = 2 ** np.minimum(backoff.failures[is_failing] - MAX_FAILURES, MAX_DOUBLINGS)
+    rounds_to_select_all = -(-ctx.n_clients // shortlist_size)
+    backoff_factor = 2 ** np.minimum(backoff.failures[is_failing] - MAX_FAILURES, MAX_DOUBLINGS)
     return_round = np.full(ctx.n_clients, ctx.round)
     return_round[backoff.clients[is_failing]] = np.maximum(
-        backoff.last[is_failing] + 1 + lap_rounds * n_laps, ctx.round
+        backoff.last[is_failing] + 1 + rounds_to_select_all * backoff_factor, ctx.round
     )
     return_round = return_round[ctx.available]
     # clients that return in the same round are readmitted together, so that no id is preferred
-    earliest_return_round = np.partition(return_round, min_available - 1)[min_available - 1]
+    earliest_return_round = np.partition(return_round, min_available_clients - 1)[min_available_clients - 1]
     is_available = return_round <= earliest_return_round
     return replace(ctx, available=ctx.available[is_available], backed_off=ctx.available[~is_available])

@@ -35,16 +35,16 @@ class BudgetUse:
     client_flops: float = 0.0
     joules: float = 0.0
 
-    def after_round(self, step: int, metrics: Mapping[str, float]) -> "BudgetUse":
+    def after_round(self, rounds_done: int, metrics: Mapping[str, float]) -> "BudgetUse":
         """Return the amounts that the run has reached after a round.
 
         Args:
-            step: number of finished rounds.
+            rounds_done: number of finished rounds.
             metrics: metrics of the round by name; an amount without a metric stays the same.
         """
-        down_bytes, up_bytes = (metrics.get(f"comm/{link}_bytes") for link in ("down", "up"))
+        down_bytes, up_bytes = (metrics.get(f"comm/{link_direction}_bytes") for link_direction in ("down", "up"))
         return BudgetUse(
-            step,
+            rounds_done,
             metrics.get("time/virtual_s", self.virtual_s),
             self.bytes if down_bytes is None or up_bytes is None else down_bytes + up_bytes,
             metrics.get("test/acc_best", self.acc),
@@ -65,22 +65,22 @@ class BudgetHistory:
     now: BudgetUse = field(default_factory=BudgetUse)
     before: BudgetUse = field(default_factory=BudgetUse)
 
-    def after_round(self, step: int, metrics: Mapping[str, float]) -> "BudgetHistory":
-        """Return the amounts reached after round `step` and before it; `metrics`: values of the round by name."""
-        return BudgetHistory(self.now.after_round(step, metrics), self.now)
+    def after_round(self, rounds_done: int, metrics: Mapping[str, float]) -> "BudgetHistory":
+        """Return the amounts after `rounds_done` rounds and one round earlier; `metrics` has the round's, by name."""
+        return BudgetHistory(self.now.after_round(rounds_done, metrics), self.now)
 
     def to_plain_data(self) -> dict[str, dict[str, float]]:
         """Return the amounts by name, separately for `now` and `before`, for `status.json` and checkpoints."""
         return asdict(self)
 
     @classmethod
-    def from_plain_data(cls, packed_amounts: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
+    def from_plain_data(cls, saved_amounts: Mapping[str, Mapping[str, Any]]) -> "BudgetHistory":
         """Restore the history from the result of `to_plain_data`; {} stands for a run without a finished round.
 
         Args:
-            packed_amounts: amounts by name, for each of `now` and `before`.
+            saved_amounts: amounts by name, for each of `now` and `before`.
         """
-        return cls(**{period: BudgetUse(**amounts) for period, amounts in packed_amounts.items()})
+        return cls(**{k: BudgetUse(**amounts) for k, amounts in saved_amounts.items()})
 
 
 @dataclass(frozen=True)
@@ -125,24 +125,24 @@ class Budget:
         named_limits = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
         return [option for option, k in named_limits if budget_use.rounds and self._reaches_limit(budget_use, k)]
 
-    def _reaches_limit(self, budget_use: BudgetUse, amount_name: str) -> bool:
-        limit = getattr(self, amount_name)
-        return limit is not None and bool(getattr(budget_use, amount_name) >= limit)
+    def _reaches_limit(self, budget_use: BudgetUse, limit_name: str) -> bool:
+        limit = getattr(self, limit_name)
+        return limit is not None and bool(getattr(budget_use, limit_name) >= limit)
 
     def list_exceeded_options(self, budget_history: BudgetHistory) -> list[str]:
         """Return the options of `until` whose limit a run with this `budget_history` reached before its last round."""
         return [option for option in self.list_reached_options(budget_history.before) if option != "rounds"]
 
-    def check_not_exceeded(self, budget_history: BudgetHistory, path: Path) -> None:
-        """Raise `OptionError` if the run in the folder `path` reached a limit of `until` before its last round.
+    def check_not_exceeded(self, budget_history: BudgetHistory, run_folder: Path) -> None:
+        """Raise `OptionError` if the run in the folder `run_folder` reached a limit of `until` before its last round.
 
         `budget_history` has the amounts that the run has reached.
         """
         for option in self.list_exceeded_options(budget_history):
             limit_name = option.removeprefix("until.")
-            spent_before, limit = getattr(budget_history.before, limit_name), getattr(self, limit_name)
+            spent_amount, limit = getattr(budget_history.before, limit_name), getattr(self, limit_name)
             raise OptionError(
-                f"{option} must be above {spent_before:.10g}, which {path} reached before its last round, "
+                f"{option} must be above {spent_amount:.10g}, which {run_folder} reached before its last round, "
                 f"got {limit!r}; use resume=false to start another run with a smaller value"
             )
 
@@ -158,8 +158,8 @@ class Budget:
             budget_use: amounts that the run has reached.
         """
         reached_options = [option for option in self.list_reached_options(budget_use) if option != "rounds"]
-        reached_texts = [
+        limit_texts = [
             f"until.{limit_name}={getattr(self, limit_name):.10g} is reached ({getattr(budget_use, limit_name):.10g})"
             for limit_name in (option.removeprefix("until.") for option in reached_options)
         ]
-        return ", ".join(reached_texts)
+        return ", ".join(limit_texts)

@@ -8,7 +8,7 @@ from fedcohort.deadline.base import DeadlineOutcome
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.client_facts import ClientFacts
 from fedcohort.round.components import Components
-from fedcohort.round.finish import RoundEnd
+from fedcohort.round.finish import ClosedRound
 from fedcohort.round.late_report import add_late_columns
 from fedcohort.round.populations import Populations
 from fedcohort.signal.base import Static, find_signal
@@ -17,59 +17,56 @@ from fedcohort.types import Ids
 MAX_SIGNAL_COLUMNS = 400  # of a signal in the per-client table: `class_loss` of up to 133 classes
 
 
-def make_client_columns(round_end: RoundEnd, arrivals: Arrivals, n_clients: int) -> ClientFacts:
+def make_client_columns(closed_round: ClosedRound, arrivals: Arrivals, n_clients: int) -> ClientFacts:
     """Return the per-client columns of a round.
 
     Args:
-        round_end: the round after it has closed.
+        closed_round: the round after it has closed.
         arrivals: the updates that arrived.
         n_clients: size of the population.
     """
-    selection, arrived_ids = round_end.selection, arrivals.clients
-    started_ids, is_done = round_end.dispatch.jobs.client, round_end.outcome.units_done > 0
+    selection, arrived_ids = closed_round.selection, arrivals.clients
+    started_ids, has_finished = closed_round.dispatch.jobs.client, closed_round.outcome.units_done > 0
     ids_by_flag = {
-        "available": round_end.dispatch.ready_ids,
-        "queried": round_end.queried_ids,
+        "available": closed_round.dispatch.ready_ids,
+        "queried": closed_round.queried_ids,
         "selected": selection.clients,
         "arrived": arrived_ids,
     }
     numeric_columns: dict[str, tuple[Ids | None, np.ndarray]] = {
-        "units": (started_ids, round_end.outcome.units_done),
-        "finish_s": (started_ids, np.where(is_done, round_end.outcome.finish_s, np.nan)),
-        **{k: (started_ids, values) for k, values in name_phase_columns(round_end.outcome).items()},
+        "units": (started_ids, closed_round.outcome.units_done),
+        "finish_s": (started_ids, np.where(has_finished, closed_round.outcome.finish_s, np.nan)),
+        **{k: (started_ids, v) for k, v in name_phase_columns(closed_round.outcome).items()},
         "train_loss": (arrived_ids, arrivals.reports["train_loss"]),
         "weight": (arrived_ids, arrivals.weights),
     }
-    if round_end.carries_jobs:
-        numeric_columns = add_late_columns(numeric_columns, round_end)
-    ranking_columns = {
-        "score": selection.scores,
-        **{f"part_{k}": score_term for k, score_term in selection.score_terms.items()},
-    }
+    if closed_round.carries_late_jobs:
+        numeric_columns = add_late_columns(numeric_columns, closed_round)
+    ranking_columns = {"score": selection.scores, **{f"part_{k}": v for k, v in selection.score_terms.items()}}
     ranking_columns |= {"reward": selection.reward, "probability": selection.probability}
-    numeric_columns |= {k: (None, values) for k, values in ranking_columns.items() if values is not None}
-    signals = {k: (arrived_ids, values) for k, values in arrivals.reports.items() if k != "train_loss"}
+    numeric_columns |= {k: (None, v) for k, v in ranking_columns.items() if v is not None}
+    signal_columns = {k: (arrived_ids, v) for k, v in arrivals.reports.items() if k != "train_loss"}
     derived_signals = arrivals.derived_signals.items()
-    signals |= {k: (arrived_ids, values) for k, values in derived_signals if isinstance(values, np.ndarray)}
-    signals |= {k: (a.clients, a.values) for k, a in round_end.dispatch.queries.answers.items()}
-    for signal, (client_ids, values) in signals.items():
-        numeric_columns |= {k: (client_ids, c) for k, c in make_signal_columns(signal, values).items()}
+    signal_columns |= {k: (arrived_ids, v) for k, v in derived_signals if isinstance(v, np.ndarray)}
+    signal_columns |= {k: (a.clients, a.values) for k, a in closed_round.dispatch.queries.answers.items()}
+    for signal, (client_ids, v) in signal_columns.items():
+        numeric_columns |= {k: (client_ids, c) for k, c in make_signal_columns(signal, v).items()}
     return ClientFacts(n_clients, ids_by_flag, numeric_columns)
 
 
-def make_attacker_column(attackers: np.ndarray, round_end: RoundEnd | None) -> dict[str, np.ndarray]:
+def make_attacker_column(is_attacker: np.ndarray, closed_round: ClosedRound | None) -> dict[str, np.ndarray]:
     """Return a column that is 1 for attackers and 0 for other clients, by name; {} without attackers.
 
     Args:
-        attackers: which clients attack, bool [n_clients].
-        round_end: the round, whose cohort has values; None before the first round, where all clients have one.
+        is_attacker: which clients attack, bool [n_clients].
+        closed_round: the round, whose cohort has values; None before the first round, where all clients have one.
     """
-    if not attackers.any():
+    if not is_attacker.any():
         return {}
-    is_attacker = attackers.astype(np.float64)
-    if round_end is not None:
-        is_attacker[np.setdiff1d(np.arange(len(is_attacker)), round_end.selection.clients)] = np.nan
-    return {"attacker": is_attacker}
+    attacker_column = is_attacker.astype(np.float64)
+    if closed_round is not None:
+        attacker_column[np.setdiff1d(np.arange(len(attacker_column)), closed_round.selection.clients)] = np.nan
+    return {"attacker": attacker_column}
 
 
 def name_phase_columns(outcome: DeadlineOutcome) -> Mapping[str, np.ndarray]:
@@ -94,7 +91,7 @@ def make_signal_columns(signal: str, signal_values: np.ndarray) -> Mapping[str, 
         return {f"signal_{signal}": signal_values}
     if signal_values.shape[1] > MAX_SIGNAL_COLUMNS:
         return {}
-    return {f"signal_{signal}.{i}": dimension for i, dimension in enumerate(signal_values.T)}
+    return {f"signal_{signal}.{i}": signal_column for i, signal_column in enumerate(signal_values.T)}
 
 
 def list_registered_signals(components: Components, populations: Populations) -> ClientFacts:
@@ -105,7 +102,7 @@ def list_registered_signals(components: Components, populations: Populations) ->
         populations: the static facts of the clients.
     """
     columns: dict[str, np.ndarray] = {}
-    for name in sorted(components.selector.needs):
-        if isinstance(signal := find_signal(name), Static):
-            columns |= make_signal_columns(name, populations.read_reported(name, signal).astype(np.float64))
+    for k in sorted(components.selector.needs):
+        if isinstance(signal := find_signal(k), Static):
+            columns |= make_signal_columns(k, populations.read_reported_values(k, signal).astype(np.float64))
     return ClientFacts.from_columns(columns)

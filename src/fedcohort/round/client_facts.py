@@ -35,11 +35,11 @@ class ClientFacts(Mapping[str, np.ndarray]):
         numeric_columns = {k: (None, v) for k, v in columns.items() if k not in FLAG_NAMES}
         return cls(len(next(iter(columns.values()), ())), ids_by_flag, numeric_columns)
 
-    def __getitem__(self, fact_name: str) -> np.ndarray:
-        if fact_name in self.ids_by_flag:
-            return self._read_flag(fact_name, np.arange(self.n_clients))
-        client_ids, fact_values = self.numeric_columns[fact_name]
-        return fact_values if client_ids is None else _fill_column(client_ids, fact_values, self.n_clients)
+    def __getitem__(self, fact: str) -> np.ndarray:
+        if fact in self.ids_by_flag:
+            return self._read_flag(fact, np.arange(self.n_clients))
+        client_ids, values = self.numeric_columns[fact]
+        return values if client_ids is None else _fill_column(client_ids, values, self.n_clients)
 
     def __iter__(self) -> Iterator[str]:
         yield from (*self.ids_by_flag, *self.numeric_columns)
@@ -60,20 +60,20 @@ class ClientFacts(Mapping[str, np.ndarray]):
     def clients_with_rows(self) -> Ids:
         """Sorted ids, int64 [rows], of the clients that have a row in the per-client table.
 
-        These clients have a flag other than `available`, or a value that is not a rank, or are among the
-        `MAX_RANKED_CLIENTS` highest-ranked ones.
+        These clients have a flag other than `available`, or a value in a column outside the selector's ranking, or are
+        among the `MAX_RANKED_CLIENTS` highest-ranked ones.
         """
-        id_groups = [client_ids for fact_name, client_ids in self.ids_by_flag.items() if fact_name != "available"]
-        for fact_name, (client_ids, fact_values) in self.numeric_columns.items():
-            if not _is_ranking_column(fact_name):
-                id_groups.append(np.flatnonzero(~np.isnan(fact_values)) if client_ids is None else client_ids)
-        return np.unique(np.concatenate([*id_groups, self._rank_clients(), np.empty(0, np.int64)]).astype(np.int64))
+        row_id_groups = [client_ids for fact, client_ids in self.ids_by_flag.items() if fact != "available"]
+        for fact, (client_ids, values) in self.numeric_columns.items():
+            if not _is_ranking_column(fact):
+                row_id_groups.append(np.flatnonzero(~np.isnan(values)) if client_ids is None else client_ids)
+        return np.unique(np.concatenate([*row_id_groups, self._rank_clients(), np.empty(0, np.int64)]).astype(np.int64))
 
     def rows_of_clients(self, clients: Ids) -> dict[str, np.ndarray]:
         """Return the values of `clients`, sorted ids, as columns by name, each [len(clients)]."""
-        columns: dict[str, np.ndarray] = {name: self._read_flag(name, clients) for name in self.ids_by_flag}
-        for name, (client_ids, values) in self.numeric_columns.items():
-            columns[name] = values[clients] if client_ids is None else _align_column(clients, client_ids, values)
+        columns: dict[str, np.ndarray] = {fact: self._read_flag(fact, clients) for fact in self.ids_by_flag}
+        for fact, (client_ids, values) in self.numeric_columns.items():
+            columns[fact] = values[clients] if client_ids is None else _align_column(clients, client_ids, values)
         return columns
 
     def _read_flag(self, flag_name: str, clients: Ids) -> np.ndarray:
@@ -89,19 +89,17 @@ class ClientFacts(Mapping[str, np.ndarray]):
 
         Clients with a score, a probability or a part of a score are ranked by the first of these that has values.
         """
-        name_order = {"score": 0, "probability": 1}
-        column_names = sorted(
-            filter(_is_ranking_column, self.numeric_columns), key=lambda fact_name: name_order.get(fact_name, 2)
-        )
-        ranking_columns = [self[fact_name] for fact_name in column_names]
+        column_priority = {"score": 0, "probability": 1}
+        column_names = sorted(filter(_is_ranking_column, self.numeric_columns), key=lambda k: column_priority.get(k, 2))
+        ranking_columns = [self[fact] for fact in column_names]
         if not ranking_columns:
             return np.empty(0, dtype=np.int64)
-        ranked_ids = np.flatnonzero(~np.logical_and.reduce([np.isnan(fact_values) for fact_values in ranking_columns]))
+        ranked_ids = np.flatnonzero(~np.logical_and.reduce([np.isnan(values) for values in ranking_columns]))
         if len(ranked_ids) <= MAX_RANKED_CLIENTS:
             return ranked_ids
-        ranking_values = next(
-            (fact_values for fact_values in ranking_columns if not np.isnan(fact_values).all()), ranking_columns[0]
-        )[ranked_ids]
+        ranking_values = next((values for values in ranking_columns if not np.isnan(values).all()), ranking_columns[0])[
+            ranked_ids
+        ]
         return ranked_ids[
             np.argpartition(np.where(np.isnan(ranking_values), np.inf, -ranking_values), MAX_RANKED_CLIENTS)[
                 :MAX_RANKED_CLIENTS
@@ -114,13 +112,14 @@ def _is_ranking_column(column_name: str) -> bool:
     return column_name in ("score", "probability") or column_name.startswith("part_")
 
 
-def _fill_column(client_ids: Ids, fact_values: np.ndarray, n_clients: int) -> Values:
+def _fill_column(client_ids: Ids, values: np.ndarray, n_clients: int) -> Values:
     full_column = np.full(n_clients, np.nan)
-    full_column[client_ids] = fact_values
+    full_column[client_ids] = values
     return full_column
 
 
-def _align_column(clients: Ids, ids: Ids, values: np.ndarray) -> Values:
-    """Return the values of `clients`, sorted ids, [n]; NaN for a client that is not in `ids`, which have `values`."""
-    is_common = np.isin(ids, clients)
-    return _fill_column(np.searchsorted(clients, ids[is_common]).astype(np.int64), values[is_common], len(clients))
+def _align_column(clients: Ids, client_ids: Ids, values: np.ndarray) -> Values:
+    """Return the `values` of `client_ids` in the order of `clients`, sorted ids, [n]; NaN for a client without one."""
+    is_requested = np.isin(client_ids, clients)
+    client_rows = np.searchsorted(clients, client_ids[is_requested]).astype(np.int64)
+    return _fill_column(client_rows, values[is_requested], len(clients))

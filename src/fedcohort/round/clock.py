@@ -53,7 +53,7 @@ class Clock:
                 f"availability: none of the {draws.n_clients} clients is ever ready: check the intervals of its table"
             )
 
-    def find_ready(self, draws: Draws, now_s: float, may_wait: bool = True) -> tuple[Ids, float]:
+    def find_ready_clients(self, draws: Draws, now_s: float, can_advance: bool = True) -> tuple[Ids, float]:
         """Return the sorted ids of the clients that are ready in a round, and the seconds that the server waited.
 
         The array of ids is read-only if all clients are ready in every round.
@@ -61,14 +61,14 @@ class Clock:
         Args:
             draws: random numbers of the round.
             now_s: virtual seconds at the end of the round before.
-            may_wait: whether the clock advances if no client is ready; otherwise no time passes.
+            can_advance: whether the clock advances if no client is ready; otherwise no time passes.
         """
         if self.availability.always:
             return self.all_client_ids, 0.0
         if self.schedule is None:
             return np.flatnonzero(self.availability.ready(draws)), 0.0
         wait_s = self.schedule.seconds_until_ready(now_s + self.window_s)
-        shortest_wait_s = float(wait_s.min()) if may_wait else 0.0
+        shortest_wait_s = float(wait_s.min()) if can_advance else 0.0
         if shortest_wait_s > 0 and not self.has_warned:
             self.has_warned = True
             if rank_of_process() == 0:
@@ -80,7 +80,7 @@ class Clock:
                 )
         return np.flatnonzero(wait_s <= shortest_wait_s), shortest_wait_s
 
-    def find_ready_at(self, ready_ids: Ids, now_s: float) -> Ids:
+    def find_ready_clients_at(self, ready_ids: Ids, now_s: float) -> Ids:
         """Return the sorted ids, [n], of the clients that are ready at a virtual second within a round.
 
         Args:
@@ -111,4 +111,4 @@ class Clock:
         ready_schedule = self.schedule
         if ready_schedule is None:
             return seconds_without_absence
-        return lambda clients, seconds: ready_schedule.completion_time(clients, start_s, seconds)
+        return lambda client_ids, work_s: ready_schedule.completion_time(client_ids, start_s, work_s)

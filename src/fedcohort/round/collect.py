@@ -29,7 +29,7 @@ class Collector:
     Args:
         layout: positions of the model's tensors in its flat vector.
         cohort: sorted ids of all clients that train in this round, over all ranks.
-        weights: weights of these clients, not normalised.
+        client_weights: weights of these clients, not normalised.
         options: the parts of updates to keep.
         n_ranks: number of processes that share the cohort.
         device: device of the updates.
@@ -39,7 +39,7 @@ class Collector:
         self,
         layout: Layout,
         cohort: Ids,
-        weights: Values,
+        client_weights: Values,
         options: CollectOptions,
         n_ranks: int = 1,
         device: torch.device = CPU_DEVICE,
@@ -47,53 +47,49 @@ class Collector:
         def zeros(*shape: int) -> Tensor:
             return torch.zeros(shape, dtype=torch.float64, device=device)
 
-        upload_names, keeps_matrix, report_readers = options.upload_names, options.keeps_matrix, options.report_readers
-        self.cohort, self.weights, self.options, self.n_ranks = cohort, weights, options, n_ranks
-        self.row_of_client = {int(client): r for r, client in enumerate(cohort)}
+        upload_names, keeps_updates = options.upload_names, options.keeps_updates
+        self.cohort, self.weights, self.options, self.n_ranks = cohort, client_weights, options, n_ranks
+        self.row_of_client = {int(client_id): r for r, client_id in enumerate(cohort)}
         self.update_sum = zeros(layout.n_params)
         self.upload_sums = {k: zeros(layout.n_params) for k in upload_names}
         self.buffer_sum = zeros(layout.n_buffers)
         self.counter_max = torch.zeros(sum(b.size for b in layout.counters), dtype=torch.int64, device=device)
         make_matrix = zeros if n_ranks > 1 else partial(torch.empty, dtype=torch.float64, device=device)
         # Rows of clients that send nothing are removed in `finish`, so that they need no values on a single rank.
-        self.update_matrix = make_matrix(len(cohort), layout.n_params) if keeps_matrix else None
+        self.update_matrix = make_matrix(len(cohort), layout.n_params) if keeps_updates else None
         self.chunk_size = NUMBERS_PER_CHUNK if device.type == "cpu" else max(1, layout.n_params)
         self.float64_chunk = torch.empty(self.chunk_size, dtype=torch.float64, device=device)
-        self.client_buffers = zeros(len(cohort), layout.n_buffers) if keeps_matrix else None
-        self.client_counters = self.counter_max.new_zeros(len(cohort) if keeps_matrix else 0, len(self.counter_max))
+        self.client_buffers = zeros(len(cohort), layout.n_buffers) if keeps_updates else None
+        self.client_counters = self.counter_max.new_zeros(len(cohort) if keeps_updates else 0, len(self.counter_max))
         self.client_uploads = (
-            {k: make_matrix(len(cohort), layout.n_params) for k in upload_names} if keeps_matrix else {}
+            {k: make_matrix(len(cohort), layout.n_params) for k in upload_names} if keeps_updates else {}
         )
-        self.arrival_table = np.zeros((len(cohort), 2 + len(report_readers)))  # whether it arrived, samples, reports
+        self.arrival_table = np.zeros(
+            (len(cohort), 2 + len(options.report_readers))
+        )  # whether it arrived, samples, reports
         self.group_weights: dict[int, float | None] = {}  # of an incomplete group; None for an excluded client
         self.stored_by_client: dict[int, Mapping[str, Tensor]] = {}
-        mean_rows, variances = layout.batch_norm() if options.uses_moments else (torch.empty(0, dtype=torch.int64),) * 2
-        self.means, self.variances = mean_rows.to(device), variances.to(device)
+        no_positions = torch.empty(0, dtype=torch.int64)
+        bn_positions = layout.batch_norm() if options.uses_second_moments else (no_positions, no_positions)
+        self.means, self.variances = (positions.to(device) for positions in bn_positions)
 
     def add_update(self, update: ClientUpdate) -> None:
         """Add `update`, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
-        client_row, is_sound = self.row_of_client[update.client], self._is_sound(update)
-        weight = float(self.weights[client_row])
+        client_row, is_valid = self.row_of_client[update.client], self._is_valid(update)
+        client_weight = float(self.weights[client_row])
         if update.group is not None and self.update_matrix is None:
-            self._add_group(update.group, update.client, weight if is_sound else None)
-        elif is_sound:
-            self._add_vector(
-                self.update_sum,
-                update.delta,
-                weight,
-                None if self.update_matrix is None else self.update_matrix[client_row],
-            )
-        if not is_sound:
+            self._add_group(update.group, update.client, client_weight if is_valid else None)
+        elif is_valid:
+            matrix_row = None if self.update_matrix is None else self.update_matrix[client_row]
+            self._add_vector(self.update_sum, update.delta, client_weight, matrix_row)
+        if not is_valid:
             return
         self.arrival_table[client_row, 0], self.arrival_table[client_row, 1] = 1.0, update.n_used
-        self.arrival_table[client_row, 2:] = [
-            read_report(update) for read_report in self.options.report_readers.values()
-        ]
-        for name, target_sum in self.upload_sums.items():
-            matrix_row = self.client_uploads[name][client_row] if name in self.client_uploads else None
-            self._add_vector(
-                target_sum, update.uploads[name], weight if name in self.options.averaged_uploads else 1.0, matrix_row
-            )
+        self.arrival_table[client_row, 2:] = [read(update) for read in self.options.report_readers.values()]
+        for k, upload_sum in self.upload_sums.items():
+            upload_row = self.client_uploads[k][client_row] if k in self.client_uploads else None
+            upload_weight = client_weight if k in self.options.averaged_uploads else 1.0
+            self._add_vector(upload_sum, update.uploads[k], upload_weight, upload_row)
         if len(self.buffer_sum):
             buffers = update.buffers.to(torch.float64, copy=True)  # the update's buffers must not change
             if self.client_buffers is not None:
@@ -106,33 +102,29 @@ class Collector:
                 self.client_counters[client_row] = update.counters
         self.stored_by_client[update.client] = update.stored
 
-    def _add_group(self, group: UpdateGroup, client: int, weight: float | None) -> None:
+    def _add_group(self, group: UpdateGroup, client: int, client_weight: float | None) -> None:
         """Record the weight of a client of a group, and add the sum of the whole group after its last client.
 
         Args:
             group: the clients that were trained at once.
             client: id of the client.
-            weight: weight of the client's update; None if the update is excluded.
+            client_weight: weight of the client's update; None if the update is excluded.
         """
-        self.group_weights[client] = weight
+        self.group_weights[client] = client_weight
         if len(self.group_weights) == group.n_clients:
-            self._add_vector(
-                self.update_sum, group.weighted_sum({k: w for k, w in self.group_weights.items() if w is not None}), 1.0
-            )
+            weights = {k: w for k, w in self.group_weights.items() if w is not None}
+            self._add_vector(self.update_sum, group.weighted_sum(weights), 1.0)
             self.group_weights = {}
 
-    def _add_vector(self, target_sum: Tensor, vector: Tensor, weight: float, copy_row: Tensor | None = None) -> None:
-        """Add `weight` * `vector` to `target_sum`, [P] each, and copy the vector into `copy_row`, chunk by chunk."""
-        for chunk_start in range(0, len(target_sum), self.chunk_size):
-            vector_chunk = vector[chunk_start : chunk_start + self.chunk_size]
-            float64_part = (
-                self.float64_chunk[: len(vector_chunk)]
-                if copy_row is None
-                else copy_row[chunk_start : chunk_start + self.chunk_size]
-            )
-            target_sum[chunk_start : chunk_start + self.chunk_size].add_(float64_part.copy_(vector_chunk), alpha=weight)
+    def _add_vector(self, vector_sum: Tensor, vector: Tensor, client_weight: float, row: Tensor | None = None) -> None:
+        """Add `client_weight` * `vector` to `vector_sum`, [P] each, and copy `vector` into `row`, chunk by chunk."""
+        for chunk_start in range(0, len(vector_sum), self.chunk_size):
+            chunk_range = slice(chunk_start, chunk_start + self.chunk_size)
+            vector_chunk = vector[chunk_range]
+            float64_chunk = self.float64_chunk[: len(vector_chunk)] if row is None else row[chunk_range]
+            vector_sum[chunk_range].add_(float64_chunk.copy_(vector_chunk), alpha=client_weight)
 
-    def _is_sound(self, update: ClientUpdate) -> bool:
+    def _is_valid(self, update: ClientUpdate) -> bool:
         """Return whether all vectors of `update` are finite, and its norm is at most `max_update_norm`."""
         return update.norms[0] <= self.options.max_update_norm and all(map(math.isfinite, update.norms))
 
@@ -163,35 +155,33 @@ class Collector:
             dropped_ids=self.cohort[~has_arrived],
             mean=reduce_sum(self.update_sum) / weight_sum if has_weight else None,
             totals={
-                name: self._average_upload(name, reduce_sum(vector), weight_sum)
-                for name, vector in self.upload_sums.items()
+                k: self._average_upload(k, reduce_sum(upload_sum), weight_sum)
+                for k, upload_sum in self.upload_sums.items()
             },
             buffers=buffers if has_weight else None,
             counters=reduce_max(self.counter_max) if has_weight else None,
-            weights=arrived_weights[has_arrived] / weight_sum if has_weight else np.zeros(int(has_arrived.sum())),
+            weights=(arrived_weights[has_arrived] / weight_sum if has_weight else np.zeros(int(has_arrived.sum()))),
             updates=self._select_rows(reduce_sum(self.update_matrix), arrived_rows)
             if self.update_matrix is not None
             else None,
-            reports={
-                signal: arrival_table[has_arrived, 2 + i].copy() for i, signal in enumerate(self.options.report_readers)
-            },
+            reports={k: arrival_table[has_arrived, 2 + i].copy() for i, k in enumerate(self.options.report_readers)},
             stored=self._gather_stored_vectors(reduce_sum),
-            per_client=self._gather_per_client(
+            client_vectors=self._gather_per_client(
                 arrival_table[has_arrived, 1].copy(), arrived_rows, reduce_sum, reduce_max
             ),
         )
 
     def _gather_per_client(
-        self, n_used: Values, arrived_rows: Tensor, reduce_sum: ReduceFunction, reduce_max: ReduceFunction
+        self, n_used_samples: Values, arrived_rows: Tensor, reduce_sum: ReduceFunction, reduce_max: ReduceFunction
     ) -> ClientVectors | None:
         """Return buffers and uploads of the clients in `arrived_rows`; None if the matrix of updates is not kept.
 
-        `n_used`: samples of these clients; `reduce_sum`, `reduce_max`: sum and maximum of a tensor over ranks.
+        `n_used_samples`: samples of these clients; `reduce_sum`, `reduce_max`: sum and maximum of a tensor over ranks.
         """
         if self.client_buffers is None:
             return None
         return ClientVectors(
-            n_used,
+            n_used_samples,
             self._select_rows(reduce_sum(self.client_buffers), arrived_rows),
             self._select_rows(reduce_max(self.client_counters), arrived_rows),
             {k: self._select_rows(reduce_sum(m), arrived_rows) for k, m in self.client_uploads.items()},
@@ -200,12 +190,12 @@ class Collector:
             self.variances,
         )
 
-    def _select_rows(self, matrix: Tensor, rows: Tensor) -> Tensor:
-        """Return the `rows` of `matrix`, positions [m]; the matrix without a copy if these are all of its rows."""
-        return matrix if len(rows) == len(matrix) else matrix[rows.to(matrix.device)]
+    def _select_rows(self, matrix: Tensor, client_rows: Tensor) -> Tensor:
+        """Return the rows `client_rows` of `matrix`, positions [m]; `matrix` itself if these are all of its rows."""
+        return matrix if len(client_rows) == len(matrix) else matrix[client_rows.to(matrix.device)]
 
-    def _average_upload(self, name: str, vector: Tensor, weight_sum: float) -> Tensor:
-        return vector / weight_sum if name in self.options.averaged_uploads and weight_sum > 0 else vector
+    def _average_upload(self, k: str, upload_sum: Tensor, weight_sum: float) -> Tensor:
+        return upload_sum / weight_sum if k in self.options.averaged_uploads and weight_sum > 0 else upload_sum
 
     def _gather_stored_vectors(self, reduce_sum: ReduceFunction) -> Mapping[int, Mapping[str, Tensor]]:
         """Return the vectors that all clients keep, by id and name, on every rank.
@@ -215,20 +205,20 @@ class Collector:
         """
         if self.n_ranks == 1 or not self.options.vector_lengths:
             return self.stored_by_client
-        stored_matrices = {}
-        for name, n_floats in self.options.vector_lengths.items():
-            matrix = torch.zeros(
+        matrix_by_name = {}
+        for vector_name, n_floats in self.options.vector_lengths.items():
+            vector_matrix = torch.zeros(
                 (len(self.cohort), n_floats), dtype=self.options.stored_dtype, device=self.update_sum.device
             )
-            for client, vectors in self.stored_by_client.items():
-                row = matrix[self.row_of_client[client]]
-                if name in vectors:
-                    row[: len(vectors[name])] = vectors[name]
+            for client, client_vectors in self.stored_by_client.items():
+                vector_row = vector_matrix[self.row_of_client[client]]
+                if vector_name in client_vectors:
+                    vector_row[: len(client_vectors[vector_name])] = client_vectors[vector_name]
                 else:
-                    row[:1] = math.nan
-            stored_matrices[name] = reduce_sum(matrix)
-        is_kept = {name: (~matrix[:, :1].isnan().any(1)).tolist() for name, matrix in stored_matrices.items()}
+                    vector_row[:1] = math.nan
+            matrix_by_name[vector_name] = reduce_sum(vector_matrix)
+        is_kept = {k: (~m[:, :1].isnan().any(1)).tolist() for k, m in matrix_by_name.items()}
         return {
-            client: {name: matrix[i].clone() for name, matrix in stored_matrices.items() if is_kept[name][i]}
+            client: {k: m[i].clone() for k, m in matrix_by_name.items() if is_kept[k][i]}
             for client, i in self.row_of_client.items()
         }

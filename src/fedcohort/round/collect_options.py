@@ -18,8 +18,8 @@ class CollectOptions:
         averaged_uploads: names of the uploads that are averaged with the weights of the updates; others are summed.
         vector_lengths: number of floats of each vector that clients keep, by name; a shorter vector is padded.
         report_readers: functions that read a value that the client reports from its update, by signal.
-        keeps_matrix: whether the matrix of updates, [clients, P], is kept.
-        uses_moments: whether batch-norm variances are averaged by second moments.
+        keeps_updates: whether the matrix of updates, [clients, P], is kept.
+        uses_second_moments: whether batch-norm variances are averaged by second moments.
         max_update_norm: largest norm of an update that is included.
         stored_dtype: type of the vectors that clients keep, which a process without clients cannot infer.
     """
@@ -28,7 +28,7 @@ class CollectOptions:
     averaged_uploads: Collection[str] = ()
     vector_lengths: Mapping[str, int] = field(default_factory=dict)
     report_readers: Mapping[str, Callable[[ClientUpdate], float]] = field(default_factory=dict)
-    keeps_matrix: bool = False
-    uses_moments: bool = False
+    keeps_updates: bool = False
+    uses_second_moments: bool = False
     max_update_norm: float = math.inf
     stored_dtype: torch.dtype = torch.float32

@@ -23,7 +23,7 @@ from fedcohort.proxy.base import Proxy
 from fedcohort.regulariser.base import Regulariser
 from fedcohort.round.backoff import NO_FAILURES, Backoff
 from fedcohort.round.guard import name_component_of_errors
-from fedcohort.round.in_flight import InFlight
+from fedcohort.round.in_flight import JobsInFlight
 from fedcohort.round.populations import Populations
 from fedcohort.round.uniform import UniformReference
 from fedcohort.samples.base import LOSS_LIST_NAME, Samples
@@ -48,12 +48,12 @@ class Components:
         samples: chooses the samples that clients train on.
         deadline: closes rounds.
         codec: encodes updates.
-        device: seconds of work.
-        availability: times at which clients are ready.
-        attack: false values of attackers.
-        proxy: inputs that the server holds.
+        device: computes the seconds that clients' work takes.
+        availability: determines when clients are ready.
+        attack: makes the false values of attackers.
+        proxy: provides the inputs that the server holds.
         augmentation: changes training inputs.
-        signal_noise: noise on reported numbers.
+        signal_noise: adds noise to the numbers that clients report.
     """
 
     selector: Selector[Any]
@@ -84,34 +84,34 @@ class Components:
             self.deadline.partial_work or ANNOUNCED_DEADLINE in self.samples.requirements
         )
 
-    def select_hooks(self, as_fedavg: bool) -> tuple[ClientHook, ...]:
-        """Return the client hooks of a round; only the codec's if `as_fedavg`, when the round is trained as FedAvg."""
-        return self.codec.hooks if as_fedavg else self.hooks
+    def select_hooks(self, is_fedavg: bool) -> tuple[ClientHook, ...]:
+        """Return the client hooks of a round; only the codec's if `is_fedavg`, when the round is trained as FedAvg."""
+        return self.codec.hooks if is_fedavg else self.hooks
 
-    def needs(self, as_fedavg: bool = False) -> frozenset[str]:
+    def needed_signals(self, is_fedavg: bool = False) -> frozenset[str]:
         """Return the names of the signals that the server reads.
 
         Args:
-            as_fedavg: whether the round is trained as FedAvg (`Selection.plain`); the aggregator then reads no signal.
+            is_fedavg: whether the round is trained as FedAvg (`Selection.plain`); the aggregator then reads no signal.
         """
-        signal_names = self.selector.needs | self.samples.needs | self.deadline.needs
-        return signal_names if as_fedavg else signal_names | self.agg.needs
+        needed_signals = self.selector.needs | self.samples.needs | self.deadline.needs
+        return needed_signals if is_fedavg else needed_signals | self.agg.needs
 
     def state_metrics(self, state: "ServerState") -> dict[str, float]:
         """Return the metrics of sample selection and deadline by name; `state` is the server's state."""
         metrics = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
-        return {f"{g}/{k}": v for g, values in metrics.items() for k, v in values.items()}
+        return {f"{g}/{k}": v for g, m in metrics.items() for k, v in m.items()}
 
-    def vector_lengths(self, as_fedavg: bool, layout: Layout, n_samples: int) -> dict[str, int]:
+    def vector_lengths(self, is_fedavg: bool, layout: Layout, n_samples: int) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by the vector's name.
 
         Args:
-            as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
+            is_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
             layout: positions of the model's tensors in its flat vector.
             n_samples: largest number of samples of a client.
         """
-        floats_by_name = count_stored_floats(self.select_hooks(as_fedavg), layout.n_params, n_samples)
-        return floats_by_name | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
+        floats_by_vector = count_stored_floats(self.select_hooks(is_fedavg), layout.n_params, n_samples)
+        return floats_by_vector | ({LOSS_LIST_NAME: n_samples} if self.samples.keeps_losses else {})
 
 
 NEW_FIELDS = ("reported_numbers", "joules")  # fields of the server's state that checkpoints of earlier versions lack
@@ -147,7 +147,7 @@ class ServerState:
     best_acc: float = float("nan")
     choices: str = ""
     failures: Backoff = NO_FAILURES
-    in_flight: InFlight = field(default_factory=InFlight)
+    in_flight: JobsInFlight = field(default_factory=JobsInFlight)
 
     @classmethod
     def initial_state(cls, components: Components, populations: Populations, n_params: int) -> "ServerState":
@@ -158,14 +158,15 @@ class ServerState:
             populations: static facts of the clients.
             n_params: number of model parameters.
         """
+        make_population, selector_signals = populations.make_population, components.selector.needs
         return cls(
             selector=components.selector.init(
-                populations.for_selector(components.deadline).for_reader(components.selector.needs, "the selector")
+                populations.resize_cohort(components.deadline).make_population(selector_signals, "the selector")
             ),
-            agg=components.agg.init(populations.for_reader(components.agg.needs, "the aggregator"), n_params),
+            agg=components.agg.init(make_population(components.agg.needs, "the aggregator"), n_params),
             server=components.server.init(n_params),
-            samples=components.samples.init(populations.for_reader(components.samples.needs, "the sample selection")),
-            deadline=components.deadline.init(populations.for_reader(components.deadline.needs, "the deadline")),
+            samples=components.samples.init(make_population(components.samples.needs, "the sample selection")),
+            deadline=components.deadline.init(make_population(components.deadline.needs, "the deadline")),
             times_selected=np.zeros(populations.n_clients, dtype=np.int64),
             reported_numbers=np.zeros(populations.n_clients, dtype=np.int64),
             uniform=UniformReference.make_empty(populations.n_clients),

@@ -33,7 +33,7 @@ AnyComponent = Any  # a component of the check's group
 Result = Any
 State = Any
 ResultCheck = Callable[..., Result]
-MAX_SHARE = 1 + 1e-9  # upper bound of probabilities that are sums
+MAX_PROB = 1 + 1e-9  # upper bound of probabilities that are sums
 
 
 def check_init(component: AnyComponent, state: State, *args: object) -> State:
@@ -47,7 +47,7 @@ def check_init(component: AnyComponent, state: State, *args: object) -> State:
     return state
 
 
-def check_state(component: AnyComponent, result: Result, state: State, *args: object) -> State:
+def check_next_state(component: AnyComponent, result: Result, state: State, *args: object) -> State:
     return check_state_type(result, state)
 
 
@@ -74,15 +74,15 @@ def check_selection(component: AnyComponent, result: Result, state: State, ctx: 
     selection = check_type("the first item of the result", selection, Selection)
     array_shape = (ctx.n_clients,)
     check_ids("Selection.clients", selection.clients, ctx.n_clients)
-    for field_name in ("uncapped", "plain", "zero_fill"):
-        check_type(f"Selection.{field_name}", getattr(selection, field_name), bool)
-    for field_name in ("scores", "reward"):
-        if (field_values := getattr(selection, field_name)) is not None:
-            check_array(f"Selection.{field_name}", field_values, array_shape, "if", allow_nan=True)
-    for field_name, field_values in check_type("Selection.score_terms", selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
-        check_array(f"Selection.score_terms[{field_name!r}]", field_values, array_shape, "if", allow_nan=True)
+    for field in ("uncapped", "plain", "zero_fill"):
+        check_type(f"Selection.{field}", getattr(selection, field), bool)
+    for field in ("scores", "reward"):
+        if (field_values := getattr(selection, field)) is not None:
+            check_array(f"Selection.{field}", field_values, array_shape, "if", allow_nan=True)
+    for field, field_values in check_type("Selection.score_terms", selection.score_terms, Mapping).items():  # type: ignore[type-abstract]
+        check_array(f"Selection.score_terms[{field!r}]", field_values, array_shape, "if", allow_nan=True)
     if selection.probability is not None:
-        check_array("Selection.probability", selection.probability, array_shape, "if", 0, MAX_SHARE, allow_nan=True)
+        check_array("Selection.probability", selection.probability, array_shape, "if", 0, MAX_PROB, allow_nan=True)
     if selection.units is not None:
         check_array("Selection.units", selection.units, array_shape, "i")
     if selection.upload is not None:
@@ -90,24 +90,24 @@ def check_selection(component: AnyComponent, result: Result, state: State, ctx: 
     return replace(selection, clients=selection.clients.copy()), next_state  # the selector may reuse its array
 
 
-def check_advice(component: AnyComponent, result: Result, state: State, outcome: RoundOutcome) -> Result:
-    advice, _ = check_result_and_state(result, AggregationOverride, state, allow_none=True)
-    if advice is None:
+def check_weight_override(component: AnyComponent, result: Result, state: State, outcome: RoundOutcome) -> Result:
+    weight_override, _ = check_result_and_state(result, AggregationOverride, state, allow_none=True)
+    if weight_override is None:
         return result
     array_shape = (len(outcome.clients),)
-    if advice.keep is not None:
-        check_array("AggregationOverride.keep", advice.keep, array_shape, "b")
-    if advice.weights is not None:
-        check_array("AggregationOverride.weights", advice.weights, array_shape, "if", min_value=0)
-    check_type("AggregationOverride.absolute", advice.absolute, bool)
+    if weight_override.keep is not None:
+        check_array("AggregationOverride.keep", weight_override.keep, array_shape, "b")
+    if weight_override.weights is not None:
+        check_array("AggregationOverride.weights", weight_override.weights, array_shape, "if", min_value=0)
+    check_type("AggregationOverride.absolute", weight_override.absolute, bool)
     return result
 
 
 def check_trace(component: AnyComponent, result: Result, state: State) -> Result:
-    for name, mean_and_deviation in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
+    for k, mean_and_deviation in check_type("the result", result, Mapping).items():  # type: ignore[type-abstract]
         if not isinstance(mean_and_deviation, tuple) or len(mean_and_deviation) != 2:
-            raise contract_error(f"the result for {name!r}", "a pair (mean, standard deviation)", mean_and_deviation)
-        check_numbers_by_name("the result", {name: mean_and_deviation[0], f"{name}, deviation": mean_and_deviation[1]})
+            raise contract_error(f"the result for {k!r}", "a pair (mean, standard deviation)", mean_and_deviation)
+        check_numbers_by_name("the result", {k: mean_and_deviation[0], f"{k}, deviation": mean_and_deviation[1]})
     return result
 
 
@@ -122,7 +122,7 @@ def check_broadcast(component: AnyComponent, result: Result, state: State) -> Re
     return result
 
 
-def check_weights(component: AnyComponent, result: Result, n_used: Ids, n_train: Ids) -> Result:
+def check_weighting(component: AnyComponent, result: Result, n_used: Ids, n_train: Ids) -> Result:
     check_array("the result", result, (len(n_used),), "if", min_value=0)
     return result
 
@@ -157,13 +157,13 @@ def check_decoded_update(component: AnyComponent, result: Result, delta: Any, *a
 
 
 # --- samples, deadline, device, availability, client, attack ----------------------------------------------------------
-def check_flags(component: AnyComponent, result: Result, state: State, n: Ids) -> Result:
+def check_loss_lists(component: AnyComponent, result: Result, state: State, n: Ids) -> Result:
     check_array("the result", result, (len(n),), "b")
     return result
 
 
-def check_positions(component: AnyComponent, result: Result, state: State, request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
-    check_ids("the result", result, request.n, min_length=1)
+def check_rows(component: AnyComponent, result: Result, state: State, sample_request: Any) -> Result:  # noqa: ANN401  a `SampleRequest`
+    check_ids("the result", result, sample_request.n, min_length=1)
     return result
 
 
@@ -176,7 +176,7 @@ def check_seconds(component: AnyComponent, result: Result, *args: object) -> flo
     return check_number("the result", result, 0.0, allow_infinite=True)
 
 
-def check_timing(component: AnyComponent, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
+def check_job_timing(component: AnyComponent, result: Result, clients: Ids, work: Workload, draws: Draws) -> Timing:
     timing = check_type("the result", result, Timing)
     for phase_name in ("down_s", "infer_s", "unit_s", "up_s"):
         check_array(f"Timing.{phase_name}", getattr(timing, phase_name), (len(clients),), "if", min_value=0)
@@ -185,23 +185,23 @@ def check_timing(component: AnyComponent, result: Result, clients: Ids, work: Wo
     return timing
 
 
-def check_ready(component: AnyComponent, result: Result, draws: Draws) -> Result:
+def check_ready_clients(component: AnyComponent, result: Result, draws: Draws) -> Result:
     check_array("the result", result, (draws.n_clients,), "b")
     return result
 
 
-def check_schedule(component: AnyComponent, result: Result, draws: Draws) -> ReadySchedule | None:
+def check_ready_schedule(component: AnyComponent, result: Result, draws: Draws) -> ReadySchedule | None:
     if result is None:
         return None
     schedule, n_clients = check_type("the result", result, ReadySchedule), draws.n_clients
-    starts_shape = getattr(schedule.start_s, "shape", (0,))
-    check_array("ReadySchedule.start_s", schedule.start_s, starts_shape[:1], "if", min_value=0)
-    check_array("ReadySchedule.end_s", schedule.end_s, starts_shape[:1], "if", min_value=0)
+    start_s_shape = getattr(schedule.start_s, "shape", (0,))
+    check_array("ReadySchedule.start_s", schedule.start_s, start_s_shape[:1], "if", min_value=0)
+    check_array("ReadySchedule.end_s", schedule.end_s, start_s_shape[:1], "if", min_value=0)
     check_array("ReadySchedule.period_s", schedule.period_s, (n_clients,), "if", min_value=0)
     if not schedule.period_s.all():
         raise contract_error("ReadySchedule.period_s", "above 0 for every client", schedule.period_s)
-    for name in ("first_interval", "stop_interval"):
-        check_array(f"ReadySchedule.{name}", getattr(schedule, name), (n_clients,), "i", 0, len(schedule.start_s))
+    for field in ("first_interval", "stop_interval"):
+        check_array(f"ReadySchedule.{field}", getattr(schedule, field), (n_clients,), "i", 0, len(schedule.start_s))
     if (schedule.end_s < schedule.start_s).any():
         raise contract_error("ReadySchedule.end_s", "at least the start of each interval", schedule.end_s)
     return schedule
@@ -222,27 +222,27 @@ def check_attacker_ids(component: AnyComponent, result: Result, n_clients: int, 
     return result
 
 
-def check_reported_values(component: AnyComponent, result: Result, signal: str, values: np.ndarray) -> Result:
-    check_array("the result", result, values.shape, "if", allow_nan=True)
+def check_reported_values(component: AnyComponent, result: Result, signal_name: str, true_values: np.ndarray) -> Result:
+    check_array("the result", result, true_values.shape, "if", allow_nan=True)
     return result
 
 
-STATE_CHECKS: Mapping[str, ResultCheck] = {"init": check_init, "observe": check_state, "describe": check_metrics}
+STATE_CHECKS: Mapping[str, ResultCheck] = {"init": check_init, "observe": check_next_state, "describe": check_metrics}
 CHECKS_BY_GROUP: Mapping[str, Mapping[str, ResultCheck]] = {
     "selector": {
         "init": check_init,
         "plan": check_probes,
         "select": check_selection,
-        "observe": check_advice,
+        "observe": check_weight_override,
         "trace": check_trace,
     },
-    "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weights, "direction": check_direction},
+    "agg": {"init": check_init, "broadcast": check_broadcast, "weights": check_weighting, "direction": check_direction},
     "server": {"init": check_init, "step": check_server_step},
     "codec": {"bytes_up": check_encoded_bytes, "transmit": check_decoded_update},
-    "samples": {**STATE_CHECKS, "keeps_list": check_flags, "choose": check_positions, "report_losses": check_metrics},
+    "samples": {**STATE_CHECKS, "keeps_list": check_loss_lists, "choose": check_rows, "report_losses": check_metrics},
     "deadline": {**STATE_CHECKS, "cohort_size": check_cohort_size, "announce": check_seconds, "close": check_seconds},
-    "device": {"expect": check_timing, "sample": check_timing},
-    "availability": {"ready": check_ready, "schedule": check_schedule},
+    "device": {"expect": check_job_timing, "sample": check_job_timing},
+    "availability": {"ready": check_ready_clients, "schedule": check_ready_schedule},
     "client": {"lr_at": check_learning_rate, "optimizer": check_optimizer},
     "attack": {"attacker_ids": check_attacker_ids, "falsify": check_reported_values, **ATTACK_CHECKS},
     **DATA_CHECKS,

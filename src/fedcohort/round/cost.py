@@ -36,9 +36,9 @@ class CostModel:
     the codec's hooks are active, so that the round costs the same as with agg=fedavg.
 
     Attributes:
-        flops: FLOPs of one sample's forward pass.
-        merge_last: whether a last mini-batch of one sample joins the one before it (`training/passes.py`).
-        units: epochs or steps of a whole job.
+        pass_flops: FLOPs of one sample's forward pass.
+        merge_last_batch: whether a last mini-batch of one sample joins the one before it (`training/passes.py`).
+        work_units: epochs or steps of a whole job.
         usual_rates: costs of a client's job with the run's aggregator.
         plain_rates: costs of a client's job in a round that is trained as FedAvg does.
         query_rates: costs of a query, for which a client receives only the global model.
@@ -46,40 +46,40 @@ class CostModel:
     """
 
     def __init__(
-        self, components: Components, federation: Federation, layout: Layout, flops: float, merge_last: bool
+        self, components: Components, federation: Federation, layout: Layout, pass_flops: float, merge_last_batch: bool
     ) -> None:
-        self.components, self.federation, self.layout, self.flops = components, federation, layout, flops
-        self.merge_last = merge_last
+        self.components, self.federation, self.layout, self.pass_flops = components, federation, layout, pass_flops
+        self.merge_last_batch = merge_last_batch
         client_options = components.client
-        self.units = client_options.epochs if client_options.steps is None else client_options.steps
-        extra_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.announces_deadline
-        signals_read, agg_needs, client_hooks = components.needs(), components.agg.needs, components.hooks
-        self.usual_rates = JobRates.from_signals(signals_read, agg_needs, client_hooks, layout, extra_bytes)
-        client_hooks, signals_read = components.select_hooks(as_fedavg=True), components.needs(as_fedavg=True)
-        self.plain_rates = JobRates.from_signals(signals_read, (), client_hooks, layout, extra_bytes)
+        self.work_units = client_options.epochs if client_options.steps is None else client_options.steps
+        extra_down_bytes = components.samples.bytes_down + BYTES_PER_NUMBER * components.announces_deadline
+        needed_signals, agg_signals, hooks = components.needed_signals(), components.agg.needs, components.hooks
+        self.usual_rates = JobRates.from_signals(needed_signals, agg_signals, hooks, layout, extra_down_bytes)
+        needed_signals, hooks = components.needed_signals(is_fedavg=True), components.select_hooks(is_fedavg=True)
+        self.plain_rates = JobRates.from_signals(needed_signals, (), hooks, layout, extra_down_bytes)
         self.query_rates = JobRates.from_signals((), (), (), layout)
         self.update_bytes = components.codec.bytes_up(layout)
 
-    def select_rates(self, as_fedavg: bool) -> JobRates:
-        """Return the costs of a client's job; `as_fedavg`: whether it is trained as FedAvg (`Selection.plain`)."""
-        return self.plain_rates if as_fedavg else self.usual_rates
+    def select_job_rates(self, is_fedavg: bool) -> JobRates:
+        """Return the costs of a client's job; `is_fedavg`: whether it is trained as FedAvg (`Selection.plain`)."""
+        return self.plain_rates if is_fedavg else self.usual_rates
 
-    def count_samples(self, clients: Ids, rows: Sequence[Ids | None]) -> Ids:
-        """Return the samples that each client trains on, [n]; `rows`: positions for each of `clients`, None for all."""
+    def count_samples(self, clients: Ids, sample_rows: Sequence[Ids | None]) -> Ids:
+        """Return the number of samples that each of `clients` trains on, [n]; `sample_rows` has them, None for all."""
         n_train = self.federation.n_train[clients]
-        return np.array([n_train[i] if r is None else len(r) for i, r in enumerate(rows)], dtype=np.int64)
+        return np.array([n_train[i] if r is None else len(r) for i, r in enumerate(sample_rows)], dtype=np.int64)
 
-    def count_sample_uses(self, n_used: Ids, units: "Ids | int") -> Values:
-        """Return the number of samples in all mini-batches of a job, with repetitions, float64 [len(n_used)].
+    def count_sample_uses(self, n_samples: Ids, work_units: "Ids | int") -> Values:
+        """Return the number of samples in all mini-batches of a job, with repetitions, float64 [len(n_samples)].
 
         Args:
-            n_used: samples that each client trains on.
-            units: epochs or steps of each client or of all.
+            n_samples: samples that each client trains on.
+            work_units: epochs or steps of each client or of all.
         """
         client = self.components.client
         if client.steps is None:
-            return np.asarray(n_used * units, dtype=np.float64)
-        return count_sample_uses(n_used, client.batch, self.merge_last, units).astype(np.float64)
+            return np.asarray(n_samples * work_units, dtype=np.float64)
+        return count_sample_uses(n_samples, client.batch, self.merge_last_batch, work_units).astype(np.float64)
 
     def query_passes(self, signal: ModelQuery, clients: Ids, options: Mapping[str, Any] = NO_OPTIONS) -> Values:
         """Return the forward passes of `signal`, queried with `options`, at each of `clients`, [len(clients)]."""
@@ -101,37 +101,38 @@ class CostModel:
         """
         if not isinstance(signal, Computed) or not (signal.jobs or signal.trains):
             return np.zeros(len(clients))
-        is_trainer, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
+        trains, n = np.isin(clients, signal.jobs(options) if signal.jobs else clients), self.federation.n_train
         sample_rows = [
-            foresee_samples(self.components.samples, k, int(n[k]), draws) if does_train else None
-            for k, does_train in zip(clients.tolist(), is_trainer.tolist(), strict=True)
+            foresee_samples(self.components.samples, k, int(n[k]), draws) if is_trained else None
+            for k, is_trained in zip(clients.tolist(), trains.tolist(), strict=True)
         ]
-        return np.asarray(3 * is_trainer * self.count_sample_uses(self.count_samples(clients, sample_rows), self.units))
+        n_uses = self.count_sample_uses(self.count_samples(clients, sample_rows), self.work_units)
+        return np.asarray(3 * trains * n_uses)
 
-    def count_forward_passes(self, clients: Ids, rates: JobRates, answered: Sequence[Probe] = ()) -> Values:
+    def count_forward_passes(self, clients: Ids, job_rates: JobRates, answered_probes: Sequence[Probe] = ()) -> Values:
         """Return the forward passes of a job before and after its training, [len(clients)], for queries and reports.
 
         Args:
             clients: ids of the clients.
-            rates: costs of a client's job in the round.
-            answered: the selector's queries, each with the clients that answered. The aggregator's queries of these
-                clients for the same signal cost nothing.
+            job_rates: costs of a client's job in the round.
+            answered_probes: the selector's queries, each with the clients that answered. The aggregator's queries of
+                these clients for the same signal cost nothing.
         """
-        n_passes: Values = rates.passes_after * self.federation.n_train[clients]
-        for signal_name, signal in rates.queried_signals.items():
+        n_passes: Values = job_rates.report_passes * self.federation.n_train[clients]
+        for k, signal in job_rates.queried_signals.items():
             n_passes = n_passes + np.where(
-                mark_answering_clients(signal_name, clients, answered), 0.0, self.query_passes(signal, clients)
+                mark_answering_clients(k, clients, answered_probes), 0.0, self.query_passes(signal, clients)
             )
         return n_passes
 
     def make_workload(
         self,
-        n_used: Ids,
+        n_samples: Ids,
         forward_passes: Values,
-        rates: JobRates,
+        job_rates: JobRates,
         up_bytes: Values | float,
-        has_model: Bool[np.ndarray, "_n"] | bool = False,
-        units: Ids | None = None,
+        has_received_model: Bool[np.ndarray, "_n"] | bool = False,
+        work_units: Ids | None = None,
     ) -> Workload:
         """Return the workload of jobs, in multiples of the device's time per sample: n for all epochs over n samples.
 
@@ -139,23 +140,24 @@ class CostModel:
         samples. Each step takes the mean time of the job's steps, of which the last may be shorter.
 
         Args:
-            n_used: samples that each client trains on, [n].
+            n_samples: samples that each client trains on, [n].
             forward_passes: forward passes before and after the training, [n].
-            rates: costs of a client's job in the round.
+            job_rates: costs of a client's job in the round.
             up_bytes: bytes of the client's answer, [n].
-            has_model: whether the client received the global model with a query of the same round.
-            units: epochs or steps of each client, [n]; None for those of a whole job.
+            has_received_model: whether the client received the global model with a query of the same round.
+            work_units: epochs or steps of each client, [n]; None for those of a whole job.
         """
-        n_units = self.units if units is None else units
-        units_per_time = self.units if self.components.client.steps is None else 1
-        unit_factors = np.ones(len(n_used))
+        n_work_units = self.work_units if work_units is None else work_units
+        timed_epochs = self.work_units if self.components.client.steps is None else 1
+        ones, query_bytes = np.ones(len(n_samples)), self.query_rates.down_bytes * np.asarray(has_received_model)
+        n_uses = self.count_sample_uses(n_samples, n_work_units)
         return Workload(
-            unit_load=self.count_sample_uses(n_used, n_units) / n_units * (rates.step_passes / 3.0) / units_per_time,
-            infer_load=forward_passes / (3.0 * units_per_time),
-            units=self.units,
-            bytes_down=(rates.down_bytes - self.query_rates.down_bytes * np.asarray(has_model)) * unit_factors,
-            bytes_up=up_bytes * unit_factors,
-            epochs=units_per_time,
+            unit_load=n_uses / n_work_units * (job_rates.training_passes / 3.0) / timed_epochs,
+            infer_load=forward_passes / (3.0 * timed_epochs),
+            units=self.work_units,
+            bytes_down=(job_rates.down_bytes - query_bytes) * ones,
+            bytes_up=up_bytes * ones,
+            epochs=timed_epochs,
         )
 
     def time_whole_jobs(self, draws: Draws) -> dict[str, Values]:
@@ -168,10 +170,10 @@ class CostModel:
         workload = self.make_workload(n_train, np.zeros(len(n_train)), self.usual_rates, up_bytes)
         timing = self.components.device.expect(np.arange(self.federation.n_clients), workload, draws)
         if self.components.device.timed:
-            check_job_durations(timing.finish_s(self.units), n_train)
-        n_steps = None if client.steps is None else count_batches(n_train, client.batch, self.merge_last)
+            check_job_durations(timing.finish_s(self.work_units), n_train)
+        n_steps = None if client.steps is None else count_batches(n_train, client.batch, self.merge_last_batch)
         return {
-            "expected_s": timing.finish_s(self.units),
+            "expected_s": timing.finish_s(self.work_units),
             "expected_unit_s": timing.unit_s,
             "expected_up_s": timing.up_s,
             "expected_down_s": timing.down_s,
@@ -187,16 +189,17 @@ class CostModel:
         for probe in probes:
             signal, clients = find_signal(probe.signal), probe.clients
             if isinstance(signal, ModelQuery):
-                trained_samples = self.count_training(signal, clients, probe.options, draws)
-                is_sent = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
-                (query_work.training_samples if is_sent else query_work.passes)[clients] += trained_samples
-                n_passes = query_work.passes_after if is_sent and trained_samples.any() else query_work.passes
+                n_trained = self.count_training(signal, clients, probe.options, draws)
+                sends_updates = getattr(signal, "jobs", None) is not None  # whether clients send updates for it
+                (query_work.training_passes if sends_updates else query_work.model_passes)[clients] += n_trained
+                has_update = sends_updates and n_trained.any()
+                n_passes = query_work.updated_passes if has_update else query_work.model_passes
                 n_passes[clients] += self.query_passes(signal, clients, probe.options)
         return query_work
 
     def charge_registration(self, populations: Populations) -> Charge:
         """Return the charge of the signals that clients send when they register; `populations` has their values."""
-        signal_by_name = {w: s for w in self.components.needs() if isinstance(s := find_signal(w), Static)}
+        signal_by_name = {w: s for w in self.components.needed_signals() if isinstance(s := find_signal(w), Static)}
         return Charge(up_bytes=float(sum(s.bytes_up * populations.facts[s.fact].size for s in signal_by_name.values())))
 
     def charge_round(
@@ -205,7 +208,7 @@ class CostModel:
         answers: Mapping[str, ProbeResult],
         jobs: Jobs,
         outcome: DeadlineOutcome,
-        as_fedavg: bool,
+        is_fedavg: bool,
         draws: Draws,
     ) -> Charge:
         """Return the bytes and FLOPs that a round costs.
@@ -219,31 +222,29 @@ class CostModel:
             answers: answers that arrived, by signal.
             jobs: jobs of the selected clients.
             outcome: jobs that arrived before the round closed.
-            as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
+            is_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
             draws: random numbers of the round.
         """
-        ids, rates, model_bytes = jobs.client, self.select_rates(as_fedavg), self.query_rates.down_bytes
+        client_ids, job_rates = jobs.client, self.select_job_rates(is_fedavg)
+        model_bytes = self.query_rates.down_bytes
         model_probes = [p for p in probes if isinstance(find_signal(p.signal), ModelQuery)]
         computed_probes = [(p, s) for p in model_probes if isinstance(s := find_signal(p.signal), Computed)]
-        simulations = [(probe, signal.jobs(probe.options)) for probe, signal in computed_probes if signal.jobs]
-        n_models = len(np.setdiff1d(list_queried_clients(model_probes), ids)) + sum(
-            len(p.clients) for p, _ in simulations
-        )
+        trainings = [(probe, signal.jobs(probe.options)) for probe, signal in computed_probes if signal.jobs]
+        n_sent_models = len(np.setdiff1d(list_queried_clients(model_probes), client_ids))
+        n_sent_models += sum(len(p.clients) for p, _ in trainings)
         answer_bytes = sum(find_signal(probe.signal).bytes_up * answers[probe.signal].values.size for probe in probes)
-        answered = list_answered_probes(probes, answers)
-        for name, signal in rates.queried_signals.items():
-            answer_bytes += signal.bytes_up * int((~mark_answering_clients(name, ids, answered)).sum())
-        answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in simulations)
-        n_passes = float(
-            self.count_forward_passes(ids, rates, answered).sum() + self.sum_query_work(probes, draws).total.sum()
-        )
+        answered_probes = list_answered_probes(probes, answers)
+        for k, signal in job_rates.queried_signals.items():
+            answer_bytes += signal.bytes_up * int((~mark_answering_clients(k, client_ids, answered_probes)).sum())
+        answer_bytes += self.update_bytes * sum(np.isin(w, answers[p.signal].clients).sum() for p, w in trainings)
+        n_passes = float(self.count_forward_passes(client_ids, job_rates, answered_probes).sum())
+        n_passes += float(self.sum_query_work(probes, draws).total_passes.sum())
         units_done = np.where(outcome.is_in_time, outcome.units_done, jobs.assigned)
-        n_trained = self.count_sample_uses(self.count_samples(ids, jobs.rows), units_done)[
-            ~mark_trained_clients(ids, answered)
-        ]
+        n_uses = self.count_sample_uses(self.count_samples(client_ids, jobs.rows), units_done)
+        n_trained = n_uses[~mark_trained_clients(client_ids, answered_probes)]
         return Charge(
-            down_bytes=float(len(ids) * rates.down_bytes + n_models * model_bytes),
+            down_bytes=float(len(client_ids) * job_rates.down_bytes + n_sent_models * model_bytes),
             up_bytes=float(jobs.bytes_up[outcome.is_in_time].sum() + answer_bytes),
-            probe_bytes=float(n_models * model_bytes + answer_bytes),
-            client_flops=self.flops * (n_passes + rates.step_passes * float(n_trained.sum())),
+            probe_bytes=float(n_sent_models * model_bytes + answer_bytes),
+            client_flops=self.pass_flops * (n_passes + job_rates.training_passes * float(n_trained.sum())),
         )

@@ -44,7 +44,7 @@ def check_split(component: AnyComponent, result: Result, sample_pool: Any, clien
     return sample_rows
 
 
-def check_shares(component: AnyComponent, result: Result, draws: Draws) -> Result:
+def check_noise_rates(component: AnyComponent, result: Result, draws: Draws) -> Result:
     check_array("the result", result, (draws.n_clients,), "if", 0, 1)
     return result
 
@@ -68,16 +68,12 @@ def check_disturbed_inputs(component: AnyComponent, result: Result, x: np.ndarra
 
 def check_proxy_inputs(component: AnyComponent, result: Result, federation: Any, seed: int) -> Result:  # noqa: ANN401  a `Federation`
     if component.has_inputs or result is not None:
-        run_inputs = federation.server_test.x
+        test_inputs = federation.server_test.x
         inputs_shape = tuple(getattr(result, "shape", (0,)))
-        if (
-            not inputs_shape[:1] > (0,)
-            or inputs_shape[1:] != tuple(run_inputs.shape[1:])
-            or result.dtype != run_inputs.dtype
-        ):
-            raise contract_error(
-                "the result", f"a {run_inputs.dtype} tensor [n, {', '.join(map(str, run_inputs.shape[1:]))}]", result
-            )
+        sample_shape = tuple(test_inputs.shape[1:])
+        if not inputs_shape[:1] > (0,) or inputs_shape[1:] != sample_shape or result.dtype != test_inputs.dtype:
+            expected_text = f"a {test_inputs.dtype} tensor [n, {', '.join(map(str, sample_shape))}]"
+            raise contract_error("the result", expected_text, result)
     return result
 
 
@@ -107,15 +103,15 @@ def check_false_labels(component: Any, result: Result, labels: Ids, n_classes: i
     return result
 
 
-def check_noisy_values(component: Any, result: Result, values: np.ndarray, rng: object) -> Result:  # noqa: ANN401
-    check_array("the result", result, values.shape, "f", allow_nan=True)
+def check_noisy_values(component: Any, result: Result, exact_values: np.ndarray, rng: object) -> Result:  # noqa: ANN401
+    check_array("the result", result, exact_values.shape, "f", allow_nan=True)
     return result
 
 
 ATTACK_CHECKS: Mapping[str, ResultCheck] = {"send": check_false_update, "relabel": check_false_labels}
 DATA_CHECKS: Mapping[str, Mapping[str, ResultCheck]] = {
     "partition": {"split": check_split, "deal": check_split},
-    "label_noise": {"rates": check_shares, "flip": check_flipped_labels},
+    "label_noise": {"rates": check_noise_rates, "flip": check_flipped_labels},
     "feature_noise": {"levels": check_noise_levels, "disturb": check_disturbed_inputs},
     "proxy": {"inputs": check_proxy_inputs},
     "signal_noise": {"perturb": check_noisy_values},

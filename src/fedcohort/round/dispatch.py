@@ -23,7 +23,7 @@ from fedcohort.round.queries import ClientReports, Queries
 from fedcohort.round.query_time import time_queries
 from fedcohort.round.sampling import SampleSelection
 from fedcohort.round.settings import Settings
-from fedcohort.round.uniform import draw_uniform
+from fedcohort.round.uniform import draw_uniform_cohort
 from fedcohort.round.workload import verify_selection
 from fedcohort.types import Ids, ProbeResult, RoundContext, Selection
 
@@ -39,7 +39,7 @@ class Dispatcher:
         federation: data of the run.
         cost_model: the costs of jobs and queries.
         queries: answers queries.
-        samples: applies the run's sample selection.
+        sample_selection: applies the run's sample selection.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class Dispatcher:
         federation: Federation,
         cost_model: CostModel,
         queries: Queries,
-        samples: SampleSelection,
+        sample_selection: SampleSelection,
     ) -> None:
         self.components, self.settings, self.federation = components, settings, federation
         self.cost_model, self.queries = cost_model, queries
@@ -57,9 +57,9 @@ class Dispatcher:
         self.clock = Clock(components.availability, run_draws, settings.window_s)
         self.cohort = components.deadline.cohort_size(settings.cohort)
         populations = Populations.from_federation(federation, settings.cohort, cost_model.time_whole_jobs(run_draws))
-        self.populations = replace(populations, report=self.client_reports.report_values)
+        self.populations = replace(populations, report_values=self.client_reports.report_values)
         self.logged_ids = list_logged_clients(settings.seed, federation.n_clients)
-        self.scheduler = JobScheduler(components, cost_model, samples, queries.stopwatch, self.clock)
+        self.scheduler = JobScheduler(components, cost_model, sample_selection, queries.stopwatch, self.clock)
 
     @property
     def client_reports(self) -> ClientReports:
@@ -73,47 +73,47 @@ class Dispatcher:
         selected.
         """
         draws, busy_jobs = self.federation.draws(self.settings.seed, round), state.in_flight.jobs
-        ready_ids, wait_s = self.clock.find_ready(draws, state.spent.virtual_s, may_wait=not len(busy_jobs))
-        pause_s = wait_s + self.clock.window_s
-        start_s = state.spent.virtual_s + pause_s
-        free_places = self.components.deadline.free_places(self.cohort, len(busy_jobs))
-        opening_context = RoundContext(
+        ready_ids, wait_s = self.clock.find_ready_clients(draws, state.spent.virtual_s, can_advance=not len(busy_jobs))
+        pause_s, deadline = wait_s + self.clock.window_s, self.components.deadline
+        start_s, n_new_clients = state.spent.virtual_s + pause_s, deadline.free_places(self.cohort, len(busy_jobs))
+        first_context = RoundContext(
             round=round,
-            cohort=free_places,
+            cohort=n_new_clients,
             n_clients=self.federation.n_clients,
             available=ready_ids,
             signals=self.populations.signals(self.queries.needs, "the selector", self.queries.measure_server_signals()),
             rng=LoggedGenerator(draws.generator("selector"), self.logged_ids),
-            units=self.cost_model.units,
+            units=self.cost_model.work_units,
         )
-        ctx = self._withhold_clients(opening_context, state, busy_jobs, start_s)
-        is_idle = len(busy_jobs) > 0 and (free_places < 1 or not len(ctx.available))  # only wait for jobs in flight
+        ctx = self._withhold_clients(first_context, state, busy_jobs, start_s)
+        is_idle = len(busy_jobs) > 0 and (n_new_clients < 1 or not len(ctx.available))  # only wait for jobs in flight
         query_ctx = replace(ctx, available=NO_IDS, backed_off=NO_IDS) if is_idle else ctx
         queries = self._send_queries(state.selector, query_ctx, draws, start_s)
-        selection, next_state, draw_log = Selection(NO_IDS), state.selector, NO_DRAWS
+        answers = queries.select_answers(is_concurrent=False)
+        selection, selector_state, draw_log = Selection(NO_IDS), state.selector, NO_DRAWS
         if not is_idle:
-            selection, next_state, draw_log = self._select(state.selector, ctx, queries.answers_to(concurrent=False))
-        start_s += queries.blocking_s
-        jobs, announced_s, first_losses = self.scheduler.make_jobs(selection, queries, state, draws, start_s)
+            selection, selector_state, draw_log = self._select_clients(state.selector, ctx, answers)
+        start_s += queries.query_s
+        jobs, deadline_s, initial_losses = self.scheduler.make_jobs(selection, queries, state, draws, start_s)
         return Dispatch(
             round=round,
-            opening_context=opening_context,
+            first_context=first_context,
             ready_ids=ctx.ready,
             selection=selection,
-            selector_state=next_state,
+            selector_state=selector_state,
             queries=queries,
             jobs=jobs,
-            first_losses=first_losses,
+            initial_losses=initial_losses,
             wait_s=wait_s,
             pause_s=pause_s,
             start_s=start_s,
-            announced_s=announced_s,
-            uniform_ids=draw_uniform(ctx.ready, len(selection.clients), draws),
+            deadline_s=deadline_s,
+            uniform_cohort=draw_uniform_cohort(ctx.ready, len(selection.clients), draws),
             draw_log=draw_log,
         )
 
-    def refill(
-        self, dispatch: Dispatch, state: ServerState, busy_jobs: Jobs, free_s: float, refill_number: int
+    def refill_place(
+        self, dispatch: Dispatch, state: ServerState, busy_jobs: Jobs, arrival_s: float, refill_number: int
     ) -> Dispatch:
         """Return the decisions of a round with one more client, which gets a place that became free during the round.
 
@@ -123,36 +123,37 @@ class Dispatcher:
             dispatch: decisions of the round so far.
             state: state of the server before the round.
             busy_jobs: jobs of clients that work, or whose update waits for the server's step.
-            free_s: virtual second at which the place became free.
+            arrival_s: virtual second at which the place became free.
             refill_number: number of the refill in this round, from 1.
         """
         draws = self.federation.draws(self.settings.seed, dispatch.round)
-        ready_ids = self.clock.find_ready_at(dispatch.ready_ids, free_s)
+        ready_ids = self.clock.find_ready_clients_at(dispatch.ready_ids, arrival_s)
         rng = LoggedGenerator(draws.generator("refill", refill_number), self.logged_ids)
         ctx = self._withhold_clients(
-            replace(dispatch.opening_context, cohort=1, available=ready_ids, rng=rng), state, busy_jobs, free_s
+            replace(dispatch.first_context, cohort=1, available=ready_ids, rng=rng), state, busy_jobs, arrival_s
         )
         if not len(ctx.available):
             return dispatch
         is_absent = np.ones(self.federation.n_clients, dtype=bool)
         is_absent[ctx.ready] = False
-        answers = {k: r.without(is_absent) for k, r in dispatch.queries.answers_to(concurrent=False).items()}
+        answers = {k: r.without(is_absent) for k, r in dispatch.queries.select_answers(is_concurrent=False).items()}
         is_absent[dispatch.ready_ids] = False
-        selection, selector_state, draw_log = self._select(dispatch.selector_state, ctx, answers)
-        jobs, _, _ = self.scheduler.make_jobs(selection, dispatch.queries, state, draws, free_s)
+        selection, selector_state, draw_log = self._select_clients(dispatch.selector_state, ctx, answers)
+        jobs, _, _ = self.scheduler.make_jobs(selection, dispatch.queries, state, draws, arrival_s)
         return replace(
             dispatch,
             ready_ids=np.flatnonzero(~is_absent),
             selection=replace(selection, clients=np.union1d(dispatch.selection.clients, selection.clients)),
             selector_state=selector_state,
-            refills=dispatch.refills.joined_with(jobs),
+            refill_jobs=dispatch.refill_jobs.merge_jobs(jobs),
             draw_log=dispatch.draw_log.append_log(draw_log),
         )
 
     def add_uniform_cohort(self, dispatch: Dispatch) -> Dispatch:
         """Return the decisions `dispatch` with a uniform reference cohort as large as the selection with refills."""
         draws = self.federation.draws(self.settings.seed, dispatch.round)
-        return replace(dispatch, uniform_ids=draw_uniform(dispatch.ready_ids, len(dispatch.selection.clients), draws))
+        n_selected = len(dispatch.selection.clients)
+        return replace(dispatch, uniform_cohort=draw_uniform_cohort(dispatch.ready_ids, n_selected, draws))
 
     def _withhold_clients(self, ctx: RoundContext, state: ServerState, busy_jobs: Jobs, now_s: float) -> RoundContext:
         """Return `ctx` at virtual second `now_s` without the clients that have `busy_jobs` or back off in `state`."""
@@ -160,7 +161,7 @@ class Dispatcher:
         selector = self.components.selector
         return withhold_clients(state.failures, ctx, selector.shortlist(ctx.cohort)) if selector.backs_off else ctx
 
-    def _select(
+    def _select_clients(
         self, selector_state: object, ctx: RoundContext, answers: Mapping[str, ProbeResult]
     ) -> tuple[Selection, object, DrawLog]:
         """Return the selector's choice, its next state and its draws; raise an error for an invalid choice.
@@ -174,10 +175,10 @@ class Dispatcher:
                 f"pass a LoggedGenerator as `rng` of the round's context, not a {type(logged_generator).__name__}"
             )
         logged_generator.start_selection()
-        selection, next_state = selector.select(selector_state, ctx, answers)
+        selection, next_selector_state = selector.select(selector_state, ctx, answers)
         with name_component_of_errors(selector):
             verify_selection(selection, ctx.available, ctx.cohort, ctx.n_clients, self.components.codec)
-        return selection, next_state, logged_generator.finish()
+        return selection, next_selector_state, logged_generator.finish()
 
     def _send_queries(self, selector_state: object, ctx: RoundContext, draws: Draws, start_s: float) -> QueryRecord:
         """Send the selector's queries from virtual second `start_s` on; clients that leave early give no answer.
@@ -191,13 +192,12 @@ class Dispatcher:
         with name_component_of_errors(selector):
             ready_share = partial(self.clock.ready_share, start_s)
             answers = self.queries.answer_probes(probes, ctx.ready, ctx.round, ready_share)
-        blocking_work, concurrent_work = (
-            cost_model.sum_query_work([p for p in probes if p.concurrent == is_concurrent], draws)
-            for is_concurrent in (False, True)
+        query_work, concurrent_work = (
+            cost_model.sum_query_work([p for p in probes if p.concurrent == is_query_concurrent], draws)
+            for is_query_concurrent in (False, True)
         )
-        blocking_s, has_left = time_queries(cost_model, blocking_work, draws, start_s, self.clock)
-        concurrent_s, has_left_later = time_queries(
-            cost_model, concurrent_work, draws, start_s + blocking_s, self.clock
-        )
+        query_s, has_left = time_queries(cost_model, query_work, draws, start_s, self.clock)
+        query_end_s = start_s + query_s
+        concurrent_query_s, has_left_later = time_queries(cost_model, concurrent_work, draws, query_end_s, self.clock)
         answers = {p.signal: answers[p.signal].without(has_left_later if p.concurrent else has_left) for p in probes}
-        return QueryRecord(probes, answers, blocking_s, concurrent_s, blocking_work.total > 0)
+        return QueryRecord(probes, answers, query_s, concurrent_query_s, query_work.total_passes > 0)

@@ -19,24 +19,25 @@ class QueryRecord:
     Attributes:
         probes: the queries, in the order of the selector.
         answers: answers of the clients that did not leave early, by signal.
-        blocking_s: virtual seconds of the queries before the selection.
-        concurrent_s: virtual seconds of the queries during the training.
-        has_model: whether a client received the global model with a query before the selection, bool [n_clients].
+        query_s: virtual seconds of the queries before the selection.
+        concurrent_query_s: virtual seconds of the queries during the training.
+        has_received_model: whether a client received the global model with a query before the selection, bool
+            [n_clients].
     """
 
     probes: Sequence[Probe]
     answers: Mapping[str, ProbeResult]
-    blocking_s: float
-    concurrent_s: float
-    has_model: Bool[np.ndarray, "clients"]
+    query_s: float
+    concurrent_query_s: float
+    has_received_model: Bool[np.ndarray, "clients"]
 
-    def answers_to(self, concurrent: bool) -> dict[str, ProbeResult]:
+    def select_answers(self, is_concurrent: bool) -> dict[str, ProbeResult]:
         """Return the answers by signal to concurrent queries, during the training, or to those before the selection.
 
         Args:
-            concurrent: which of both.
+            is_concurrent: whether to return the answers to concurrent queries.
         """
-        return {p.signal: self.answers[p.signal] for p in self.probes if p.concurrent == concurrent}
+        return {p.signal: self.answers[p.signal] for p in self.probes if p.concurrent == is_concurrent}
 
     @property
     def answered_probes(self) -> list[Probe]:
@@ -50,35 +51,35 @@ class Dispatch:
 
     Attributes:
         round: number of the round, from 0.
-        opening_context: the selector's context at the start, with clients that work on earlier jobs or back off.
+        first_context: the selector's context at the start, with clients that work on earlier jobs or back off.
         ready_ids: sorted ids of the clients that are ready, including those that back off.
         selection: the selector's choice.
         selector_state: state of the selector after its choice.
         queries: queries and answers.
         jobs: the local work of each selected client.
-        first_losses: the global model's loss on each sample of a client, in nats, by id of the clients that measure all
-            their samples in this round.
+        initial_losses: the global model's loss on each sample of a client, in nats, by id of the clients that measure
+            all their samples in this round.
         wait_s: virtual seconds before the selection in which no client was ready.
         pause_s: virtual seconds from the end of the round before to the first query.
         start_s: virtual second at which the jobs begin.
-        announced_s: deadline that the clients received, in seconds after `start_s`; inf without one.
-        uniform_ids: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
+        deadline_s: deadline that the clients received, in seconds after `start_s`; inf without one.
+        uniform_cohort: sorted ids of a uniform reference cohort of the same size (`round/uniform.py`).
         draw_log: the draws by which the selector chose.
-        refills: jobs of the clients that got a place that became free during the round (`round/refill.py`).
+        refill_jobs: jobs of the clients that got a place that became free during the round (`round/refill.py`).
     """
 
     round: int
-    opening_context: RoundContext
+    first_context: RoundContext
     ready_ids: Ids
     selection: Selection
     selector_state: object
     queries: QueryRecord
     jobs: Jobs
-    first_losses: Mapping[int, Values]
+    initial_losses: Mapping[int, Values]
     wait_s: float
     pause_s: float
     start_s: float
-    announced_s: float
-    uniform_ids: Ids
+    deadline_s: float
+    uniform_cohort: Ids
     draw_log: DrawLog = NO_DRAWS
-    refills: Jobs = NO_JOBS
+    refill_jobs: Jobs = NO_JOBS

@@ -12,48 +12,50 @@ from fedcohort.round.closing_time import find_closing
 from fedcohort.round.components import ServerState
 from fedcohort.round.dispatch import Dispatcher
 from fedcohort.round.dispatch_record import Dispatch
-from fedcohort.round.in_flight import InFlight
+from fedcohort.round.in_flight import JobsInFlight
 from fedcohort.round.jobs import Jobs
 from fedcohort.round.workload import list_queried_clients
 from fedcohort.types import Ids, Selection, Values
 
 
 @dataclass(frozen=True)
-class RoundEnd:
-    """The end of a round, which is known before the training, as virtual time does not depend on the model.
+class ClosedRound:
+    """A round after it has closed: its arrivals, its cost, and the jobs that end later.
+
+    It is known before the training, as virtual time does not depend on the model.
 
     m is the number of jobs that arrive.
 
     Attributes:
         dispatch: decisions before the training.
         outcome: time at which the round closes, and the units of work that each selected client has completed by then.
-        arrived: jobs that end before the round closes.
-        in_flight: jobs that end in a later round; none unless the deadline `carries` them. The models that this round's
-            jobs received are added before the server steps.
+        arrived_jobs: jobs that end before the round closes.
+        jobs_in_flight: jobs that end in a later round; none unless the deadline `carries` them. The models that this
+            round's jobs received are added before the server steps.
         dropped_jobs: jobs that are lost.
         processed_samples: samples in all mini-batches of each job that arrives, [m].
-        discounts: factor of the weight of each job that arrives, by its staleness, [m].
-        weights: aggregation weight of each job that arrives, not normalised, [m].
+        staleness_discounts: factor of the weight of each job that arrives, by its staleness, [m].
+        client_weights: aggregation weight of each job that arrives, not normalised, [m].
         agg_answers: answers to the aggregator's queries, by signal, each [m]; {} if the round is trained as FedAvg.
-        first_losses: the entries of `Dispatch.first_losses` that clients measured before the round closed.
+        initial_losses: the entries of `Dispatch.initial_losses` that clients measured before the round closed.
         queried_ids: sorted ids of the clients that selector or aggregator queried, with or without an answer.
         charge: cost of the whole round.
-        carries_jobs: whether late jobs arrive in later rounds (`Deadline.carries`).
+        carries_late_jobs: whether late jobs arrive in later rounds (`Deadline.carries`).
     """
 
     dispatch: Dispatch
     outcome: DeadlineOutcome
-    arrived: Jobs
-    in_flight: InFlight
+    arrived_jobs: Jobs
+    jobs_in_flight: JobsInFlight
     dropped_jobs: Jobs
     processed_samples: Values
-    discounts: Values
-    weights: Values
+    staleness_discounts: Values
+    client_weights: Values
     agg_answers: Mapping[str, Values]
-    first_losses: Mapping[int, Values]
+    initial_losses: Mapping[int, Values]
     queried_ids: Ids
     charge: Charge
-    carries_jobs: bool
+    carries_late_jobs: bool
 
     @property
     def round(self) -> int:
@@ -63,8 +65,8 @@ class RoundEnd:
     @property
     def staleness(self) -> Ids:
         """Number of server steps since the client of each job that arrives received its model, [m]."""
-        n_steps: Ids = self.round - self.arrived.broadcast
-        return n_steps
+        n_server_steps: Ids = self.round - self.arrived_jobs.broadcast
+        return n_server_steps
 
     @property
     def selection(self) -> Selection:
@@ -72,7 +74,7 @@ class RoundEnd:
         return self.dispatch.selection
 
 
-def close_round(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) -> RoundEnd:
+def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: ServerState) -> ClosedRound:
     """Close the round: determine which jobs arrive, and add up the cost of the round.
 
     If the deadline `carries`, a late job stays in flight. Its download and work are charged in the round in which it
@@ -81,59 +83,62 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) 
     Args:
         dispatch: decisions of the round before the training.
         dispatcher: has the components, the clock and the cost model.
-        state: state of the server before the round.
+        server_state: state of the server before the round.
     """
     components, cost_model, n_train = dispatcher.components, dispatcher.cost_model, dispatcher.federation.n_train
-    jobs, selection, refills = dispatch.jobs, dispatch.selection, dispatch.refills
-    measure = partial(_measure_for_aggregator, dispatcher, selection.plain, dispatch.round)
-    in_flight = state.in_flight.joined_with(refills, measure(refills.client)) if len(refills) else state.in_flight
+    jobs, selection, refill_jobs = dispatch.jobs, dispatch.selection, dispatch.refill_jobs
+    measure_signals = partial(_measure_for_aggregator, dispatcher, selection.plain, dispatch.round)
+    jobs_in_flight = server_state.in_flight
+    if len(refill_jobs):
+        jobs_in_flight = jobs_in_flight.merge_jobs(refill_jobs, measure_signals(refill_jobs.client))
     wall_time = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
-    closing = find_closing(dispatch, in_flight.jobs, components.deadline, state.deadline, wall_time)
-    outcome, has_landed, is_usable = closing.outcome, closing.has_landed, closing.is_usable
-    is_carried = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
-    landed_jobs, late_jobs = in_flight.select_jobs(has_landed & is_usable), jobs.select_jobs(is_carried)
+    closing = find_closing(dispatch, jobs_in_flight.jobs, components.deadline, server_state.deadline, wall_time)
+    outcome, has_ended = closing.outcome, closing.has_ended
+    is_used = has_ended & closing.is_update_usable
+    stays_in_flight = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
+    late_jobs, arrived_earlier_jobs = jobs.select_jobs(stays_in_flight), jobs_in_flight.select_jobs(is_used)
     ended_jobs = replace(jobs, units=outcome.units_done, duration_s=outcome.finish_s)
     timely_jobs = ended_jobs.select_jobs(outcome.is_in_time)
-    arrived_jobs = timely_jobs.joined_with(landed_jobs.jobs)
-    n_used = cost_model.count_samples(arrived_jobs.client, arrived_jobs.rows)
-    queried_ids, charge = _charge_round(dispatch, dispatcher, outcome, in_flight.jobs.select_jobs(has_landed))
-    ids_in_time = set(jobs.client[wall_time(jobs.timing.query_s()) <= closing.close_s].tolist())
-    lost_jobs = ended_jobs.select_jobs(~outcome.is_in_time & ~is_carried)
-    discounts = components.deadline.discount(dispatch.round - arrived_jobs.broadcast)
-    return RoundEnd(
+    arrived_jobs = timely_jobs.merge_jobs(arrived_earlier_jobs.jobs)
+    n_used_samples = cost_model.count_samples(arrived_jobs.client, arrived_jobs.rows)
+    queried_ids, charge = _charge_round(dispatch, dispatcher, outcome, jobs_in_flight.jobs.select_jobs(has_ended))
+    timely_ids = set(jobs.client[wall_time(jobs.timing.query_s()) <= closing.close_s].tolist())
+    lost_jobs = ended_jobs.select_jobs(~outcome.is_in_time & ~stays_in_flight)
+    staleness_discounts = components.deadline.discount(dispatch.round - arrived_jobs.broadcast)
+    return ClosedRound(
         dispatch,
         outcome,
         arrived_jobs,
-        in_flight=in_flight.select_jobs(~has_landed).joined_with(late_jobs, measure(late_jobs.client)),
-        dropped_jobs=lost_jobs.joined_with(in_flight.jobs.select_jobs(has_landed & ~is_usable)),
-        processed_samples=cost_model.count_sample_uses(n_used, arrived_jobs.units),
-        discounts=discounts,
-        weights=n_used.astype(np.float64)
+        jobs_in_flight=jobs_in_flight.select_jobs(~has_ended).merge_jobs(late_jobs, measure_signals(late_jobs.client)),
+        dropped_jobs=lost_jobs.merge_jobs(jobs_in_flight.jobs.select_jobs(has_ended & ~is_used)),
+        processed_samples=cost_model.count_sample_uses(n_used_samples, arrived_jobs.units),
+        staleness_discounts=staleness_discounts,
+        client_weights=n_used_samples.astype(np.float64)
         if selection.plain
-        else components.agg.weights(n_used, n_train[arrived_jobs.client]) * discounts,
-        agg_answers=landed_jobs.join_answers(timely_jobs.client, measure(timely_jobs.client)),
-        first_losses={k: client_losses for k, client_losses in dispatch.first_losses.items() if k in ids_in_time},
+        else components.agg.weights(n_used_samples, n_train[arrived_jobs.client]) * staleness_discounts,
+        agg_answers=arrived_earlier_jobs.join_answers(timely_jobs.client, measure_signals(timely_jobs.client)),
+        initial_losses={k: sample_losses for k, sample_losses in dispatch.initial_losses.items() if k in timely_ids},
         queried_ids=queried_ids,
         charge=charge,
-        carries_jobs=components.deadline.carries,
+        carries_late_jobs=components.deadline.carries,
     )
 
 
-def _measure_for_aggregator(dispatcher: Dispatcher, as_fedavg: bool, round: int, clients: Ids) -> dict[str, Values]:
+def _measure_for_aggregator(dispatcher: Dispatcher, is_fedavg: bool, round: int, clients: Ids) -> dict[str, Values]:
     """Return the clients' answers to the aggregator's queries, by signal, each [len(clients)].
 
     Args:
         dispatcher: has the queries, and the costs of a job, which list the signals that the aggregator queries.
-        as_fedavg: whether the round is trained as FedAvg (`Selection.plain`); the aggregator then queries nothing.
+        is_fedavg: whether the round is trained as FedAvg (`Selection.plain`); the aggregator then queries nothing.
         round: number of the round whose global model the queries are about.
         clients: ids of the queried clients.
     """
-    signals = dispatcher.cost_model.select_rates(as_fedavg).queried_signals
+    signals = dispatcher.cost_model.select_job_rates(is_fedavg).queried_signals
     return {k: dispatcher.queries.report_signal(k, signal, clients, round) for k, signal in signals.items()}
 
 
 def _charge_round(
-    dispatch: Dispatch, dispatcher: Dispatcher, outcome: DeadlineOutcome, landed_jobs: Jobs
+    dispatch: Dispatch, dispatcher: Dispatcher, outcome: DeadlineOutcome, ended_earlier_jobs: Jobs
 ) -> tuple[Ids, Charge]:
     """Return the sorted ids of the queried clients, and the cost of the whole round.
 
@@ -141,28 +146,24 @@ def _charge_round(
         dispatch: decisions before the training.
         dispatcher: has the cost model and the data.
         outcome: the clients that the deadline counts as in time, and the units that each has completed.
-        landed_jobs: jobs of earlier rounds, and of clients that started during the round, that end in it.
+        ended_earlier_jobs: jobs of earlier rounds, and of clients that started during the round, that end in it.
     """
     cost_model, jobs, queries = dispatcher.cost_model, dispatch.jobs, dispatch.queries
-    selection, draws = (
-        dispatch.selection,
-        dispatcher.federation.draws(dispatcher.settings.seed, dispatch.round),
-    )
+    selection, draws = dispatch.selection, dispatcher.federation.draws(dispatcher.settings.seed, dispatch.round)
     # The charge includes first measurements of all samples, which `charge_round` does not know.
-    if n_refills := len(dispatch.refills):  # their uploads are among those of `landed_jobs`, if they arrive
-        client_order = np.argsort(np.concatenate([jobs.client, dispatch.refills.client]))
-        is_in_time = np.append(outcome.is_in_time, np.zeros(n_refills, dtype=bool))[client_order]
-        units_done = np.append(outcome.units_done, np.zeros(n_refills, np.int64))[client_order]
-        jobs, outcome = (
-            jobs.joined_with(dispatch.refills),
-            replace(outcome, is_in_time=is_in_time, units_done=units_done),
-        )
+    # The uploads of refill jobs are among those of `ended_earlier_jobs`, if they arrive.
+    if n_refill_jobs := len(dispatch.refill_jobs):
+        client_order = np.argsort(np.concatenate([jobs.client, dispatch.refill_jobs.client]))
+        is_in_time = np.append(outcome.is_in_time, np.zeros(n_refill_jobs, dtype=bool))[client_order]
+        units_done = np.append(outcome.units_done, np.zeros(n_refill_jobs, np.int64))[client_order]
+        jobs = jobs.merge_jobs(dispatch.refill_jobs)
+        outcome = replace(outcome, is_in_time=is_in_time, units_done=units_done)
     charge = cost_model.charge_round(queries.probes, queries.answers, jobs, outcome, selection.plain, draws)
-    measuring_ids = np.array(list(dispatch.first_losses), dtype=np.int64)
+    loss_measuring_ids = np.array(list(dispatch.initial_losses), dtype=np.int64)
     charge += Charge(
-        up_bytes=float(landed_jobs.bytes_up.sum()),
-        client_flops=cost_model.flops * int(dispatcher.federation.n_train[measuring_ids].sum()),
-        virtual_s=dispatch.pause_s + queries.blocking_s + max(outcome.train_s, queries.concurrent_s),
+        up_bytes=float(ended_earlier_jobs.bytes_up.sum()),
+        client_flops=cost_model.pass_flops * int(dispatcher.federation.n_train[loss_measuring_ids].sum()),
+        virtual_s=dispatch.pause_s + queries.query_s + max(outcome.train_s, queries.concurrent_query_s),
     )
-    has_queries = bool(cost_model.select_rates(selection.plain).queried_signals)
+    has_queries = bool(cost_model.select_job_rates(selection.plain).queried_signals)
     return list_queried_clients(queries.probes, selection.clients if has_queries else selection.clients[:0]), charge

@@ -27,12 +27,12 @@ def format_name(component: object, option: str) -> str:
     return f"{option} ({type(component).__module__}.{type(component).__qualname__})"
 
 
-def guard_component(component: P, group: str, option: str, contract: type) -> P:
+def guard_component(component: P, config_group: str, option: str, contract: type) -> P:
     """Return the component with its methods in `CHECKS_BY_GROUP` wrapped by the check of their results.
 
     Args:
         component: the component.
-        group: config group of the component.
+        config_group: config group of the component.
         option: the option as typed, as in "selector=mine".
         contract: class in the group's `base` module, whose attributes the component must have.
 
@@ -42,10 +42,9 @@ def guard_component(component: P, group: str, option: str, contract: type) -> P:
     component_name = format_name(component, option)
     _check_attributes(component, contract, component_name)
     object.__setattr__(component, NAME_ATTRIBUTE, component_name)
-    for name, check in CHECKS_BY_GROUP.get(group, {}).items():
-        object.__setattr__(
-            component, name, _guard_method(component, getattr(component, name), check, f"{component_name}: {name}")
-        )
+    for k, result_check in CHECKS_BY_GROUP.get(config_group, {}).items():
+        guarded_method = _guard_method(component, getattr(component, k), result_check, f"{component_name}: {k}")
+        object.__setattr__(component, k, guarded_method)
     return component
 
 
@@ -55,7 +54,7 @@ def _guard_method(
     has_tensor_arguments = method_name.endswith((": direction", ": step", ": transmit", ": change"))
 
     @functools.wraps(method)
-    def call(*args: object) -> object:
+    def call_and_check(*args: object) -> object:
         argument_tensors = list(_yield_tensors(args)) if has_tensor_arguments else []
         tensor_versions = [tensor._version for tensor in argument_tensors]
         with name_component_in_errors(method_name, type(component).__module__):
@@ -66,7 +65,7 @@ def _guard_method(
                 )
         return checked_result
 
-    return call
+    return call_and_check
 
 
 @contextmanager
@@ -105,7 +104,7 @@ def _yield_tensors(args: Iterable[Any]) -> Iterator[Any]:
 
 @contextmanager
 def name_component_of_errors(component: object) -> Iterator[None]:
-    """Put the name of `component` in front of fedcohort's errors in a `with` block that its choices cause."""
+    """Put the name of `component` in front of the fedcohort errors that its choices cause in a `with` block."""
     try:
         yield
     except FedcohortError as error:
@@ -143,9 +142,9 @@ def map_modules_to_options(objects_by_option: Mapping[str, Iterable[object]], si
         for module_name in sorted({type(component_object).__module__ for component_object in component_objects}):
             if not module_name.startswith("torch."):
                 options_by_module[module_name].append(option_text)
-    for name in signals:
-        options_by_module[name if "." in name else f"fedcohort.signal.{name}"].append(f"the signal {name}")
-    return {module_name: " or ".join(options) for module_name, options in options_by_module.items()}
+    for signal in signals:
+        options_by_module[signal if "." in signal else f"fedcohort.signal.{signal}"].append(f"the signal {signal}")
+    return {module_name: " or ".join(option_texts) for module_name, option_texts in options_by_module.items()}
 
 
 def _check_attributes(component: object, contract: type, component_name: str) -> None:
@@ -153,17 +152,17 @@ def _check_attributes(component: object, contract: type, component_name: str) ->
 
     `component_name` is the name in the message.
     """
-    for name, type_hint in _list_declared_types(contract).items():
-        with name_component_in_errors(f"{component_name}: {name}", type(component).__module__):
-            value = getattr(component, name)
+    for attribute, type_hint in _list_declared_types(contract).items():
+        with name_component_in_errors(f"{component_name}: {attribute}", type(component).__module__):
+            attribute_value = getattr(component, attribute)
         declared_type: TypeHint = type_hint if isinstance(type_hint, UnionType) else get_origin(type_hint) or type_hint
         accepted_type = (
             declared_type | int if float in (get_args(declared_type) or (declared_type,)) else declared_type
         )  # 5 is a valid float, too
-        if isinstance(declared_type, type | UnionType) and not isinstance(value, accepted_type):
+        if isinstance(declared_type, type | UnionType) and not isinstance(attribute_value, accepted_type):
             raise ComponentError(
                 f"{component_name}: "
-                f"{contract_error(name, str(getattr(declared_type, '__name__', declared_type)), value)}"
+                f"{contract_error(attribute, str(getattr(declared_type, '__name__', declared_type)), attribute_value)}"
             )
     for old_name, new_name in NEW_NAMES_OF_DECLARATIONS.items():
         if hasattr(component, old_name):
@@ -171,14 +170,14 @@ def _check_attributes(component: object, contract: type, component_name: str) ->
                 f"{component_name}: {old_name} is called {new_name} now: rename it in {type(component).__qualname__}"
             )
     for hook in getattr(component, "hooks", ()):
-        for name in ("begin", "downloads", "uploads", "remembers"):
-            if not hasattr(hook, name):
+        for attribute in ("begin", "downloads", "uploads", "remembers"):
+            if not hasattr(hook, attribute):
                 raise ComponentError(
-                    f"{component_name}: {contract_error('each of hooks', f'an object with {name}', hook)}"
+                    f"{component_name}: {contract_error('each of hooks', f'an object with {attribute}', hook)}"
                 )
-    for name in dir(contract):
-        if isinstance(getattr(contract, name), FunctionType) and not callable(getattr(component, name)):
-            raise ComponentError(f"{component_name}: {contract_error(name, 'a method', getattr(component, name))}")
+    for k in dir(contract):
+        if isinstance(getattr(contract, k), FunctionType) and not callable(getattr(component, k)):
+            raise ComponentError(f"{component_name}: {contract_error(k, 'a method', getattr(component, k))}")
 
 
 @functools.cache
@@ -186,9 +185,9 @@ def _list_declared_types(contract: type) -> dict[str, TypeHint]:
     """Return the types of the attributes and properties of the class `contract`, by name, without quoted types."""
     type_by_name: dict[str, TypeHint] = {}
     for base_class in reversed(contract.__mro__):
-        annotations = vars(base_class).get("__annotations__", {})
-        type_by_name |= {name: get_args(h)[0] if get_origin(h) is ClassVar else h for name, h in annotations.items()}
-        for name, attribute in vars(base_class).items():
+        type_annotations = vars(base_class).get("__annotations__", {})
+        type_by_name |= {k: get_args(h)[0] if get_origin(h) is ClassVar else h for k, h in type_annotations.items()}
+        for k, attribute in vars(base_class).items():
             if isinstance(attribute, property):
-                type_by_name[name] = getattr(attribute.fget, "__annotations__", {}).get("return")
-    return {name: h for name, h in type_by_name.items() if not name.startswith("_") and h is not None}
+                type_by_name[k] = getattr(attribute.fget, "__annotations__", {}).get("return")
+    return {k: h for k, h in type_by_name.items() if not k.startswith("_") and h is not None}

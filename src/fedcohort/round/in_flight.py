@@ -35,18 +35,18 @@ class Broadcast:
     vectors: dict[str, Tensor]
 
     @classmethod
-    def copy_model(cls, server: FlatModel, vectors: Mapping[str, Tensor]) -> "Broadcast":
-        """Return a copy of the global model `server` and of the aggregator's `vectors`, by name."""
-        copied_vectors = {vector_name: vector.clone() for vector_name, vector in vectors.items()}
+    def copy_model(cls, server: FlatModel, agg_vectors: Mapping[str, Tensor]) -> "Broadcast":
+        """Return a copy of the global model `server` and of the aggregator's `agg_vectors`, by name."""
+        copied_vectors = {vector_name: vector.clone() for vector_name, vector in agg_vectors.items()}
         return cls(server.w.detach().clone(), server.buffers.clone(), server.counters.clone(), copied_vectors)
 
     @torch.no_grad()
-    def offset_from(self, server: FlatModel) -> Tensor:
+    def parameter_offset(self, server: FlatModel) -> Tensor:
         """Return the difference of this broadcast's parameters from those of the model `server`, float64 [P]."""
         return self.w.to(server.w.device).double() - server.w.double()
 
     @torch.no_grad()
-    def load_into(self, server: FlatModel) -> None:
+    def copy_into_model(self, server: FlatModel) -> None:
         """Copy the parameters and buffers of this broadcast into the model `server`."""
         server.w.copy_(self.w)
         server.buffers.copy_(self.buffers)
@@ -54,7 +54,7 @@ class Broadcast:
 
 
 @dataclass(frozen=True)
-class InFlight(ReadOnly):
+class JobsInFlight(ReadOnly):
     """The jobs in flight between two rounds, those whose updates arrive in a later round.
 
     Attributes:
@@ -70,14 +70,14 @@ class InFlight(ReadOnly):
     def __len__(self) -> int:
         return len(self.jobs)
 
-    def select_jobs(self, is_selected: Bool[np.ndarray, "_m"]) -> "InFlight":
+    def select_jobs(self, is_selected: Bool[np.ndarray, "_m"]) -> "JobsInFlight":
         """Return only the jobs that are marked in `is_selected`, bool [len(jobs)], with their answers."""
         if is_selected.all():
             return self
         kept_answers = {signal_name: job_answers[is_selected] for signal_name, job_answers in self.agg_answers.items()}
         return replace(self, jobs=self.jobs.select_jobs(is_selected), agg_answers=kept_answers)
 
-    def joined_with(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "InFlight":
+    def merge_jobs(self, jobs: Jobs, agg_answers: Mapping[str, Values]) -> "JobsInFlight":
         """Return these jobs in flight with further jobs, sorted by client.
 
         Args:
@@ -86,7 +86,7 @@ class InFlight(ReadOnly):
         """
         if not len(jobs):
             return self
-        return replace(self, jobs=self.jobs.joined_with(jobs), agg_answers=self.join_answers(jobs.client, agg_answers))
+        return replace(self, jobs=self.jobs.merge_jobs(jobs), agg_answers=self.join_answers(jobs.client, agg_answers))
 
     def join_answers(self, clients: Ids, agg_answers: Mapping[str, Values]) -> dict[str, Values]:
         """Return the answers of the clients in flight and of other clients, by signal, sorted by client id.
@@ -101,7 +101,7 @@ class InFlight(ReadOnly):
         earlier_answers = {k: self.agg_answers.get(k, np.empty(0)) for k in agg_answers}
         return {k: np.concatenate([earlier_answers[k], v])[client_order] for k, v in agg_answers.items()}
 
-    def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast], max_staleness: int | None = None) -> "InFlight":
+    def keep_broadcasts(self, broadcasts: Mapping[int, Broadcast], max_staleness: int | None = None) -> "JobsInFlight":
         """Return these jobs in flight with the broadcasts from which at least one of them started.
 
         Args:
@@ -110,8 +110,8 @@ class InFlight(ReadOnly):
                 limit.
         """
         oldest_round = 0 if max_staleness is None else max(broadcasts) + 1 - max_staleness
-        rounds = {r for r in self.jobs.broadcast.tolist() if r >= oldest_round}
-        return replace(self, broadcasts={r: m for r, m in broadcasts.items() if r in rounds})
+        sent_rounds = {r for r in self.jobs.broadcast.tolist() if r >= oldest_round}
+        return replace(self, broadcasts={r: m for r, m in broadcasts.items() if r in sent_rounds})
 
 
 def find_remaining_s(jobs: Jobs, now_s: float) -> Values:
@@ -130,11 +130,11 @@ def withhold_busy_clients(ctx: RoundContext, busy_jobs: Jobs, now_s: float) -> R
     """
     if not len(busy_jobs):
         return ctx
-    is_free = np.ones(ctx.n_clients, dtype=bool)
-    is_free[busy_jobs.client] = False
+    is_client_free = np.ones(ctx.n_clients, dtype=bool)
+    is_client_free[busy_jobs.client] = False
     return replace(
         ctx,
-        available=ctx.available[is_free[ctx.available]],
+        available=ctx.available[is_client_free[ctx.available]],
         in_flight=busy_jobs.client,
         in_flight_s=np.maximum(busy_jobs.expected_end_s - now_s, 0.0),
     )
@@ -146,14 +146,14 @@ class SentModels:
     Args:
         server: the global model.
         round: number of the current round.
-        vectors: vectors that the aggregator sends in the current round, by name.
+        agg_vectors: vectors that the aggregator sends in the current round, by name.
         broadcasts: the models and vectors that were sent in earlier rounds, by round.
     """
 
     def __init__(
-        self, server: FlatModel, round: int, vectors: Mapping[str, Tensor], broadcasts: Mapping[int, Broadcast]
+        self, server: FlatModel, round: int, agg_vectors: Mapping[str, Tensor], broadcasts: Mapping[int, Broadcast]
     ) -> None:
-        self.server, self.round, self.vectors, self.broadcasts = server, round, vectors, broadcasts
+        self.server, self.round, self.vectors, self.broadcasts = server, round, agg_vectors, broadcasts
 
     @contextmanager
     def load_model(self, round: int) -> Iterator[Mapping[str, Tensor]]:
@@ -166,8 +166,8 @@ class SentModels:
             yield self.vectors
             return
         current_model, broadcast = Broadcast.copy_model(self.server, {}), self.broadcasts[round]
-        broadcast.load_into(self.server)
+        broadcast.copy_into_model(self.server)
         try:
             yield {vector_name: vector.to(self.server.w.device) for vector_name, vector in broadcast.vectors.items()}
         finally:
-            current_model.load_into(self.server)
+            current_model.copy_into_model(self.server)

@@ -72,9 +72,9 @@ class Jobs(ReadOnly):
 
     def select_jobs(self, is_selected: Bool[np.ndarray, "_m"]) -> "Jobs":
         """Return the table with only the jobs that are marked in `is_selected`, bool [m]."""
-        return self if is_selected.all() else self.take(np.flatnonzero(is_selected))
+        return self if is_selected.all() else self.take_rows(np.flatnonzero(is_selected))
 
-    def take(self, rows: Ids) -> "Jobs":
+    def take_rows(self, rows: Ids) -> "Jobs":
         """Return the table with the jobs in `rows`, positions in the table, in this order."""
         return Jobs(**{f.name: _select_rows(getattr(self, f.name), rows) for f in fields(self)})
 
@@ -82,12 +82,12 @@ class Jobs(ReadOnly):
         """Return the table without its columns of lists, which take the longest to join."""
         return replace(self, tensor_mask=(), rows=(), losses=())
 
-    def joined_with(self, further_jobs: "Jobs") -> "Jobs":
+    def merge_jobs(self, further_jobs: "Jobs") -> "Jobs":
         """Return the table with these and `further_jobs`, sorted by client; no client has a job in both."""
         if not len(further_jobs):
             return self
         columns = {f.name: _join_columns(getattr(self, f.name), getattr(further_jobs, f.name)) for f in fields(self)}
-        return Jobs(**columns).take(np.argsort(columns["client"]))
+        return Jobs(**columns).take_rows(np.argsort(columns["client"]))
 
 
 def _join_columns(first_column: Any, second_column: Any) -> Any:  # noqa: ANN401  arrays, timings and lists

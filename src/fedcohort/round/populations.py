@@ -32,23 +32,24 @@ class Populations:
         n_classes: number of classes.
         cohort: number of clients per round.
         facts: static facts of all clients, each [n_clients, ...], by the names in `signal.base.Static.fact`.
-        report: function from the name of a signal, client ids and their true values to the values that they report.
+        report_values: function from the name of a signal, client ids and their true values to the values that they
+            report.
     """
 
     n_clients: int
     n_classes: int
     cohort: int
     facts: Mapping[str, np.ndarray]
-    report: Callable[[str, Ids, np.ndarray], np.ndarray] = lambda signal, clients, values: values
+    report_values: Callable[[str, Ids, np.ndarray], np.ndarray] = lambda signal, clients, values: values
 
-    def read_reported(self, signal_name: str, signal: Static) -> np.ndarray:
+    def read_reported_values(self, signal_name: str, signal: Static) -> np.ndarray:
         """Return the values of a static signal that clients report when they register, [n_clients, ...].
 
         Args:
             signal_name: name of the signal.
             signal: the signal, whose `fact` names the true values.
         """
-        return self.report(signal_name, np.arange(self.n_clients), self.facts[signal.fact])
+        return self.report_values(signal_name, np.arange(self.n_clients), self.facts[signal.fact])
 
     def signals(
         self, needs: frozenset[str], reader_name: str, server_signals: Mapping[str, float] = MappingProxyType({})
@@ -61,35 +62,35 @@ class Populations:
             server_signals: signals that the server has measured, by name.
         """
         static_values = {
-            k: self.read_reported(k, signal) for k in needs if isinstance(signal := find_signal(k), Static)
+            k: self.read_reported_values(k, signal) for k in needs if isinstance(signal := find_signal(k), Static)
         }
         return Signals({**static_values, **server_signals}, needs, reader_name)
 
-    def for_selector(self, deadline: Deadline[Any]) -> "Populations":
+    def resize_cohort(self, deadline: Deadline[Any]) -> "Populations":
         """Return the populations for a selector, with the cohort size that `deadline` requests."""
         return replace(self, cohort=deadline.cohort_size(self.cohort))
 
-    def for_reader(self, declared_signals: frozenset[str], reader_name: str) -> Population:
-        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(declared_signals, reader_name))
+    def make_population(self, needs: frozenset[str], reader_name: str) -> Population:
+        return Population(self.n_clients, self.n_classes, self.cohort, self.signals(needs, reader_name))
 
     @classmethod
     def from_federation(
-        cls, federation: "Federation", cohort: int, timed_facts: Mapping[str, Values] = MappingProxyType({})
+        cls, federation: "Federation", cohort_size: int, timed_facts: Mapping[str, Values] = MappingProxyType({})
     ) -> "Populations":
         """Return the populations of a federation's clients, with their static facts.
 
         Args:
             federation: data of the run.
-            cohort: number of clients per round.
+            cohort_size: number of clients per round.
             timed_facts: facts of devices and jobs, each [n_clients], by the names in `TIMED_FACTS`; a missing one is 1
                 for every client.
         """
-        client_facts = {
+        facts = {
             "n_train": federation.n_train,
             "label_counts": federation.label_counts,
             "noise_rate": federation.noise_rate,
             **{fact_name: timed_facts.get(fact_name, np.ones(federation.n_clients)) for fact_name in TIMED_FACTS},
         }
         if federation.group_counts is not None:
-            client_facts["group_counts"] = federation.group_counts
-        return cls(federation.n_clients, federation.n_classes, cohort, client_facts)
+            facts["group_counts"] = federation.group_counts
+        return cls(federation.n_clients, federation.n_classes, cohort_size, facts)

@@ -3,12 +3,14 @@
 import numpy as np
 
 from fedcohort.round.components import Components, ServerState
-from fedcohort.round.finish import RoundEnd
+from fedcohort.round.finish import ClosedRound
 from fedcohort.signal.base import Reported, find_signal
 from fedcohort.types import Ids, Values
 
+Metrics = dict[str, float]
 
-def count_reported_numbers(components: Components, round_end: RoundEnd) -> Ids:
+
+def count_reported_numbers(components: Components, closed_round: ClosedRound) -> Ids:
     """Return how many numbers each client reported in a round, int64 [n_clients]: in answers and with its update.
 
     A query that both selector and aggregator make is answered once. A late client's reports count in the round in which
@@ -16,46 +18,46 @@ def count_reported_numbers(components: Components, round_end: RoundEnd) -> Ids:
 
     Args:
         components: the components of the run.
-        round_end: the round after it has closed.
+        closed_round: the round after it has closed.
     """
-    n_reported = np.zeros(round_end.dispatch.opening_context.n_clients, dtype=np.int64)
+    n_numbers = np.zeros(closed_round.dispatch.first_context.n_clients, dtype=np.int64)
     if not components.signal_noise.perturbs:
-        return n_reported
-    queries, arrived_jobs = round_end.dispatch.queries, round_end.arrived
-    for name, probe_result in queries.answers.items():
-        if find_signal(name).bytes_up:
-            n_reported[probe_result.clients] += probe_result.values[:1].size
-    for name in round_end.agg_answers:
-        answered_ids = [queries.answers[p.signal].clients for p in queries.probes if p.signal == name and not p.options]
-        is_repeated = np.isin(arrived_jobs.client, answered_ids) & (arrived_jobs.broadcast == round_end.round)
-        n_reported[arrived_jobs.client[~is_repeated]] += 1
-    signals = (find_signal(name) for name in components.needs(round_end.selection.plain))
-    n_reported[arrived_jobs.client] += sum(isinstance(signal, Reported) and signal.bytes_up > 0 for signal in signals)
-    return n_reported
+        return n_numbers
+    queries, arrived_jobs = closed_round.dispatch.queries, closed_round.arrived_jobs
+    for k, probe_result in queries.answers.items():
+        if find_signal(k).bytes_up:
+            n_numbers[probe_result.clients] += probe_result.values[:1].size
+    for k in closed_round.agg_answers:
+        answered_ids = [queries.answers[p.signal].clients for p in queries.probes if p.signal == k and not p.options]
+        is_repeated_answer = np.isin(arrived_jobs.client, answered_ids) & (arrived_jobs.broadcast == closed_round.round)
+        n_numbers[arrived_jobs.client[~is_repeated_answer]] += 1
+    signals = (find_signal(k) for k in components.needed_signals(closed_round.selection.plain))
+    n_numbers[arrived_jobs.client] += sum(isinstance(signal, Reported) and signal.bytes_up > 0 for signal in signals)
+    return n_numbers
 
 
-def compute_privacy_metrics(components: Components, round_end: RoundEnd | None, state: ServerState) -> dict[str, float]:
+def compute_privacy_metrics(components: Components, closed_round: ClosedRound | None, state: ServerState) -> Metrics:
     """Return the largest epsilon of a client in the round and in the run so far, by metric name.
 
     The result is {} without noise, and before the first round. Epsilon is the parameter of differential privacy.
 
     Args:
         components: the components of the run.
-        round_end: the round after it has closed; None before the first.
+        closed_round: the round after it has closed; None before the first.
         state: state of the server.
     """
-    noise_multiplier = components.signal_noise
-    if not noise_multiplier.perturbs or round_end is None:
+    signal_noise = components.signal_noise
+    if not signal_noise.perturbs or closed_round is None:
         return {}
-    round_numbers = int(count_reported_numbers(components, round_end).max())
+    max_reported = int(count_reported_numbers(components, closed_round).max())
     return {
-        "privacy/epsilon_round": noise_multiplier.epsilon(round_numbers),
-        "privacy/epsilon": noise_multiplier.epsilon(int(state.reported_numbers.max())),
+        "privacy/epsilon_round": signal_noise.epsilon(max_reported),
+        "privacy/epsilon": signal_noise.epsilon(int(state.reported_numbers.max())),
     }
 
 
 def make_epsilon_column(
-    components: Components, round_end: RoundEnd, state: ServerState
+    components: Components, closed_round: ClosedRound, state: ServerState
 ) -> dict[str, tuple[Ids | None, np.ndarray]]:
     """Return the epsilon (of differential privacy) of each client that reported in the round; {} without noise.
 
@@ -63,12 +65,12 @@ def make_epsilon_column(
 
     Args:
         components: the components of the run.
-        round_end: the round after it has closed.
+        closed_round: the round after it has closed.
         state: state of the server.
     """
     if not components.signal_noise.perturbs:
         return {}
-    clients = np.flatnonzero(count_reported_numbers(components, round_end))
-    distinct_counts, count_rows = np.unique(state.reported_numbers[clients], return_inverse=True)
-    epsilons: Values = np.array([components.signal_noise.epsilon(n) for n in distinct_counts.tolist()])
-    return {"epsilon": (clients, epsilons[count_rows])}
+    clients = np.flatnonzero(count_reported_numbers(components, closed_round))
+    unique_counts, count_positions = np.unique(state.reported_numbers[clients], return_inverse=True)
+    epsilons: Values = np.array([components.signal_noise.epsilon(n) for n in unique_counts.tolist()])
+    return {"epsilon": (clients, epsilons[count_positions])}

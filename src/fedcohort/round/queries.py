@@ -86,13 +86,13 @@ class ClientReports:
             round: round in which the server receives the report, which sets its noise; None for a value without noise.
         """
 
-        def read_received(update: ClientUpdate) -> float:
-            clients, read_values = np.array([update.client]), np.array([read_true_value(update)])
+        def read_reported_value(update: ClientUpdate) -> float:
+            clients, true_values = np.array([update.client]), np.array([read_true_value(update)])
             if round is None:
-                return float(self.report_values(signal, clients, read_values)[0])
-            return float(self.answer_query(signal, clients, read_values, round)[0])
+                return float(self.report_values(signal, clients, true_values)[0])
+            return float(self.answer_query(signal, clients, true_values, round)[0])
 
-        return read_received if self.is_attacker.any() or self.signal_noise else read_true_value
+        return read_reported_value if self.is_attacker.any() or self.signal_noise else read_true_value
 
 
 class Queries:
@@ -112,13 +112,13 @@ class Queries:
         self.server_signals = {w: signal for w in sorted(needs) if isinstance(signal := find_signal(w), ServerMeasured)}
 
     def answer_probes(
-        self, probes: Sequence[Probe], available: Ids, round: int, ready_share: ReadyShareFunction
+        self, probes: Sequence[Probe], available_ids: Ids, round: int, ready_share: ReadyShareFunction
     ) -> dict[str, ProbeResult]:
         """Return the answers to the selector's queries of a round, by signal.
 
         Args:
             probes: the queries.
-            available: sorted ids of the clients that can be queried.
+            available_ids: sorted ids of the clients that can be queried.
             round: number of the round.
             ready_share: share of a time slot in which clients are ready, for forecasts (`signal.access`).
 
@@ -131,7 +131,7 @@ class Queries:
                 f"the selector probes {repeated_signals[0]!r} more than once in a round: query all clients with one "
                 "Probe"
             )
-        return {probe.signal: self.answer_probe(probe, available, round, ready_share) for probe in probes}
+        return {probe.signal: self.answer_probe(probe, available_ids, round, ready_share) for probe in probes}
 
     def answer_probe(self, probe: Probe, available: Ids, round: int, ready_share: ReadyShareFunction) -> ProbeResult:
         """Return the answers to one query of the selector.
@@ -159,29 +159,30 @@ class Queries:
             )
         with self.stopwatch.measure_stage("probe"):
             if isinstance(signal, Forecast):
-                values = signal.compute(ready_share, probe.clients, probe.options)
+                signal_values = signal.compute(ready_share, probe.clients, probe.options)
             elif isinstance(signal, Measured):
-                values = signal.measure(self.measurer, probe.clients, probe.options)
+                signal_values = signal.measure(self.measurer, probe.clients, probe.options)
             else:
-                values = signal.compute(self.measurer, round, probe.clients, probe.options)
-        values = check_answers(probe.signal, values, len(probe.clients))
-        answers = self.client_reports.answer_query(probe.signal, probe.clients, values, round, probe.options)
+                signal_values = signal.compute(self.measurer, round, probe.clients, probe.options)
+        signal_values = check_answers(probe.signal, signal_values, len(probe.clients))
+        answers = self.client_reports.answer_query(probe.signal, probe.clients, signal_values, round, probe.options)
         return ProbeResult(probe.clients, answers)
 
-    def report_signal(self, name: str, signal: Measured, clients: Ids, round: int) -> Values:
+    def report_signal(self, signal_name: str, signal: Measured, clients: Ids, round: int) -> Values:
         """Return the values of a signal that clients report to the aggregator, [len(clients)].
 
         Args:
-            name: name of the signal.
+            signal_name: name of the signal.
             signal: the signal.
             clients: ids of the queried clients.
             round: number of the round.
         """
         with self.stopwatch.measure_stage("probe"):
-            return self.client_reports.answer_query(name, clients, signal.measure(self.measurer, clients, {}), round)
+            values = signal.measure(self.measurer, clients, {})
+            return self.client_reports.answer_query(signal_name, clients, values, round)
 
     def measure_server_signals(self) -> Mapping[str, float]:
         """Return the values of the signals that the server measures for the selector, by name."""
         with self.stopwatch.measure_stage("probe"):
-            values = {k: signal.measure(self.measurer) for k, signal in self.server_signals.items()}
-        return {k: check_number(f"the signal {k!r}: the result", v, allow_nan=True) for k, v in values.items()}
+            signal_values = {k: signal.measure(self.measurer) for k, signal in self.server_signals.items()}
+        return {k: check_number(f"the signal {k!r}: the result", v, allow_nan=True) for k, v in signal_values.items()}

@@ -12,7 +12,7 @@ from fedcohort.types import Values
 
 
 def time_queries(
-    cost_model: CostModel, work: QueryWork, draws: Draws, start_s: float, clock: Clock
+    cost_model: CostModel, query_work: QueryWork, draws: Draws, start_s: float, clock: Clock
 ) -> tuple[float, Bool[np.ndarray, "clients"]]:
     """Return the virtual seconds that queries take, and which clients leave before the end, bool [n_clients].
 
@@ -22,38 +22,37 @@ def time_queries(
 
     Args:
         cost_model: the costs of queries.
-        work: forward passes of each client.
+        query_work: forward passes of each client.
         draws: random numbers of the round.
         start_s: virtual second at which the queries begin.
         clock: adds the seconds in which clients are away.
     """
-    up = np.where(work.training_samples > 0, cost_model.update_bytes, 0.0)
-    first_s, has_left = _time_slowest(
-        cost_model, work.passes + work.training_samples, up, draws, clock.wall_time(start_s)
+    up = np.where(query_work.training_passes > 0, cost_model.update_bytes, 0.0)
+    training_s, has_left = _time_slowest(
+        cost_model, query_work.model_passes + query_work.training_passes, up, draws, clock.wall_time(start_s)
     )
-    wall_time = clock.wall_time(start_s + first_s)
-    second_s, has_left_later = _time_slowest(cost_model, work.passes_after, 0.0 * up, draws, wall_time)
-    return first_s + second_s, has_left | has_left_later
+    wall_time = clock.wall_time(start_s + training_s)
+    forward_s, has_left_later = _time_slowest(cost_model, query_work.updated_passes, 0.0 * up, draws, wall_time)
+    return training_s + forward_s, has_left | has_left_later
 
 
 def _time_slowest(
-    cost_model: CostModel, n_passes: Values, up_bytes: Values, draws: Draws, wall_time: WallTime
+    cost_model: CostModel, n_forward_passes: Values, up_bytes: Values, draws: Draws, wall_time: WallTime
 ) -> tuple[float, Bool[np.ndarray, "clients"]]:
     """Return the seconds that the slowest queried client takes, and which clients leave early, bool [n_clients].
 
     Args:
         cost_model: the costs of queries.
-        n_passes: forward passes of each client, [n_clients]; 0 for a client without a query.
+        n_forward_passes: forward passes of each client, [n_clients]; 0 for a client without a query.
         up_bytes: bytes of each answer, [n_clients].
         draws: random numbers of the round.
         wall_time: function from ids and seconds of work to seconds with absences.
     """
-    clients, has_left = np.flatnonzero(n_passes), np.zeros(len(n_passes), dtype=bool)
+    clients, has_left = np.flatnonzero(n_forward_passes), np.zeros(len(n_forward_passes), dtype=bool)
     if not len(clients):
         return 0.0, has_left
-    workload = cost_model.make_workload(
-        np.zeros_like(clients), n_passes[clients], cost_model.query_rates, up_bytes[clients]
-    )
+    query_load = (n_forward_passes[clients], cost_model.query_rates, up_bytes[clients])
+    workload = cost_model.make_workload(np.zeros_like(clients), *query_load)
     query_s = cost_model.components.device.sample(clients, workload, draws).finish_s(0)
     has_left[clients] = wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S
     return float(query_s.max()), has_left

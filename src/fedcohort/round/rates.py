@@ -15,16 +15,16 @@ class JobRates:
     """The costs of a client's job, given the signals that are read and the hooks that train it.
 
     Attributes:
-        step_passes: cost of a sample in a training step, in forward passes.
+        training_passes: cost of a sample in a training step, in forward passes.
         queried_signals: signals that the aggregator queries, by name.
-        passes_after: forward passes over each of the client's training samples after its training.
+        report_passes: forward passes over each of the client's training samples after its training.
         down_bytes: bytes of a broadcast to one client.
         extra_bytes: bytes that a client sends in addition to its update.
     """
 
-    step_passes: float
+    training_passes: float
     queried_signals: Mapping[str, Measured]
-    passes_after: float
+    report_passes: float
     down_bytes: int
     extra_bytes: int
 
@@ -50,9 +50,9 @@ class JobRates:
         buffer_bytes = BYTES_PER_NUMBER * layout.n_buffers + 8 * sum(b.size for b in layout.counters)
         vector_bytes = BYTES_PER_NUMBER * layout.n_params
         return cls(
-            step_passes=3.0 + (weigher.passes if (weigher := find_weigher(hooks)) else 0.0),
+            training_passes=3.0 + (sample_weigher.passes if (sample_weigher := find_weigher(hooks)) else 0.0),
             queried_signals={w: s for w in sorted(agg_signals) if isinstance(s := find_signal(w), Measured)},
-            passes_after=float(sum(s.passes for s in reported_signals)),
+            report_passes=float(sum(s.passes for s in reported_signals)),
             down_bytes=buffer_bytes + extra_down_bytes + vector_bytes * (1 + sum(len(h.downloads) for h in hooks)),
             extra_bytes=buffer_bytes
             + vector_bytes * sum(len(h.uploads) for h in hooks)
@@ -65,18 +65,17 @@ class QueryWork:
     """The work of queries at each client, in forward passes of one sample, each [n_clients].
 
     Attributes:
-        passes: forward passes of the global model.
-        training_samples: training from the global model by clients that send their updates for a signal, in forward
-            passes.
-        passes_after: forward passes of the model that results from these updates.
+        model_passes: forward passes of the global model.
+        training_passes: cost of the training of clients that send their updates for a signal, in forward passes.
+        updated_passes: forward passes of the model that results from these updates.
     """
 
-    passes: Values
-    training_samples: Values
-    passes_after: Values
+    model_passes: Values
+    training_passes: Values
+    updated_passes: Values
 
     @property
-    def total(self) -> Values:
-        """Sum of `passes`, `training_samples` and `passes_after` of each client, in forward passes, [n_clients]."""
-        work_sum: Values = self.passes + self.training_samples + self.passes_after
-        return work_sum
+    def total_passes(self) -> Values:
+        """Sum of `model_passes`, `training_passes` and `updated_passes` of each client, [n_clients]."""
+        pass_sum: Values = self.model_passes + self.training_passes + self.updated_passes
+        return pass_sum

@@ -9,7 +9,7 @@ from fedcohort.round.dispatch_record import Dispatch
 from fedcohort.round.in_flight import find_remaining_s
 
 
-def refill_places(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) -> Dispatch:
+def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState) -> Dispatch:
     """Return the decisions of a round in which each arrival but the last makes place for another client.
 
     Arrivals are taken in the order of time and id. A client whose update waits for the server's step can't be selected
@@ -23,11 +23,8 @@ def refill_places(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState
     deadline_component = dispatcher.components.deadline
     if not deadline_component.refills:
         return dispatch
-    busy_jobs, n_refills, arrived_ids = (
-        state.in_flight.jobs.joined_with(dispatch.jobs).drop_list_columns(),
-        0,
-        set[int](),
-    )
+    busy_jobs = state.in_flight.jobs.merge_jobs(dispatch.jobs).drop_list_columns()
+    n_refill_jobs, arrived_ids = 0, set[int]()
     while True:
         remaining_s = find_remaining_s(busy_jobs, dispatch.start_s)
         is_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline_component.staleness_limit())
@@ -35,14 +32,14 @@ def refill_places(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState
         is_candidate = ~np.isin(busy_jobs.client, list(arrived_ids))
         if not len(end_s) or not is_candidate.any():
             break
-        next_row = int(np.argmin(np.where(is_candidate, remaining_s, np.inf)))
-        if remaining_s[next_row] >= deadline_component.close(state.deadline, end_s, dispatch.announced_s):
+        next_job_row = int(np.argmin(np.where(is_candidate, remaining_s, np.inf)))
+        if remaining_s[next_job_row] >= deadline_component.close(state.deadline, end_s, dispatch.deadline_s):
             break
-        arrived_ids.add(int(busy_jobs.client[next_row]))
-        n_refills += 1
-        arrival_s = dispatch.start_s + float(remaining_s[next_row])
-        next_dispatch = dispatcher.refill(dispatch, state, busy_jobs, arrival_s, n_refills)
-        is_new = ~np.isin(next_dispatch.refills.client, dispatch.refills.client)
-        busy_jobs = busy_jobs.joined_with(next_dispatch.refills.select_jobs(is_new).drop_list_columns())
+        arrived_ids.add(int(busy_jobs.client[next_job_row]))
+        n_refill_jobs += 1
+        arrival_s = dispatch.start_s + float(remaining_s[next_job_row])
+        next_dispatch = dispatcher.refill_place(dispatch, state, busy_jobs, arrival_s, n_refill_jobs)
+        is_new_job = ~np.isin(next_dispatch.refill_jobs.client, dispatch.refill_jobs.client)
+        busy_jobs = busy_jobs.merge_jobs(next_dispatch.refill_jobs.select_jobs(is_new_job).drop_list_columns())
         dispatch = next_dispatch
-    return dispatcher.add_uniform_cohort(dispatch) if len(dispatch.refills) else dispatch
+    return dispatcher.add_uniform_cohort(dispatch) if len(dispatch.refill_jobs) else dispatch

@@ -13,9 +13,9 @@ from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.collect import Collector
 from fedcohort.round.components import ServerState
 from fedcohort.round.energy import compute_joules
-from fedcohort.round.finish import RoundEnd, close_round
+from fedcohort.round.finish import ClosedRound, close_round
 from fedcohort.round.in_flight import SentModels
-from fedcohort.round.refill import refill_places
+from fedcohort.round.refill import refill_cohort
 from fedcohort.round.report import make_report
 from fedcohort.round.setup import Setup
 from fedcohort.round.tasks import make_collector, make_tasks
@@ -33,28 +33,30 @@ class RoundRunner:
 
     Attributes:
         state: state of the server between rounds.
-        round_end: outcome of the round in progress, known before its training; None before the first.
+        closed_round: outcome of the round in progress, known before its training; None before the first.
         arrivals: the updates that arrived in the latest round; None before the first.
     """
 
     def __init__(self, setup: Setup, stopwatch: Stopwatch) -> None:
         self.setup, self.stopwatch = setup, stopwatch
         self.state = setup.initial_server_state()
-        self.round_end: RoundEnd | None = None
+        self.closed_round: ClosedRound | None = None
         self.arrivals: Arrivals | None = None
 
-    def restore(self, server: Mapping[str, Any], clients: Mapping[str, Any], average: Mapping[str, Any] | None) -> None:
+    def restore_state(
+        self, server_fields: Mapping[str, Any], store_state: Mapping[str, Any], model_average: Mapping[str, Any] | None
+    ) -> None:
         """Take the state of the run from a checkpoint.
 
         Args:
-            server: fields of the server's state, by name.
-            clients: state of the store of clients' vectors.
-            average: state of the average of models; None for a checkpoint of a version without averages.
+            server_fields: fields of the server's state, by name.
+            store_state: state of the store of clients' vectors.
+            model_average: state of the average of models; None for a checkpoint of a version without averages.
         """
-        self.state = ServerState.from_plain_data(dict(server), self.state)
-        self.setup.store.load_state_dict(clients)
-        if average is not None:
-            self.setup.average.load_state_dict(average)
+        self.state = ServerState.from_plain_data(dict(server_fields), self.state)
+        self.setup.store.load_state_dict(store_state)
+        if model_average is not None:
+            self.setup.average.load_state_dict(model_average)
 
     def begin_round(self, round: int) -> tuple[list[Sequence[ClientTask]], Collector]:
         """Decide the round with number `round`: select clients, send them jobs, and determine which jobs arrive.
@@ -64,15 +66,15 @@ class RoundRunner:
         """
         with self.stopwatch.measure_stage("select"):
             dispatch = self.setup.dispatcher.dispatch(round, self.state)
-            dispatch = refill_places(dispatch, self.setup.dispatcher, self.state)
-            self.round_end = close_round(dispatch, self.setup.dispatcher, self.state)
-        task_groups = make_tasks(self.setup, self.round_end, self.state.samples)
-        return task_groups, make_collector(self.setup, self.round_end)
+            dispatch = refill_cohort(dispatch, self.setup.dispatcher, self.state)
+            self.closed_round = close_round(dispatch, self.setup.dispatcher, self.state)
+        task_groups = make_tasks(self.setup, self.closed_round, self.state.samples)
+        return task_groups, make_collector(self.setup, self.closed_round)
 
     def sent_models(self, round: int) -> SentModels:
         """Return the models and vectors from which the jobs that arrive in the round with number `round` start."""
-        vectors = self.setup.components.agg.broadcast(self.state.agg)
-        device_vectors = {k: vector.to(self.setup.server.w.device) for k, vector in vectors.items()}
+        agg_vectors = self.setup.components.agg.broadcast(self.state.agg)
+        device_vectors = {k: vector.to(self.setup.server.w.device) for k, vector in agg_vectors.items()}
         return SentModels(self.setup.server, round, device_vectors, self.state.in_flight.broadcasts)
 
     def end_round(self, collector: Collector) -> None:
@@ -84,13 +86,13 @@ class RoundRunner:
         Raises:
             ValueError: no round has begun.
         """
-        if self.round_end is None:
+        if self.closed_round is None:
             raise ValueError("no round has begun: call begin_round before end_round")
         with self.stopwatch.measure_stage("aggregate"):
             arrivals = collector.combine_ranks(reduce_sum, reduce_max)
-            full_update = self._measure_full_update(self.round_end.round)  # before w_t changes
-            arrivals, self.state = self.setup.server_step.finish_round(self.round_end, arrivals, self.state)
-            joules = compute_joules(self.setup.settings, self.setup.cost_model, self.round_end)
+            full_update = self._measure_full_update(self.closed_round.round)  # before w_t changes
+            arrivals, self.state = self.setup.server_step.finish_round(self.closed_round, arrivals, self.state)
+            joules = compute_joules(self.setup.settings, self.setup.cost_model, self.closed_round)
             self.state = replace(self.state, joules=self.state.joules + joules)
             update_variance = math.nan if full_update is None else relative_variance(arrivals.mean, full_update)
             self.arrivals = replace(arrivals, relative_variance=update_variance)
@@ -103,6 +105,7 @@ class RoundRunner:
         measurer, aggregator = self.setup.server_step.measurer, self.setup.components.agg
         return average_all_updates(measurer, aggregator, self.setup.federation.n_train, round)
 
-    def make_report(self, step: int, server_metrics: Mapping[str, float]) -> RoundReport:
-        """Return the report after `step` rounds; `server_metrics` has the metrics on the server's data, by name."""
-        return make_report(self.setup, self.stopwatch, step, server_metrics, self.state, self.round_end, self.arrivals)
+    def make_report(self, rounds_done: int, server_metrics: Mapping[str, float]) -> RoundReport:
+        """Return the report after `rounds_done` rounds; `server_metrics`: metrics on the server's data, by name."""
+        round_records = (self.state, self.closed_round, self.arrivals)
+        return make_report(self.setup, self.stopwatch, rounds_done, server_metrics, *round_records)

@@ -9,7 +9,7 @@ import numpy as np
 from fedcohort.contracts import check_answers, check_number
 from fedcohort.round.arrivals import Arrivals
 from fedcohort.round.components import Components
-from fedcohort.round.finish import RoundEnd
+from fedcohort.round.finish import ClosedRound
 from fedcohort.round.queries import ClientReports
 from fedcohort.signal.access import SignalAccess
 from fedcohort.signal.base import Derived, RawUpdate, Reported, find_signal
@@ -18,12 +18,12 @@ from fedcohort.types import ClientUpdate, Ids, RoundOutcome, Signals
 
 def keeps_updates(components: Components) -> bool:
     """Return whether the matrix of updates must be kept, because one of the `components` reads single updates."""
-    reads_updates = any(isinstance(find_signal(signal), RawUpdate | Derived) for signal in components.needs())
+    reads_updates = any(isinstance(find_signal(signal), RawUpdate | Derived) for signal in components.needed_signals())
     return components.agg.stacked or components.selector.advises or reads_updates
 
 
 def make_signal_readers(
-    components: Components, client_reports: ClientReports, as_fedavg: bool, round: int
+    components: Components, client_reports: ClientReports, is_fedavg: bool, round: int
 ) -> dict[str, Callable[[ClientUpdate], float]]:
     """Return functions that read the declared signals and the training loss from an update, by signal.
 
@@ -32,14 +32,14 @@ def make_signal_readers(
     Args:
         components: the components of the run.
         client_reports: the values that clients report, with the run's attack and noise.
-        as_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
+        is_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
         round: number of the round in which the updates arrive.
     """
-    needs = components.needs(as_fedavg)
-    signals = {k: find_signal(k) for k in sorted(needs | {"train_loss"})}
+    needed_signals = components.needed_signals(is_fedavg)
+    signals = {k: find_signal(k) for k in sorted(needed_signals | {"train_loss"})}
     reported_signals = {k: signal for k, signal in signals.items() if isinstance(signal, Reported)}
     return {
-        k: client_reports.make_reader(k, partial(_read_signal, k, signal), round if k in needs else None)
+        k: client_reports.make_reader(k, partial(_read_signal, k, signal), round if k in needed_signals else None)
         for k, signal in reported_signals.items()
     }
 
@@ -49,7 +49,7 @@ def _read_signal(signal_name: str, signal: Reported, update: ClientUpdate) -> fl
 
 
 def derive_signals(
-    components: Components, measurer: SignalAccess, arrivals: Arrivals, as_fedavg: bool
+    components: Components, measurer: SignalAccess, arrivals: Arrivals, is_fedavg: bool
 ) -> dict[str, Any]:
     """Return the signals that the server computes from the updates, by name; {} if single updates are not kept.
 
@@ -57,55 +57,56 @@ def derive_signals(
         components: the components of the run.
         measurer: gives access to the global model and the data.
         arrivals: the updates that arrived.
-        as_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
+        is_fedavg: whether the round is trained as FedAvg (`Selection.plain`), in which the aggregator reads no signal.
     """
     if arrivals.updates is None:
         return {}
-    signals = {k: find_signal(k) for k in sorted(components.needs(as_fedavg))}
-    values = {n: s.make(measurer, arrivals.updates) for n, s in signals.items() if isinstance(s, Derived)}
+    signals = {k: find_signal(k) for k in sorted(components.needed_signals(is_fedavg))}
+    signal_values = {n: s.make(measurer, arrivals.updates) for n, s in signals.items() if isinstance(s, Derived)}
     n_arrived = len(arrivals.clients)
-    return {k: value if callable(value) else check_answers(k, value, n_arrived) for k, value in values.items()}
+    return {k: v if callable(v) else check_answers(k, v, n_arrived) for k, v in signal_values.items()}
 
 
-def make_round_outcome(component: Any, reader_name: str, round_end: RoundEnd, arrivals: Arrivals) -> RoundOutcome:  # noqa: ANN401
+def make_round_outcome(component: Any, reader_name: str, closed_round: ClosedRound, arrivals: Arrivals) -> RoundOutcome:  # noqa: ANN401
     """Return the outcome of the round with the signals that a component declares.
 
     Args:
         component: the component, which declares signals in `needs`.
         reader_name: name of the component in messages.
-        round_end: the round after it has closed.
+        closed_round: the round after it has closed.
         arrivals: the updates that arrived.
     """
-    job_rows = np.searchsorted(round_end.arrived.client, arrivals.clients)  # both are sorted
-    values: dict[str, Any] = {
+    job_rows = np.searchsorted(closed_round.arrived_jobs.client, arrivals.clients)  # both are sorted
+    signal_values: dict[str, Any] = {
         **arrivals.reports,
-        **{k: a[job_rows] for k, a in round_end.agg_answers.items()},
+        **{k: a[job_rows] for k, a in closed_round.agg_answers.items()},
         **arrivals.derived_signals,
     }
-    needs: frozenset[str] = component.needs
+    needs, queries = component.needs, closed_round.dispatch.queries
     if arrivals.updates is not None:
-        values |= {k: arrivals.updates.cpu().numpy() for k in needs if isinstance(find_signal(k), RawUpdate)}
+        signal_values |= {k: arrivals.updates.cpu().numpy() for k in needs if isinstance(find_signal(k), RawUpdate)}
     return RoundOutcome(
-        round=round_end.round,
-        selection=round_end.selection,
+        round=closed_round.round,
+        selection=closed_round.selection,
         clients=arrivals.clients,
-        failed=list_failed_clients(round_end, arrivals),
-        signals=Signals(values, needs, reader_name),
-        probes=round_end.dispatch.queries.answers_to(concurrent=True) if reader_name == "the selector" else {},
-        round_s=round_end.charge.virtual_s,
-        announced_s=round_end.outcome.announced_s,
-        sent_round=round_end.arrived.broadcast[job_rows],
+        failed=list_failed_clients(closed_round, arrivals),
+        signals=Signals(signal_values, needs, reader_name),
+        probes=queries.select_answers(is_concurrent=True) if reader_name == "the selector" else {},
+        round_s=closed_round.charge.virtual_s,
+        announced_s=closed_round.outcome.announced_s,
+        sent_round=closed_round.arrived_jobs.broadcast[job_rows],
     )
 
 
-def list_failed_clients(round_end: RoundEnd, arrivals: Arrivals) -> Ids:
+def list_failed_clients(closed_round: ClosedRound, arrivals: Arrivals) -> Ids:
     """Return the sorted ids, [n], of the clients whose update is lost: of the cohort, and of jobs in flight.
 
     Args:
-        round_end: the round after it has closed.
+        closed_round: the round after it has closed.
         arrivals: the updates that arrived.
     """
-    if not round_end.carries_jobs:
-        return np.setdiff1d(round_end.selection.clients, arrivals.clients, assume_unique=True)
-    id_arrays = [round_end.selection.clients, round_end.arrived.client, round_end.dropped_jobs.client]
-    return np.setdiff1d(np.concatenate(id_arrays), np.concatenate([arrivals.clients, round_end.in_flight.jobs.client]))
+    if not closed_round.carries_late_jobs:
+        return np.setdiff1d(closed_round.selection.clients, arrivals.clients, assume_unique=True)
+    ended_jobs = (closed_round.arrived_jobs, closed_round.dropped_jobs)
+    ended_ids = np.concatenate([closed_round.selection.clients, *(jobs.client for jobs in ended_jobs)])
+    return np.setdiff1d(ended_ids, np.concatenate([arrivals.clients, closed_round.jobs_in_flight.jobs.client]))

@@ -28,8 +28,8 @@ class SampleSelection:
     Args:
         sample_selection: the component that chooses samples.
         federation: data of the run.
-        batch: samples of a mini-batch, None for all of a client's.
-        store: vectors that clients keep between rounds.
+        batch_size: samples of a mini-batch, None for all of a client's.
+        client_store: vectors that clients keep between rounds.
         measurer: measures losses on the clients' data.
     """
 
@@ -37,12 +37,12 @@ class SampleSelection:
         self,
         sample_selection: Samples[Any],
         federation: Federation,
-        batch: int | None,
-        store: ClientStore,
+        batch_size: int | None,
+        client_store: ClientStore,
         measurer: SignalAccess,
     ) -> None:
-        self.sample_selection, self.n_train, self.batch = sample_selection, federation.n_train, batch
-        self.store, self.measurer = store, measurer
+        self.sample_selection, self.n_train, self.batch = sample_selection, federation.n_train, batch_size
+        self.store, self.measurer = client_store, measurer
 
     def find_clients_without_losses(self, state: object, selected_ids: Ids) -> Ids:
         """Return the sorted ids, [n], of the selected clients that must keep a list of losses, and have none yet.
@@ -53,8 +53,9 @@ class SampleSelection:
         """
         if not self.sample_selection.keeps_losses:
             return selected_ids[:0]
-        clients_with_lists = selected_ids[self.sample_selection.keeps_list(state, self.n_train[selected_ids])].tolist()
-        return np.array([k for k in clients_with_lists if LOSS_LIST_NAME not in self.store.get(k)], dtype=np.int64)
+        keeps_list = self.sample_selection.keeps_list(state, self.n_train[selected_ids])
+        list_owners = selected_ids[keeps_list].tolist()
+        return np.array([k for k in list_owners if LOSS_LIST_NAME not in self.store.get(k)], dtype=np.int64)
 
     def measure_losses(self, clients: Ids) -> dict[int, Values]:
         """Return the global model's cross-entropy on each training sample, in nats, [n_k], by id for `clients`."""
@@ -98,14 +99,14 @@ class SampleSelection:
         return partial(self._update_losses, state, self._make_request(jobs, job_row, draws), jobs.rows[job_row])
 
     def _make_request(self, jobs: Jobs, job_row: int, draws: Draws) -> SampleRequest:
-        client, expected, losses = int(jobs.client[job_row]), jobs.expected, jobs.losses[job_row]
+        client, timing, losses = int(jobs.client[job_row]), jobs.expected, jobs.losses[job_row]
         n_samples = int(self.n_train[client])
         return SampleRequest(
             client=client,
             n=n_samples,
             deadline_s=float(jobs.announced_s[job_row]),
-            travel_s=float(expected.down_s[job_row] + expected.infer_s[job_row] + expected.up_s[job_row]),
-            unit_s=float(expected.unit_s[job_row]),
+            travel_s=float(timing.down_s[job_row] + timing.infer_s[job_row] + timing.up_s[job_row]),
+            unit_s=float(timing.unit_s[job_row]),
             units=int(jobs.assigned[job_row]),
             batch=min(self.batch or n_samples, n_samples),
             losses=NO_LOSSES if losses is None else losses,
@@ -118,20 +119,20 @@ class SampleSelection:
         return NO_LOSSES if losses is None else losses[:n_samples].double().cpu().numpy()
 
     def _update_losses(
-        self, state: object, request: SampleRequest, rows: Ids | None, training_losses: Values
+        self, state: object, sample_request: SampleRequest, sample_rows: Ids | None, training_losses: Values
     ) -> tuple[Mapping[str, Tensor], Mapping[str, float]]:
         """Return the losses that a client stores and the values that it reports after its training, by name.
 
         Args:
             state: state of the sample selection.
-            request: the client and its stored losses.
-            rows: positions of the samples that the client trained on, None for all.
+            sample_request: the client and its stored losses.
+            sample_rows: positions of the samples that the client trained on, None for all.
             training_losses: losses of these samples during the training, in nats; NaN for an unused sample.
         """
-        losses = request.losses.copy()
-        chosen_rows = slice(None) if rows is None else rows
+        losses = sample_request.losses.copy()
+        chosen_rows = slice(None) if sample_rows is None else sample_rows
         losses[chosen_rows] = np.where(np.isnan(training_losses), losses[chosen_rows], training_losses)
-        return pack_losses(losses), self.sample_selection.report_losses(state, request, losses)
+        return pack_losses(losses), self.sample_selection.report_losses(state, sample_request, losses)
 
 
 def foresee_samples(sample_selection: Samples[Any], client: int, n_samples: int, draws: Draws) -> Ids | None:
@@ -149,9 +150,8 @@ def foresee_samples(sample_selection: Samples[Any], client: int, n_samples: int,
     if sample_selection.uses_all_samples:
         return None
     rng = partial(draws.generator, client=client)
-    chosen_rows = sample_selection.choose(
-        None, SampleRequest(client, n_samples, math.inf, 0.0, 0.0, 1, n_samples, NO_LOSSES, rng)
-    )
+    sample_request = SampleRequest(client, n_samples, math.inf, 0.0, 0.0, 1, n_samples, NO_LOSSES, rng)
+    chosen_rows = sample_selection.choose(None, sample_request)
     return None if len(chosen_rows) == n_samples else chosen_rows
 
 

@@ -18,36 +18,32 @@ CLIENT_FACTS = ("noise", "skew", "seconds", "samples")
 
 def split_metric_name(metric_name: str) -> tuple[str, str] | None:
     """Return score part and client fact in `metric_name`, `select/<part>_<fact>`; None for any other metric."""
-    score_part, _, fact_name = metric_name.removeprefix(METRIC_PREFIX).rpartition("_")
-    return (
-        (score_part, fact_name)
-        if metric_name.startswith(METRIC_PREFIX) and fact_name in CLIENT_FACTS and score_part
-        else None
-    )
+    score_part, _, fact = metric_name.removeprefix(METRIC_PREFIX).rpartition("_")
+    return (score_part, fact) if metric_name.startswith(METRIC_PREFIX) and fact in CLIENT_FACTS and score_part else None
 
 
 class ScoreCorrelation:
     """Correlates scores, their terms and rewards with facts of the clients that differ between them.
 
     The facts are each client's label noise (`noise`), class imbalance of its observed labels (`skew`), number of
-    samples (`samples`) and expected virtual seconds of a whole job (`seconds`). The last is left out if it is in the
-    order of the samples.
+    samples (`samples`) and expected virtual seconds of a whole job (`seconds`). The seconds are left out if they rank
+    the clients as the samples do.
 
     Args:
         federation: data of the run.
-        expected_s: expected virtual seconds of each client's whole job, [n_clients].
+        expected_job_s: expected virtual seconds of each client's whole job, [n_clients].
     """
 
-    def __init__(self, federation: "Federation", expected_s: Values) -> None:
-        imbalance = skew_triplets(federation.label_counts[:, :, None])[:, 0]
+    def __init__(self, federation: "Federation", expected_job_s: Values) -> None:
+        class_imbalances = skew_triplets(federation.label_counts[:, :, None])[:, 0]
         fact_values = {
             "noise": federation.noise_rate,
-            "skew": imbalance,
-            "seconds": expected_s,
+            "skew": class_imbalances,
+            "seconds": expected_job_s,
             "samples": federation.n_train,
         }
-        fact_columns = {name: np.asarray(values, dtype=np.float64) for name, values in fact_values.items()}
-        self.facts = {name: c for name, c in fact_columns.items() if np.nanmax(c) > np.nanmin(c)}
+        fact_columns = {k: np.asarray(v, dtype=np.float64) for k, v in fact_values.items()}
+        self.facts = {k: c for k, c in fact_columns.items() if np.nanmax(c) > np.nanmin(c)}
         if {"seconds", "samples"} <= set(self.facts) and rank_correlation(
             fact_columns["seconds"], fact_columns["samples"]
         ) > 1 - 1e-9:
@@ -61,8 +57,8 @@ class ScoreCorrelation:
         score_columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
         score_parts = {score_part: v for score_part, v in score_columns.items() if v is not None}
         correlations = {
-            f"{METRIC_PREFIX}{score_part}_{fact_name}": rank_correlation(v, c)
+            f"{METRIC_PREFIX}{score_part}_{fact}": rank_correlation(v, c)
             for score_part, v in score_parts.items()
-            for fact_name, c in self.facts.items()
+            for fact, c in self.facts.items()
         }
         return {k: rho for k, rho in correlations.items() if np.isfinite(rho)}

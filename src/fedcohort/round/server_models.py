@@ -49,9 +49,9 @@ class RoundModels:
         self.has_made_network = True
         network = copy.deepcopy(self.server.network)
         layout, w = self.server.layout, self.server.w.double() + update
-        tensors = {**dict(network.named_parameters()), **dict(network.named_buffers())}
-        _fill_tensors(tensors, layout.parameters, w)
-        _fill_tensors(tensors, layout.buffers, self.buffers if buffers is None else buffers)
+        tensor_by_name = {**dict(network.named_parameters()), **dict(network.named_buffers())}
+        _fill_tensors(tensor_by_name, layout.parameters, w)
+        _fill_tensors(tensor_by_name, layout.buffers, self.buffers if buffers is None else buffers)
         network.register_forward_hook(self._make_pass_counter())
         return network
 
@@ -75,19 +75,16 @@ class RoundModels:
 
     @torch.no_grad()
     def update_of(self, network: nn.Module) -> Tensor:
-        parameters_of_network = torch.empty_like(self.server.w, dtype=torch.float64)
-        parameters = dict(network.named_parameters())
-        for block in self.server.layout.parameters:
-            block.make_view(parameters_of_network).copy_(parameters[block.name])
-        return parameters_of_network - self.server.w
+        flat_parameters = torch.empty_like(self.server.w, dtype=torch.float64)
+        parameter_by_name = dict(network.named_parameters())
+        for tensor_block in self.server.layout.parameters:
+            tensor_block.make_view(flat_parameters).copy_(parameter_by_name[tensor_block.name])
+        return flat_parameters - self.server.w
 
     def average_over_ranks(self, displacement: Tensor) -> Tensor:
         """Return the mean of `displacement` over ranks, [P], as accelerators may differ in the last bits."""
-        return (
-            reduce_sum(displacement) / count_processes()
-            if self.has_made_network and count_processes() > 1
-            else displacement
-        )
+        has_differences = self.has_made_network and count_processes() > 1
+        return reduce_sum(displacement) / count_processes() if has_differences else displacement
 
     @torch.no_grad()
     def accuracy(self, network: nn.Module) -> float:
@@ -96,17 +93,13 @@ class RoundModels:
         samples_at_once = find_batch_size(
             self.server.network, validation_data.x
         )  # not of `network`, whose passes are counted
-        batches = zip(
-            torch.split(validation_data.x, samples_at_once),
-            torch.split(validation_data.y, samples_at_once),
-            strict=True,
-        )
+        batches = zip(*(torch.split(t, samples_at_once) for t in (validation_data.x, validation_data.y)), strict=True)
         return sum(int((network(x).argmax(1) == y).sum()) for x, y in batches) / len(validation_data.y)
 
     def rng(self, purpose: str) -> np.random.Generator:
         return new_generator(self.seed, purpose, self.round)
 
 
-def _fill_tensors(tensors: dict[str, Tensor], blocks: tuple[Block, ...], flat_vector: Tensor) -> None:
-    for tensor_block in blocks:
-        tensors[tensor_block.name].copy_(tensor_block.make_view(flat_vector))
+def _fill_tensors(tensor_by_name: dict[str, Tensor], tensor_blocks: tuple[Block, ...], flat_vector: Tensor) -> None:
+    for tensor_block in tensor_blocks:
+        tensor_by_name[tensor_block.name].copy_(tensor_block.make_view(flat_vector))

@@ -37,7 +37,7 @@ class Setup:
 
     Attributes:
         server: the global model; its network is the `network` of the constructor.
-        federation: data of the run, with the labels on which attackers train; `true_federation` has the others.
+        federation: data of the run, with the labels on which attackers train; `true_federation` has the true labels.
         average: the average of the global model over rounds, which is evaluated.
         engine: the engine that trains clients.
         engine_reason: description of the engine and why it was chosen.
@@ -50,7 +50,7 @@ class Setup:
         federation: Federation,
         network: nn.Module,
         stopwatch: Stopwatch,
-        folder: Path | None,
+        store_folder: Path | None,
     ) -> None:
         """Make the models, the engine, the cost model, the dispatcher and the server step of a run.
 
@@ -60,7 +60,7 @@ class Setup:
             federation: data of the run, on its device.
             network: the network, on its device.
             stopwatch: measures the stages of rounds.
-            folder: folder for a clients' store that does not fit into memory; None for memory in any case.
+            store_folder: folder for a clients' store that does not fit into memory; None for memory in any case.
         """
         self.components, self.settings, self.true_federation = components, settings, federation
         flops = count_forward_flops(network, federation)
@@ -80,7 +80,7 @@ class Setup:
         )
         self.cost_model = CostModel(components, federation, layout, flops, worker_model.has_batch_norm)
         self.store = make_client_store(
-            folder, self.vector_lengths(as_fedavg=False), federation.n_clients, settings.store_limit_gb
+            store_folder, self.vector_lengths(is_fedavg=False), federation.n_clients, settings.store_limit_gb
         )
         self.samples = SampleSelection(components.samples, federation, components.client.batch, self.store, measurer)
         queries = Queries(components.selector.needs, measurer, client_reports, stopwatch)
@@ -98,13 +98,13 @@ class Setup:
         state.joules = self.settings.joules_per_byte * state.spent.up_bytes
         return state
 
-    def vector_lengths(self, as_fedavg: bool) -> dict[str, int]:
+    def vector_lengths(self, is_fedavg: bool) -> dict[str, int]:
         """Return the number of floats of each vector that a client keeps between rounds, by name.
 
         Args:
-            as_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
+            is_fedavg: whether the round is trained as FedAvg (`Selection.plain`).
         """
-        return self.components.vector_lengths(as_fedavg, self.server.layout, int(self.federation.n_train.max()))
+        return self.components.vector_lengths(is_fedavg, self.server.layout, int(self.federation.n_train.max()))
 
     def _make_trainer(self, worker_model: FlatModel, hooks: Sequence[ClientHook]) -> LocalTrainer:
         run_components, settings = self.components, self.settings
@@ -115,9 +115,8 @@ class Setup:
     def _foresee_update(self, trainer: LocalTrainer, round: int, client: int) -> ClientUpdate:
         """Return the update that the client with id `client` would send if `trainer` trained it in `round`."""
         n_train, draws = self.federation.n_train, self.federation.draws(self.settings.seed, round)
-        return trainer.train_whole_job(
-            round, client, foresee_samples(self.components.samples, client, int(n_train[client]), draws)
-        )
+        sample_rows = foresee_samples(self.components.samples, client, int(n_train[client]), draws)
+        return trainer.train_whole_job(round, client, sample_rows)
 
 
 def choose_memory_layout(settings: Settings, network: nn.Module, federation: Federation) -> bool:

@@ -14,7 +14,7 @@ NUMBERS_PER_PART = 131_072  # numbers that are converted to int64 at a time
 INTEGER_TYPE_BY_BYTES = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 
 
-class SharedState:
+class SharedDataState:
     """The checksums of the data in `federation` and the state of numpy's global generator at the start of a run."""
 
     def __init__(self, federation: Federation) -> None:
@@ -22,9 +22,9 @@ class SharedState:
 
     def verify_unchanged(self, federation: Federation) -> None:
         """Raise `ComponentError` if the data in `federation` have changed; warn if numpy's generator was used."""
-        if changed_names := [k for k, bit_sum in _bit_sums(federation).items() if bit_sum != self.bit_sums[k]]:
+        if changed_tensors := [k for k, bit_sum in _bit_sums(federation).items() if bit_sum != self.bit_sums[k]]:
             raise ComponentError(
-                f"a component has changed the shared data ({', '.join(changed_names)}) during training, so that the "
+                f"a component has changed the shared data ({', '.join(changed_tensors)}) during training, so that the "
                 "results "
                 "are wrong: look for an in-place operation on inputs or labels in the model, the objective or a signal"
             )
@@ -37,11 +37,11 @@ class SharedState:
 
 def _bit_sums(federation: Federation) -> dict[str, int]:
     """Return the sum modulo 2^64 of the bits, as integers, of each tensor of samples in `federation`, by name."""
-    splits = ("train", "val", "test", "server_val", "server_test")
-    tensors = {f"{s}.{k}": getattr(getattr(federation, s), k) for s in splits for k in ("x", "y")}
+    split_names = ("train", "val", "test", "server_val", "server_test")
+    tensor_by_name = {f"{s}.{k}": getattr(getattr(federation, s), k) for s in split_names for k in ("x", "y")}
     if federation.proxy is not None:
-        tensors["proxy"] = federation.proxy
-    return {k: _sum_bits(tensor) for k, tensor in tensors.items()}
+        tensor_by_name["proxy"] = federation.proxy
+    return {k: _sum_bits(tensor) for k, tensor in tensor_by_name.items()}
 
 
 def _sum_bits(tensor: Tensor) -> int:

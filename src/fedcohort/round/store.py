@@ -20,6 +20,7 @@ from fedcohort.errors import DamagedCheckpoint
 
 FILE_PREFIX = "client_store."
 SLOTS_PER_CLIENT = 3
+VectorsByName = Mapping[str, Tensor]
 
 
 class ClientStore(Protocol):
@@ -31,8 +32,8 @@ class ClientStore(Protocol):
 
     def state_dict(self) -> dict[str, Any]: ...
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Restore `state`, of either kind of store, as `client_store.limit_gb` may change when a run resumes."""
+    def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
+        """Restore `store_state`, of either kind of store, as `client_store.limit_gb` may change when a run resumes."""
         ...
 
     def note_checkpoint(self) -> None:
@@ -58,8 +59,8 @@ class MemoryStore:
     def state_dict(self) -> dict[str, Any]:
         return {str(client): dict(client_vectors) for client, client_vectors in sorted(self._vectors.items())}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        self._vectors = {client: dict(v) for client, v in read_saved_vectors(self._folder, state)}
+    def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
+        self._vectors = {client: dict(v) for client, v in read_saved_vectors(self._folder, store_state)}
 
     def note_checkpoint(self) -> None:
         """Do nothing, as a checkpoint holds copies of the vectors in memory."""
@@ -83,13 +84,13 @@ class _RowFile:
         self.file = os.fdopen(os.open(path, os.O_RDWR | os.O_CREAT, 0o666), "r+b", buffering=0)
         file_bytes = os.fstat(self.file.fileno()).st_size
         self.n_floats = file_bytes // (4 * SLOTS_PER_CLIENT * n_clients) if n_floats is None else n_floats
-        if file_bytes != (new_bytes := 4 * SLOTS_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
-            os.ftruncate(self.file.fileno(), new_bytes)
+        if file_bytes != (required_bytes := 4 * SLOTS_PER_CLIENT * n_clients * self.n_floats) and n_floats is not None:
+            os.ftruncate(self.file.fileno(), required_bytes)
 
-    def read(self, client: int, slot: int) -> bytes:
+    def read_row(self, client: int, slot: int) -> bytes:
         return os.pread(self.file.fileno(), 4 * self.n_floats, 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot))
 
-    def write(self, client: int, slot: int, row_bytes: bytes) -> None:
+    def write_row(self, client: int, slot: int, row_bytes: bytes) -> None:
         """Write `row_bytes`, 4 * n_floats bytes, into the row of a client's slot; raise `OSError` if the disk is full.
 
         Args:
@@ -99,10 +100,10 @@ class _RowFile:
         """
         file_position = 4 * self.n_floats * (SLOTS_PER_CLIENT * client + slot)
         while row_bytes:
-            n_written = os.pwrite(self.file.fileno(), row_bytes, file_position)
-            row_bytes, file_position = row_bytes[n_written:], file_position + n_written
+            n_written_bytes = os.pwrite(self.file.fileno(), row_bytes, file_position)
+            row_bytes, file_position = row_bytes[n_written_bytes:], file_position + n_written_bytes
 
-    def sync(self) -> None:
+    def flush_to_disk(self) -> None:
         os.fsync(self.file.fileno())
 
 
@@ -113,14 +114,14 @@ class MappedStore:
 
     Args:
         folder: folder of the files.
-        floats_by_name: number of floats of a row by name; a shorter vector is padded at its end.
+        floats_by_vector: number of floats of a row by name; a shorter vector is padded at its end.
         n_clients: size of the population.
     """
 
-    def __init__(self, folder: Path, floats_by_name: Mapping[str, int], n_clients: int) -> None:
+    def __init__(self, folder: Path, floats_by_vector: Mapping[str, int], n_clients: int) -> None:
         self._row_files = {
             vector_name: _RowFile(folder / f"{FILE_PREFIX}{vector_name}", n_clients, n_floats)
-            for vector_name, n_floats in sorted(floats_by_name.items())
+            for vector_name, n_floats in sorted(floats_by_vector.items())
         }
         self._current_slots: np.ndarray = np.full(n_clients, -1, dtype=np.int8)
         self._newest_slots, self._previous_slots = (
@@ -131,10 +132,10 @@ class MappedStore:
         self._digests = np.zeros(n_clients, dtype=np.int64)
 
     def get(self, client: int) -> Mapping[str, Tensor]:
-        slot_number = int(self._current_slots[client])
-        if slot_number < 0:
+        slot = int(self._current_slots[client])
+        if slot < 0:
             return {}
-        return _parse_rows({k: row_file.read(client, slot_number) for k, row_file in self._row_files.items()})
+        return _parse_rows({k: row_file.read_row(client, slot) for k, row_file in self._row_files.items()})
 
     def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to.
@@ -154,93 +155,93 @@ class MappedStore:
                 new_row[: len(new_vectors[vector_name])] = new_vectors[vector_name].cpu().numpy()
             else:
                 new_row[:1] = np.nan
-            row_file.write(client, free_slot, new_row.tobytes())
+            row_file.write_row(client, free_slot, new_row.tobytes())
             written_rows.append(new_row.tobytes())
         self._current_slots[client] = free_slot
         self._digests[client] = _digest_rows(written_rows)
 
     def state_dict(self) -> dict[str, Any]:
         for row_file in self._row_files.values():
-            row_file.sync()
+            row_file.flush_to_disk()
         self._snapshot_slots = self._current_slots.copy()
         saved_arrays = {"slots": self._snapshot_slots, "before": self._newest_slots, "digests": self._digests}
-        return {vector_name: torch.from_numpy(row_values.copy()) for vector_name, row_values in saved_arrays.items()}
+        return {vector_name: torch.from_numpy(saved_array.copy()) for vector_name, saved_array in saved_arrays.items()}
 
-    def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        if "slots" not in state:
-            for client, client_vectors in read_saved_vectors(None, state):
+    def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
+        if "slots" not in store_state:
+            for client, client_vectors in read_saved_vectors(None, store_state):
                 self.commit(client, client_vectors)
             return
-        self._newest_slots, self._previous_slots = np.array(state["slots"]), np.array(state["before"])
-        self._current_slots, self._digests = self._newest_slots.copy(), np.array(state["digests"])
+        self._newest_slots, self._previous_slots = np.array(store_state["slots"]), np.array(store_state["before"])
+        self._current_slots, self._digests = self._newest_slots.copy(), np.array(store_state["digests"])
 
     def note_checkpoint(self) -> None:
         self._previous_slots, self._newest_slots = self._newest_slots, self._snapshot_slots.copy()
 
 
-def _parse_rows(rows: Mapping[str, bytes]) -> dict[str, Tensor]:
-    """Return a client's vectors by name from `rows`, the bytes of its rows in the files by name."""
-    vectors = {k: torch.from_numpy(np.frombuffer(r, np.float32).copy()) for k, r in rows.items()}
+def _parse_rows(row_by_name: Mapping[str, bytes]) -> dict[str, Tensor]:
+    """Return a client's vectors by name from `row_by_name`, the bytes of its rows in the files by name."""
+    vectors = {k: torch.from_numpy(np.frombuffer(r, np.float32).copy()) for k, r in row_by_name.items()}
     return {k: vector for k, vector in vectors.items() if not vector[:1].isnan().any()}
 
 
-def _digest_rows(stored_rows: list[bytes]) -> int:
-    return int.from_bytes(hashlib.blake2b(b"".join(stored_rows), digest_size=8).digest(), "big", signed=True)
+def _digest_rows(row_list: list[bytes]) -> int:
+    return int.from_bytes(hashlib.blake2b(b"".join(row_list), digest_size=8).digest(), "big", signed=True)
 
 
-def read_saved_vectors(folder: Path | None, state: Mapping[str, Any]) -> Iterator[tuple[int, Mapping[str, Tensor]]]:
+def read_saved_vectors(folder: Path | None, store_state: Mapping[str, Any]) -> Iterator[tuple[int, VectorsByName]]:
     """Yield each client's id and vectors, by name, from a store's state in a checkpoint.
 
     Args:
         folder: folder of the files of a store in files.
-        state: result of `state_dict` of either store.
+        store_state: result of `state_dict` of either store.
 
     Raises:
         DamagedCheckpoint: rows in the files differ from those that were written.
     """
-    if "slots" not in state:
-        yield from ((int(client), vectors) for client, vectors in state.items())
+    if "slots" not in store_state:
+        yield from ((int(client), vectors) for client, vectors in store_state.items())
         return
-    current_slots, digests = state["slots"].tolist(), state["digests"].tolist()
-    paths = sorted(folder.glob(f"{FILE_PREFIX}*")) if folder is not None else []
-    row_file_by_name = {p.name.removeprefix(FILE_PREFIX): _RowFile(p, len(current_slots)) for p in paths}
+    current_slots, digests = store_state["slots"].tolist(), store_state["digests"].tolist()
+    row_file_paths = sorted(folder.glob(f"{FILE_PREFIX}*")) if folder is not None else []
+    row_file_by_name = {p.name.removeprefix(FILE_PREFIX): _RowFile(p, len(current_slots)) for p in row_file_paths}
     for client, slot in enumerate(current_slots):
         if slot >= 0:
-            rows = {k: row_file.read(client, slot) for k, row_file in row_file_by_name.items()}
-            if _digest_rows(list(rows.values())) != digests[client]:
+            row_by_name = {k: row_file.read_row(client, slot) for k, row_file in row_file_by_name.items()}
+            if _digest_rows(list(row_by_name.values())) != digests[client]:
                 raise DamagedCheckpoint(
                     f"{folder}/{FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "
                     "written"
                 )
-            yield client, _parse_rows(rows)
+            yield client, _parse_rows(row_by_name)
 
 
-def check_stored_vectors(folder: Path, state: Mapping[str, Any]) -> None:
+def check_stored_vectors(folder: Path, store_state: Mapping[str, Any]) -> None:
     """Read all stored vectors that a checkpoint refers to.
 
     Args:
         folder: run folder, which holds the files of a store in files.
-        state: the store's part of the checkpoint.
+        store_state: the store's part of the checkpoint.
 
     Raises:
         DamagedCheckpoint: a vector is damaged.
     """
-    for _ in read_saved_vectors(folder, state):
+    for _ in read_saved_vectors(folder, store_state):
         pass
 
 
 def make_client_store(
-    folder: Path | None, floats_by_name: Mapping[str, int], n_clients: int, limit_gb: float
+    folder: Path | None, floats_by_vector: Mapping[str, int], n_clients: int, memory_limit_gb: float
 ) -> ClientStore:
-    """Return a store in memory if the vectors of all clients fit into `limit_gb` gigabytes, else a store in files.
+    """Return a store in memory if all clients' vectors fit into `memory_limit_gb` gigabytes, else a store in files.
 
     Args:
         folder: folder of the files; None for memory in any case.
-        floats_by_name: number of floats of each vector by name; {} if clients keep nothing.
+        floats_by_vector: number of floats of each vector by name; {} if clients keep nothing.
         n_clients: size of the population.
-        limit_gb: the option `client_store.limit_gb`.
+        memory_limit_gb: the option `client_store.limit_gb`.
     """
-    vectors_gb = 4e-9 * n_clients * sum(floats_by_name.values())
-    if folder is None or vectors_gb <= limit_gb:
+    vectors_gb = 4e-9 * n_clients * sum(floats_by_vector.values())
+    if folder is None or vectors_gb <= memory_limit_gb:
         return MemoryStore(folder)
-    return MappedStore(folder, floats_by_name, n_clients)
+    return MappedStore(folder, floats_by_vector, n_clients)

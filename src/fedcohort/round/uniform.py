@@ -57,19 +57,19 @@ class UniformReference:
         Args:
             selected_ids: ids of the cohort.
             available_ids: ids of the available clients.
-            reference_ids: ids of the reference cohort (`draw_uniform`).
+            reference_ids: ids of the reference cohort (`draw_uniform_cohort`).
         """
         if not len(selected_ids):
             return UniformReference(self.expected, self.drawn, self.overlaps, self.rounds)
         selection_rate, times_drawn = len(selected_ids) / len(available_ids), self.drawn.copy()
         if len(available_ids) == len(self.expected):
-            expected = self.expected + selection_rate
+            expected_selections = self.expected + selection_rate
         else:
-            expected = self.expected.copy()
-            expected[available_ids] += selection_rate
+            expected_selections = self.expected.copy()
+            expected_selections[available_ids] += selection_rate
         times_drawn[reference_ids] += 1
-        common_share = float(np.isin(selected_ids, reference_ids).mean())
-        return UniformReference(expected, times_drawn, self.overlaps + common_share, self.rounds + 1, common_share)
+        overlap = float(np.isin(selected_ids, reference_ids).mean())
+        return UniformReference(expected_selections, times_drawn, self.overlaps + overlap, self.rounds + 1, overlap)
 
     def metrics(self, times_selected: Ids) -> dict[str, float]:
         """Return the metrics of the distance from uniform draws, by name; {} before the first cohort.
@@ -98,19 +98,19 @@ class UniformReference:
         return float(excess_selections[excess_selections > 0].sum() / times_selected[selected_ids].sum())
 
 
-def draw_uniform(available_ids: Ids, n_drawn: int, round_draws: Draws) -> Ids:
-    """Return `n_drawn` of the sorted `available_ids`, [n_drawn], drawn uniformly without replacement.
+def draw_uniform_cohort(available_ids: Ids, cohort_size: int, round_draws: Draws) -> Ids:
+    """Return `cohort_size` of the sorted `available_ids`, [n_drawn], drawn uniformly without replacement.
 
     `round_draws` has the random numbers of the round; the selector has no effect. If fewer clients are available, all
     are returned.
     """
-    if n_drawn >= len(available_ids):
+    if cohort_size >= len(available_ids):
         return available_ids
-    client_numbers = round_draws.uniform("uniform")
-    if len(available_ids) < len(client_numbers):
-        client_numbers = client_numbers[available_ids]
+    random_numbers = round_draws.uniform("uniform")
+    if len(available_ids) < len(random_numbers):
+        random_numbers = random_numbers[available_ids]
     return (
-        available_ids[np.flatnonzero(client_numbers <= nth_smallest(client_numbers, n_drawn))[:n_drawn]]
-        if n_drawn
+        available_ids[np.flatnonzero(random_numbers <= nth_smallest(random_numbers, cohort_size))[:cohort_size]]
+        if cohort_size
         else available_ids[:0]
     )

@@ -36,28 +36,28 @@ def average_all_updates(measurer: SignalAccess, agg: Aggregator[Any], n_train: I
         client_update = measurer.train(round, client)
         update = client_update.delta.detach().double()
         if bool(update.isfinite().all()):
-            weight = float(agg.weights(np.array([client_update.n_used]), n_train[[client]])[0])
-            update_sum = weight * update if update_sum is None else update_sum + weight * update
-            weight_sum += weight
+            update_weight = float(agg.weights(np.array([client_update.n_used]), n_train[[client]])[0])
+            update_sum = update_weight * update if update_sum is None else update_sum + update_weight * update
+            weight_sum += update_weight
     return None if update_sum is None or not weight_sum > 0 else update_sum / weight_sum
 
 
-def relative_variance(sampled_update: Tensor | None, full_update: Tensor | None) -> float:
+def relative_variance(cohort_update: Tensor | None, full_update: Tensor | None) -> float:
     """Return the squared distance of the sampled from the full update, divided by the full update's squared norm.
 
     The result is NaN if the full update is 0 or unknown.
 
     Args:
-        sampled_update: mean of the updates that arrived, [P]; None for 0.
+        cohort_update: mean of the updates that arrived, [P]; None for 0.
         full_update: mean of the updates that all clients would send, [P]; None if it is unknown.
     """
-    squared_norm = 0.0 if full_update is None else float(full_update @ full_update)
-    if full_update is None or not 0 < squared_norm < math.inf:
+    squared_update_norm = 0.0 if full_update is None else float(full_update @ full_update)
+    if full_update is None or not 0 < squared_update_norm < math.inf:
         return math.nan
-    difference = full_update if sampled_update is None else sampled_update.to(full_update) - full_update
-    return float(difference @ difference) / squared_norm
+    update_difference = full_update if cohort_update is None else cohort_update.to(full_update) - full_update
+    return float(update_difference @ update_difference) / squared_update_norm
 
 
-def is_variance_measured(round: int, every_rounds: int) -> bool:
-    """Return whether the variance is measured in `round`: once in `every_rounds` rounds, never for 0."""
-    return every_rounds > 0 and (round + 1) % every_rounds == 0
+def is_variance_measured(round: int, measuring_interval: int) -> bool:
+    """Return whether the variance is measured in `round`: once in `measuring_interval` rounds; never if this is 0."""
+    return measuring_interval > 0 and (round + 1) % measuring_interval == 0

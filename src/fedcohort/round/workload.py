@@ -18,12 +18,12 @@ from fedcohort.training.upload import TensorMask, draw_tensor_masks, make_sent_l
 from fedcohort.types import AggregationOverride, Ids, Probe, ProbeResult, Selection
 
 
-def verify_selection(selection: Selection, available: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
+def verify_selection(selection: Selection, available_ids: Ids, cohort: int, n_clients: int, codec: Codec) -> None:
     """Raise an error if a selection is invalid.
 
     Args:
         selection: the selector's choice.
-        available: sorted ids of the clients that can be selected.
+        available_ids: sorted ids of the clients that can be selected.
         cohort: largest number of clients, unless the selection is `uncapped`.
         n_clients: size of the population.
         codec: encodes updates; a codec with hooks does not support partial updates.
@@ -32,8 +32,8 @@ def verify_selection(selection: Selection, available: Ids, cohort: int, n_client
         FedcohortError: clients are not available, or units or shares of updates are out of range.
         IncompatibleConfig: the codec does not support partial updates.
     """
-    chosen_ids, unit_counts, shares = selection.clients, selection.units, selection.upload
-    if not are_all_available(chosen_ids, available):
+    chosen_ids, unit_counts, update_shares = selection.clients, selection.units, selection.upload
+    if not are_all_available(chosen_ids, available_ids):
         raise FedcohortError(
             f"the selector chose clients {chosen_ids.tolist()}, but not all of them are available: use ctx.available"
         )
@@ -43,31 +43,32 @@ def verify_selection(selection: Selection, available: Ids, cohort: int, n_client
         )
     if unit_counts is not None and (unit_counts.shape != (n_clients,) or (unit_counts[chosen_ids] < 1).any()):
         raise FedcohortError("the selector's units of local work must be one number >= 1 for each client")
-    if shares is None:
+    if update_shares is None:
         return
-    if shares.shape != (n_clients,) or not ((shares[chosen_ids] > 0) & (shares[chosen_ids] <= 1)).all():
+    chosen_shares = update_shares[chosen_ids] if update_shares.shape == (n_clients,) else np.zeros(1)
+    if not ((chosen_shares > 0) & (chosen_shares <= 1)).all():
         raise FedcohortError("the selector's shares of an update must be one number in (0, 1] for each client")
-    if codec.hooks and (shares[chosen_ids] < 1).any():
+    if codec.hooks and (chosen_shares < 1).any():
         raise IncompatibleConfig(
             "the selector excludes tensors from updates, which codecs with hooks do not support: choose codec=none"
         )
 
 
-def are_all_available(clients: Ids, available: Ids) -> bool:
-    """Return whether all of `clients` are in the sorted ids `available`, by binary search."""
-    if not len(available):
+def are_all_available(clients: Ids, available_ids: Ids) -> bool:
+    """Return whether all of `clients` are in the sorted ids `available_ids`, by binary search."""
+    if not len(available_ids):
         return not len(clients)
-    id_positions = np.minimum(np.searchsorted(available, clients), len(available) - 1)
-    return bool((available[id_positions] == clients).all())
+    client_positions = np.minimum(np.searchsorted(available_ids, clients), len(available_ids) - 1)
+    return bool((available_ids[client_positions] == clients).all())
 
 
-def verify_advice(advice: AggregationOverride | None, selector: Selector[Any]) -> None:
-    """Raise `FedcohortError` if `selector` does not declare the kind of override `advice` (`absolute`, `weighs`)."""
-    if advice is None:
+def verify_weight_override(weight_override: AggregationOverride | None, selector: Selector[Any]) -> None:
+    """Raise `FedcohortError` if `selector` does not declare what `weight_override` has (`absolute`, `weighs`)."""
+    if weight_override is None:
         return
-    if advice.absolute and not selector.absolute:
+    if weight_override.absolute and not selector.absolute:
         raise FedcohortError("the selector returns absolute weights: declare `absolute = True` in its class")
-    if advice.weights is not None and not selector.weighs:
+    if weight_override.weights is not None and not selector.weighs:
         raise FedcohortError("the selector returns weights: declare `weighs = True` in its class")
 
 
@@ -85,8 +86,8 @@ def assign_work(
         draws: random numbers of the round, for the tensors that are not sent.
         start_s: virtual second at which the work begins.
     """
-    chosen_ids, n_chosen = selection.clients, len(selection.clients)
-    assigned_units = np.full(n_chosen, units) if selection.units is None else selection.units[chosen_ids]
+    chosen_ids, n_chosen_clients = selection.clients, len(selection.clients)
+    assigned_units = np.full(n_chosen_clients, units) if selection.units is None else selection.units[chosen_ids]
     tensor_masks = draw_tensor_masks(selection.upload, chosen_ids, layout, draws)
     update_bytes = codec.bytes_up(layout)
     answer_bytes = [
@@ -95,24 +96,24 @@ def assign_work(
     ]
     return Jobs(
         client=chosen_ids,
-        broadcast=np.full(n_chosen, draws.round),
-        plain=np.full(n_chosen, selection.plain),
+        broadcast=np.full(n_chosen_clients, draws.round),
+        plain=np.full(n_chosen_clients, selection.plain),
         assigned=assigned_units.astype(np.int64),
         units=assigned_units.astype(np.int64),
-        start_s=np.full(n_chosen, start_s),
+        start_s=np.full(n_chosen_clients, start_s),
         tensor_mask=tensor_masks,
         bytes_up=np.array(answer_bytes, dtype=np.float64),
     )
 
 
-def _masked_update_bytes(codec: Codec, layout: Layout, mask: TensorMask) -> int:
-    return codec.bytes_up(make_sent_layout(layout, mask)) if mask.any() else 0
+def _masked_update_bytes(codec: Codec, layout: Layout, tensor_mask: TensorMask) -> int:
+    return codec.bytes_up(make_sent_layout(layout, tensor_mask)) if tensor_mask.any() else 0
 
 
 def list_queried_clients(probes: Sequence[Probe], clients: Ids | None = None) -> Ids:
     """Return the sorted ids, int64 [n], of the clients that `probes` query, and of `clients`."""
-    id_arrays = [np.empty(0, np.int64) if clients is None else clients, *(probe.clients for probe in probes)]
-    return np.unique(np.concatenate(id_arrays)).astype(np.int64)
+    client_id_arrays = [np.empty(0, np.int64) if clients is None else clients, *(probe.clients for probe in probes)]
+    return np.unique(np.concatenate(client_id_arrays)).astype(np.int64)
 
 
 def list_answered_probes(probes: Sequence[Probe], answers: Mapping[str, ProbeResult]) -> list[Probe]:
@@ -128,11 +129,7 @@ def mark_trained_clients(clients: Ids, answered_probes: Sequence[Probe]) -> Bool
         answered_probes: the queries, each with the clients that answered; `signal.base.Computed.trains` marks training.
     """
     training_probes = [p for p in answered_probes if getattr(find_signal(p.signal), "trains", False)]
-    return (
-        np.isin(clients, list_queried_clients(training_probes))
-        if training_probes
-        else np.zeros(len(clients), dtype=bool)
-    )
+    return np.isin(clients, list_queried_clients(training_probes))
 
 
 def mark_answering_clients(signal: str, clients: Ids, probes: Sequence[Probe]) -> Bool[np.ndarray, "_n"]:

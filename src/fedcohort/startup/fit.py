@@ -61,7 +61,7 @@ def fit(
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **{f"trainer.{k}": v for k, v in processes.items()}}
     start_record = provenance.current_start(config, identity, loop.federation.checksum)
-    begin_result = tasks.run_on_first(lambda: _record_start(run_folder, loop, config, start_record))
+    begin_result = tasks.run_on_first_process(lambda: _record_start(run_folder, loop, config, start_record))
     if begin_result is None:
         return None
     path, is_new, resume_point = begin_result
@@ -81,7 +81,7 @@ def fit(
             log.info("resuming %s %s", path, progress_text)
         training = trainer.TrainingRun(config, path, loop, run_observers.callbacks, processes, start_record)
         lightning_trainer = training.make_trainer(is_new_run=not rounds_done)
-        interrupts.enter_phase(RunPhase.FORKED)  # `GracefulStop` reverts this in the process that trains
+        interrupts.enter_phase(RunPhase.PROCESSES_FORKED)  # `GracefulStop` reverts this in the process that trains
         training.fit(lightning_trainer, network, path / folder.LAST_CKPT if rounds_done else None)
         if run_folder is not None:
             manifest.write_manifest(path, folder.MANIFEST_FILES)
@@ -103,7 +103,7 @@ def _list_module_options(composition: Composition, loop: FederatedLoop, network:
         f"{composition.option(group)} ({class_names[group]})": option_objects
         for group, option_objects in objects_by_group.items()
     }
-    return map_modules_to_options(objects_by_option, loop.components.needs())
+    return map_modules_to_options(objects_by_option, loop.components.needed_signals())
 
 
 def _record_start(
@@ -175,7 +175,7 @@ def _report_ending(path: Path, resume_command: str, option_by_module: Mapping[st
         if not interrupts.exit_code or not is_stopped:
             raise
     finally:
-        interrupts.enter_phase(RunPhase.START)
+        interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
         interrupts.begin_listening()
     if interrupts.exit_code:
         run_status = folder.status_of(path)

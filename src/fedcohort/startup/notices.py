@@ -62,12 +62,12 @@ def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed
         notices.append("; ".join([f"deadline.partial_work=true has no effect with {deadline_text}", *hints]))
     elif components.deadline.partial_work and local_units == 1:
         notices.append(f"deadline.partial_work=true has no effect with client.{unit}=1, which can't be done in part")
-    if components.attack.falsified_signals and not components.attack.falsified_signals & components.needs():
+    if components.attack.falsified_signals and not components.attack.falsified_signals & components.needed_signals():
         false_signals = ", ".join(sorted(components.attack.falsified_signals))
         message_start = f"attack={choices['attack']} has no effect"
         notices.append(f"{message_start}: neither the selector nor the aggregator reads {false_signals}")
     if components.signal_noise.perturbs:
-        signals = {unit: find_signal(unit) for unit in sorted(components.needs())}
+        signals = {unit: find_signal(unit) for unit in sorted(components.needed_signals())}
         unprotected = [unit for unit, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
         if not any(isinstance(signal, Reported | QueriedSignal) and signal.bytes_up for signal in signals.values()):
             notices.append(

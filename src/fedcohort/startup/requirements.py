@@ -144,8 +144,8 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
         raise IncompatibleConfig(f"{selection_text}: lower deadline.factor, or cohort")
     check_requirements(choices, facts)
     try:
-        population = Populations.from_federation(federation, cohort).for_selector(deadline)
-        facts.components.selector.init(population.for_reader(facts.components.selector.needs, "the selector"))
+        population = Populations.from_federation(federation, cohort).resize_cohort(deadline)
+        facts.components.selector.init(population.make_population(facts.components.selector.needs, "the selector"))
     except OptionError as error:
         raise OptionError(f"selector.{error}") from error
 

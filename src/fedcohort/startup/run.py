@@ -41,7 +41,7 @@ def run(composition: Composition, job: SweepJob | None = None, *, is_last: bool 
             return _run(composition, job)
         finally:
             if not is_last:
-                memory.collect_after_run()  # a process may execute hundreds of runs
+                memory.collect_garbage_after_run()  # a process may execute hundreds of runs
 
 
 def _run(composition: Composition, job: SweepJob | None) -> Path:
@@ -66,11 +66,11 @@ def _run(composition: Composition, job: SweepJob | None) -> Path:
     from fedcohort.lightning.tasks import ProgramTasks
     from fedcohort.startup.fit import fit
 
-    memory.end_imports()
+    memory.enable_garbage_collection()
     tasks, logs = ProgramTasks(num_nodes), Path(config["paths"]["logs"])
     restarted_job = slurm.find_restarted_job()
     if tasks.is_following:
-        with tasks.run_together():
+        with tasks.connect():
             return fit(composition, loop, network, run_observers, tasks, sweep, None) or logs
     if restarted_job:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_job)
@@ -78,7 +78,7 @@ def _run(composition: Composition, job: SweepJob | None) -> Path:
     config_hash, budget = folder.config_hash(config), Budget.from_config(config)
     request = claim.RunRequest(config_hash, config["seed"], budget, run_observers.ends_early, restarted_job, siblings)
     resume = bool(config["resume"]) or restarted_job is not None
-    with tasks.run_together(), _lock_folder(logs.absolute(), _name_folder(composition), request, resume) as run_folder:
+    with tasks.connect(), _lock_folder(logs.absolute(), _name_folder(composition), request, resume) as run_folder:
         if run_folder.is_finished:
             _reuse_finished_run(run_folder.path, budget, run_observers, job)
             return run_folder.path

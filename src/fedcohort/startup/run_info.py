@@ -73,7 +73,8 @@ def _list_tags(loop: "FederatedLoop") -> dict[str, str]:
         "hub": federation.revision,
         "inputs": federation.inputs,
         "categories": federation.categories,
-        "yardstick": ", ".join(unknowable_signals(loop.components.needs())),  # signals that make the run an oracle
+        # signals that make the run an oracle
+        "yardstick": ", ".join(unknowable_signals(loop.components.needed_signals())),
     }
     return {name: tag_text for name, tag_text in tags.items() if tag_text or name in ("tracking", "engine", "data")}
 

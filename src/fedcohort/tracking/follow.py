@@ -240,7 +240,7 @@ def main() -> None:
     threading.Thread(target=_exit_after_parent, args=(0,), daemon=True).start()
     gc.disable()
     server.import_mlflow()
-    memory.end_imports()
+    memory.enable_garbage_collection()
     serve_runs(connection, connection)
     os._exit(0)  # the interpreter's exit takes longer than the end of the run
 

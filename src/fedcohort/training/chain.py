@@ -45,7 +45,7 @@ class ChainedNetwork:
     """A network that ends in a chain of Linear and ReLU layers.
 
     Attributes:
-        front_layers: layers before the chain, which end in a Flatten; None without any other than a Flatten.
+        front_layers: layers before the chain, which end in a Flatten; None if there are none but a Flatten.
         front_tensors: parameters of the front; their `grad` are views into the flat model's gradient.
         dense_layers: layers of the chain, at least one.
     """
@@ -60,43 +60,43 @@ class ChainedNetwork:
         return self.front_layers is None and len(self.dense_layers) == 1
 
 
-def find_chain(model: FlatModel, scale: PixelScale | None = None) -> ChainedNetwork | None:
-    """Return the chain of a network that is one, or ends in one after a Flatten; None for other networks.
+def find_chain(model: FlatModel, pixel_scale: PixelScale | None = None) -> ChainedNetwork | None:
+    """Return the network as a chain of Linear and ReLU layers, maybe behind a Flatten; None for other networks.
 
     Subclasses of Sequential and Linear, and chains with hooks, are excluded because they may compute anything. So are
     frozen parameters and layers without a bias.
 
     Args:
         model: the flat model of the network.
-        scale: scale of inputs that are stored as bytes, which the front then converts to floats; without a front there
-            is no chain. None for floats.
+        pixel_scale: scale of inputs that are stored as bytes, which the front then converts to floats; without a front
+            there is no chain. None for floats.
     """
     modules = list(model.network) if type(model.network) is nn.Sequential else [model.network]
     flatten_positions = [
         i for i, m in enumerate(modules) if type(m) is nn.Flatten and (m.start_dim, m.end_dim) == (1, -1)
     ]
-    first_linear = flatten_positions[-1] + 1 if flatten_positions else 0
-    linear_modules, layers_between = modules[first_linear::2], modules[first_linear + 1 :: 2]
+    first_linear_position = flatten_positions[-1] + 1 if flatten_positions else 0
+    linear_modules, relu_layers = modules[first_linear_position::2], modules[first_linear_position + 1 :: 2]
     is_chain = (
-        len(linear_modules) == len(layers_between) + 1
+        len(linear_modules) == len(relu_layers) + 1
         and all(type(m) is nn.Linear and m.bias is not None for m in linear_modules)
-        and all(type(m) is nn.ReLU for m in layers_between)
+        and all(type(m) is nn.ReLU for m in relu_layers)
         and all(p.requires_grad for p in model.network.parameters())
-        and not any(has_other_hooks(m) for m in (model.network, *modules[first_linear:]))
+        and not any(has_user_hooks(m) for m in (model.network, *modules[first_linear_position:]))
     )
     if not is_chain:
         return None
-    front_layers = nn.Sequential(*modules[:first_linear]) if first_linear > 1 else None
-    if scale is not None:
+    front_layers = nn.Sequential(*modules[:first_linear_position]) if first_linear_position > 1 else None
+    if pixel_scale is not None:
         if front_layers is None:
             return None
-        scale.attach_to_network(front_layers)
+        pixel_scale.attach_to_network(front_layers)
     front_tensors: list[Tensor] = [] if front_layers is None else list(front_layers.parameters())
     dense_layers = [view_dense_layer(m) for m in linear_modules if isinstance(m, nn.Linear)]
     return ChainedNetwork(front_layers, front_tensors, dense_layers)
 
 
-def has_other_hooks(module: nn.Module) -> bool:
+def has_user_hooks(module: nn.Module) -> bool:
     """Return whether `module` has hooks other than the conversion of bytes to floats, which the front does as well."""
     forward_hooks = (*module._forward_pre_hooks.values(), *module._forward_hooks.values())
     return any(not isinstance(h, PixelScale) for h in forward_hooks)
@@ -143,6 +143,6 @@ def differentiate_logits(
         sample_objectives, cross_entropies = objective.per_sample(
             flat_logits, labels, None if reference_probs is None else reference_probs.flatten(0, 1)
         )
-        client_means = (sample_objectives.view_as(sample_shares) * sample_shares).sum(1)
-        (gradient,) = torch.autograd.grad(objective.transform_mean(client_means).sum(), flat_logits)
+        mean_objectives = (sample_objectives.view_as(sample_shares) * sample_shares).sum(1)
+        (gradient,) = torch.autograd.grad(objective.transform_mean(mean_objectives).sum(), flat_logits)
     return gradient.view_as(logits), cross_entropies.detach().view(labels_by_client.shape)

@@ -47,19 +47,20 @@ class ChainPass:
             ref_probs: class probabilities of the global model, [n, C]; None if the objective does not use them.
             batch_ranges: [start, stop) of each mini-batch, contiguous from 0.
         """
-        n_used, sizes = batch_ranges[-1][1], [stop - start for start, stop in batch_ranges]
-        input_batches = torch.split(x[:n_used].flatten(1) if self.front is None else x[:n_used], sizes)
-        labels = y[:n_used]
+        n_samples, batch_sizes = batch_ranges[-1][1], [stop - start for start, stop in batch_ranges]
+        input_batches = torch.split(x[:n_samples].flatten(1) if self.front is None else x[:n_samples], batch_sizes)
+        labels = y[:n_samples]
         if not self.is_cross_entropy:
-            batch_refs: Sequence[Tensor | None] = [None] * len(sizes)
+            ref_prob_batches: Sequence[Tensor | None] = [None] * len(batch_sizes)
             if ref_probs is not None:
-                batch_refs = torch.split(ref_probs[:n_used], sizes)
-            return torch.cat(list(map(self._step_by_autograd, input_batches, torch.split(labels, sizes), batch_refs)))
-        log_probs, ones_column = self.w.new_empty((n_used, len(self.layers[-1].bias))), self.w.new_ones(max(sizes))
+                ref_prob_batches = torch.split(ref_probs[:n_samples], batch_sizes)
+            label_batches = torch.split(labels, batch_sizes)
+            return torch.cat(list(map(self._step_by_autograd, input_batches, label_batches, ref_prob_batches)))
+        log_probs = self.w.new_empty((n_samples, len(self.layers[-1].bias)))
+        ones_column = self.w.new_ones(max(batch_sizes))
         one_hot_labels = make_one_hot(labels, log_probs.shape[1], log_probs.dtype)
-        batches = zip(
-            input_batches, torch.split(log_probs, sizes), torch.split(one_hot_labels, sizes), sizes, strict=True
-        )
+        prob_batches, label_batches = (torch.split(t, batch_sizes) for t in (log_probs, one_hot_labels))
+        batches = zip(input_batches, prob_batches, label_batches, batch_sizes, strict=True)
         for h, batch_probs, batch_labels, n in batches:
             features, inputs, logits = self._forward(h)
             torch.log_softmax(logits, 1, out=batch_probs)
@@ -98,45 +99,45 @@ class ChainPass:
         return features, inputs, torch.addmm(self.layers[-1].bias, h, self.layers[-1].transposed_weight)
 
     def _backward(
-        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, factor: float, ones_column: Tensor
+        self, features: Tensor, inputs: list[Tensor], logit_gradient: Tensor, grad_scale: float, ones_column: Tensor
     ) -> None:
         """Make the step of a mini-batch.
 
         Args:
             features: output of the front, with its graph.
             inputs: inputs of each layer, [batch, in].
-            logit_gradient: dL/dlogits divided by `factor`, [batch, classes].
-            factor: factor of all gradients, such as 1 / batch.
+            logit_gradient: dL/dlogits divided by `grad_scale`, [batch, classes].
+            grad_scale: factor of all gradients, such as 1 / batch.
             ones_column: ones, [batch].
         """
-        scaled_rate = -self.lr * factor
+        scaled_rate = -self.lr * grad_scale
         for i in range(len(inputs) - 1, -1, -1):
-            layer, h, transposed = self.layers[i], inputs[i], logit_gradient.t()
+            layer, h, grad_t = self.layers[i], inputs[i], logit_gradient.t()
             if i or self.tensors:
                 logit_gradient = logit_gradient @ layer.weight
             if i:
                 logit_gradient = torch.ops.aten.threshold_backward(logit_gradient, h, 0)
             if self.apply_step is None:
-                layer.weight.addmm_(transposed, h, alpha=scaled_rate)
-                layer.bias.addmv_(transposed, ones_column, alpha=scaled_rate)
+                layer.weight.addmm_(grad_t, h, alpha=scaled_rate)
+                layer.bias.addmv_(grad_t, ones_column, alpha=scaled_rate)
             else:
-                torch.addmm(layer.weight_gradient, transposed, h, beta=0, alpha=factor, out=layer.weight_gradient)
-                torch.addmv(layer.bias_gradient, transposed, ones_column, beta=0, alpha=factor, out=layer.bias_gradient)
+                torch.addmm(layer.weight_gradient, grad_t, h, beta=0, alpha=grad_scale, out=layer.weight_gradient)
+                torch.addmv(layer.bias_gradient, grad_t, ones_column, beta=0, alpha=grad_scale, out=layer.bias_gradient)
         if self.tensors:
-            self._move_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, factor)
+            self._step_front(torch.autograd.grad(features, self.tensors, logit_gradient), scaled_rate, grad_scale)
         if self.apply_step is not None:
             self.apply_step(self.corrections)
 
-    def _move_front(self, gradients: Sequence[Tensor], step_size: float, factor: float) -> None:
+    def _step_front(self, gradients: Sequence[Tensor], step_size: float, grad_scale: float) -> None:
         """Make the front's step for plain SGD, or else store its gradient for `apply_step`.
 
         Args:
-            gradients: gradients of the front's tensors, divided by `factor`.
-            step_size: -lr * `factor`.
-            factor: factor of the gradients.
+            gradients: gradients of the front's tensors, divided by `grad_scale`.
+            step_size: -lr * `grad_scale`.
+            grad_scale: factor of the gradients.
         """
         if self.apply_step is None:
             torch._foreach_add_(self.tensors, list(gradients), alpha=step_size)
             return
         for parameter, gradient in zip(self.tensors, gradients, strict=True):
-            torch.mul(gradient, factor, out=parameter.grad)
+            torch.mul(gradient, grad_scale, out=parameter.grad)

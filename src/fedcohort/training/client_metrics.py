@@ -12,18 +12,18 @@ from fedcohort.types import Ids, Values
 
 
 @torch.no_grad()
-def worst_group_accuracy(network: nn.Module, samples: ServerSamples, attribute: Ids) -> float:
+def worst_group_accuracy(network: nn.Module, samples: ServerSamples, sample_attributes: Ids) -> float:
     """Return the smallest accuracy, in [0, 1], over the groups (class, attribute) (FedDiverse, Sec. V-B).
 
     Args:
         network: the network, which is set to eval mode.
         samples: the n samples.
-        attribute: attribute of each sample, integers from 0, [n].
+        sample_attributes: attribute of each sample, integers from 0, [n].
     """
     network.eval()
     samples_at_once = find_batch_size(network, samples.x)
     is_correct = torch.cat([network(x).argmax(1) for x in torch.split(samples.x, samples_at_once)]) == samples.y
-    group_of_sample = samples.y.cpu().numpy() * (int(attribute.max()) + 1) + attribute
+    group_of_sample = samples.y.cpu().numpy() * (int(sample_attributes.max()) + 1) + sample_attributes
     group_sizes = np.bincount(group_of_sample)
     correct_counts = np.bincount(group_of_sample, weights=is_correct.cpu().numpy(), minlength=len(group_sizes))
     return float((correct_counts[group_sizes > 0] / group_sizes[group_sizes > 0]).min())
@@ -31,9 +31,9 @@ def worst_group_accuracy(network: nn.Module, samples: ServerSamples, attribute: 
 
 def average_extremes(client_values: Values) -> tuple[float, float]:
     """Return the mean of the ceil(K / 20), at least one, smallest of K `client_values`, and of as many largest ones."""
-    n_extreme = max(1, int(np.ceil(0.05 * len(client_values) - 1e-9)))
+    n_extreme_clients = max(1, int(np.ceil(0.05 * len(client_values) - 1e-9)))
     sorted_values = np.sort(client_values)
-    return float(sorted_values[:n_extreme].mean()), float(sorted_values[-n_extreme:].mean())
+    return float(sorted_values[:n_extreme_clients].mean()), float(sorted_values[-n_extreme_clients:].mean())
 
 
 def compute_jain_index(losses: Values) -> float:
@@ -43,18 +43,18 @@ def compute_jain_index(losses: Values) -> float:
     """
     if not np.isfinite(losses).all():
         return float("nan")
-    sum_of_squares = float((losses**2).sum())
-    return float(losses.sum() ** 2 / (len(losses) * sum_of_squares)) if sum_of_squares > 0 else 1.0
+    sum_of_squared_losses = float((losses**2).sum())
+    return float(losses.sum() ** 2 / (len(losses) * sum_of_squared_losses)) if sum_of_squared_losses > 0 else 1.0
 
 
-def choose_evaluated_clients(n_clients: int, n_evaluated: int | None, seed: int) -> Ids:
-    """Return the sorted ids of the evaluated clients: `n_evaluated` of `n_clients`, drawn once per seed, or all."""
-    if n_evaluated is None or n_evaluated >= n_clients:
+def choose_evaluated_clients(n_clients: int, n_evaluated_clients: int | None, seed: int) -> Ids:
+    """Return the sorted ids of the evaluated clients: `n_evaluated_clients` drawn once per seed, or all `n_clients`."""
+    if n_evaluated_clients is None or n_evaluated_clients >= n_clients:
         return np.arange(n_clients)
-    return np.sort(new_generator(seed, "scored_clients").choice(n_clients, n_evaluated, replace=False))
+    return np.sort(new_generator(seed, "scored_clients").choice(n_clients, n_evaluated_clients, replace=False))
 
 
-def measure_clients(
+def measure_client_metrics(
     network: nn.Module, federation: Federation, clients: Ids
 ) -> tuple[dict[str, float], dict[str, Values]]:
     """Return metrics over clients by name, and per-client columns [n_clients], NaN for other clients.
@@ -68,15 +68,15 @@ def measure_clients(
     """
     evaluations = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
     accuracy, loss = evaluate_on_ranks(network, clients, *evaluations)
-    known_accuracy = accuracy[~np.isnan(accuracy)]
+    accuracies = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": compute_jain_index(loss), "clients/loss_mean": float(loss.mean())}
-    if len(known_accuracy):
-        worst_mean, best_mean = average_extremes(known_accuracy)
+    if len(accuracies):
+        worst_accuracy, best_accuracy = average_extremes(accuracies)
         metrics |= {
-            "clients/acc_mean": float(known_accuracy.mean()),
-            "clients/acc_var": float(np.var(100 * known_accuracy)),
-            "clients/acc_worst5": worst_mean,
-            "clients/acc_best5": best_mean,
+            "clients/acc_mean": float(accuracies.mean()),
+            "clients/acc_var": float(np.var(100 * accuracies)),
+            "clients/acc_worst5": worst_accuracy,
+            "clients/acc_best5": best_accuracy,
         }
     return metrics, {
         "test_acc": _fill_client_column(clients, accuracy, federation),
@@ -86,6 +86,6 @@ def measure_clients(
 
 def _fill_client_column(clients: Ids, client_values: Values, federation: Federation) -> Values:
     """Return `client_values` of `clients` as a column of all clients of `federation`, [n_clients]; NaN for others."""
-    column = np.full(federation.n_clients, np.nan)
-    column[clients] = client_values
-    return column
+    client_column = np.full(federation.n_clients, np.nan)
+    client_column[clients] = client_values
+    return client_column

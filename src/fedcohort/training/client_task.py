@@ -24,7 +24,7 @@ class ClientTask:
         lr: learning rate.
         duration: virtual seconds until the client's answer.
         stored_vectors: vectors that the client kept from earlier rounds, by name.
-        codec_only: whether only the codec's hooks are active.
+        uses_only_codec: whether only the codec's hooks are active.
         tensor_mask: tensors of the network that the client uploads, None for all.
         measures_loss: whether the client measures the loss of the trained model.
         remember_losses: function from the losses of the trained samples (NaN for others) to vectors that the client
@@ -39,11 +39,11 @@ class ClientTask:
     lr: float
     duration: float
     stored_vectors: Mapping[str, Tensor]
-    codec_only: bool = False
+    uses_only_codec: bool = False
     tensor_mask: TensorMask | None = None
     measures_loss: bool = False
     remember_losses: RememberLosses | None = None
 
     def rows_in_order(self, sample_order: Ids) -> Ids:
-        """Return the rows, among the client's samples, of the samples to train on at the positions `sample_order`."""
+        """Return the rows in the client's data of the samples to train on, at the positions `sample_order`."""
         return sample_order if self.sample_rows is None else self.sample_rows[sample_order]

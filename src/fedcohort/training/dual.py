@@ -25,7 +25,7 @@ from fedcohort.training.client_task import ClientTask
 from fedcohort.training.dual_group import GroupPlan, GroupShape, PaddedClients, reorder_gram
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather_rows
-from fedcohort.training.transfer import GroupResults, finish_in_blocks, to_device
+from fedcohort.training.transfer import GroupResults, to_device, yield_updates_in_blocks
 from fedcohort.types import ClientUpdate, UpdateGroup
 
 # Of small matrix products, and of a mini-batch step apart from them; they only decide between dual and plain steps.
@@ -53,105 +53,105 @@ class DualEngine:
 
     def group_tasks(self, tasks: Sequence[ClientTask]) -> Iterator[Sequence[ClientTask]]:
         """Yield groups of consecutive tasks of equal shape; a client's update does not depend on its group."""
-        for shape, task_group in self._group_by_shape(tasks):
-            yield from ([task] for task in task_group) if shape is None else [task_group]
+        for shape, group in self._group_by_shape(tasks):
+            yield from ([task] for task in group) if shape is None else [group]
 
     def _group_by_shape(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
         for shape, adjacent_tasks in itertools.groupby(tasks, self._shape_of_task):
-            shaped_tasks, group_size = list(adjacent_tasks), max(1, len(tasks))
+            same_shape_tasks, group_size = list(adjacent_tasks), max(1, len(tasks))
             if shape is not None:
-                numbers_of_client = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
-                group_size = max(1, min(self.max_clients, MAX_GROUP_NUMBERS // numbers_of_client))
-            for first_position in range(0, len(shaped_tasks), group_size):
-                yield shape, shaped_tasks[first_position : first_position + group_size]
+                n_client_numbers = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
+                group_size = max(1, min(self.max_clients, MAX_GROUP_NUMBERS // n_client_numbers))
+            for group_start in range(0, len(same_shape_tasks), group_size):
+                yield shape, same_shape_tasks[group_start : group_start + group_size]
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[ClientUpdate]:
         """Train the clients, and yield their updates in the order of `tasks`; `broadcast` holds vectors by name."""
-        return finish_in_blocks(self._train_groups(tasks, broadcast), self.layer.weight.device)
+        return yield_updates_in_blocks(self._train_groups(tasks, broadcast), self.layer.weight.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: Mapping[str, Tensor]) -> Iterator[GroupResults]:
         groups = list(self._group_by_shape(tasks))
         plans = [None if shape is None else self._plan_group(group, shape) for shape, group in groups]
-        index_tensors = to_device([a for p in plans if p is not None for a in p.arrays], self.layer.weight.device)
+        index_tensors = to_device([a for p in plans if p is not None for a in p.index_arrays], self.layer.weight.device)
         for (_, group), plan in zip(groups, plans, strict=True):
             if plan is None:
                 yield from self.trainer.train_each(group, broadcast)
             else:
-                yield self._train_group(plan, *(next(index_tensors) for _ in plan.arrays))
+                yield self._train_group(plan, *(next(index_tensors) for _ in plan.index_arrays))
 
     def _shape_of_task(self, task: ClientTask) -> GroupShape | None:
-        """Return the shape of `task`; None if plain steps are faster, or for a large Gram matrix or no work."""
+        """Return the shape of `task`; None if plain steps are faster, the Gram matrix is too large, or `units` is 0."""
         n_samples, batch_size = self.trainer.count_samples(task), self.trainer.client.batch
         n_steps = -(-n_samples // (batch_size or n_samples))
-        width = batch_size if batch_size is not None and n_steps > 1 else -(-n_samples // 8) * 8
-        passes = task.units if self.trainer.client.steps is None else task.units / n_steps
+        batch_width = batch_size if batch_size is not None and n_steps > 1 else -(-n_samples // 8) * 8
+        n_passes = task.units if self.trainer.client.steps is None else task.units / n_steps
         n_classes, n_inputs = self.layer.weight.shape
         n_products = 4.0 * n_samples * n_inputs * n_classes
-        plain_s = passes * (n_products / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
-        dual_s = (n_products + 2.0 * n_samples * n_samples * (n_inputs + passes * n_classes)) / FLOPS_PER_SECOND
-        shape = GroupShape(n_steps, width, task.units)
-        return shape if dual_s < plain_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
+        sgd_s = n_passes * (n_products / FLOPS_PER_SECOND + n_steps * STEP_OVERHEAD_S)
+        dual_s = (n_products + 2.0 * n_samples * n_samples * (n_inputs + n_passes * n_classes)) / FLOPS_PER_SECOND
+        shape = GroupShape(n_steps, batch_width, task.units)
+        return shape if dual_s < sgd_s and shape.n_rows**2 <= MAX_GROUP_NUMBERS and task.units else None
 
     def _plan_group(self, tasks: Sequence[ClientTask], shape: GroupShape) -> GroupPlan:
-        all_passes = [self.trainer.plan_passes(task) for task in tasks]
-        offsets, n_later_passes = self.trainer.federation.train.offsets, len(all_passes[0]) - 1
+        task_passes = [self.trainer.plan_passes(task) for task in tasks]
+        client_offsets, n_later_passes = self.trainer.federation.train.offsets, len(task_passes[0]) - 1
         row_table, n_samples = np.empty((len(tasks), shape.n_rows), np.int64), np.empty(len(tasks), np.int64)
         later_orders = np.tile(np.arange(shape.n_rows), (n_later_passes, len(tasks), 1))
-        for k, (task, passes) in enumerate(zip(tasks, all_passes, strict=True)):
-            sample_order = passes[0][0]
+        for k, (task, pass_orders) in enumerate(zip(tasks, task_passes, strict=True)):
+            sample_order = pass_orders[0][0]
             n = n_samples[k] = len(sample_order)
             row_table[k, :n] = task.rows_in_order(sample_order)
             row_table[k, n:] = row_table[k, 0]  # padding with a sample of the client, as another client's may be NaN
-            row_table[k] += offsets[task.client]
+            row_table[k] += client_offsets[task.client]
             if n_later_passes:
-                rank_of_sample = np.argsort(sample_order)
-                later_orders[:, k, :n] = [rank_of_sample[later_order] for later_order, _ in passes[1:]]
-        return GroupPlan(tasks, shape, all_passes, [row_table, later_orders, n_samples])
+                position_of_sample = np.argsort(sample_order)
+                later_orders[:, k, :n] = [position_of_sample[later_order] for later_order, _ in pass_orders[1:]]
+        return GroupPlan(tasks, shape, task_passes, [row_table, later_orders, n_samples])
 
     @torch.no_grad()
     def _train_group(self, plan: GroupPlan, row_table: Tensor, later_orders: Tensor, n_samples: Tensor) -> GroupResults:
-        """Train the clients of `plan`; `row_table`, `later_orders` and `n_samples` are `plan.arrays` on the device."""
-        trainer, lr, width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
+        """Train the clients of `plan`; `row_table`, `later_orders`, `n_samples`: `plan.index_arrays` on the device."""
+        trainer, lr, batch_width = self.trainer, plan.tasks[0].lr, plan.shape.batch_width
         trainer.worker.copy_from(trainer.server)
         clients = self._gather_clients(plan.shape, row_table, n_samples)
-        a, (first_steps, *later_steps) = torch.zeros_like(clients.logits), [len(r) for _, r in plan.passes[0]]
-        gram = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if later_steps else None
-        losses, logit_changes = self._train_pass(clients, gram, a, range(0, first_steps * width, width), lr)
-        rows_of_pass = [losses.unbind()]
-        for new_order, n_steps in zip(later_orders.long(), later_steps, strict=True):
+        a, pass_steps = torch.zeros_like(clients.logits), [len(r) for _, r in plan.pass_orders[0]]
+        gram = torch.bmm(clients.x, clients.x.transpose(1, 2)).add_(1.0) if len(pass_steps) > 1 else None
+        batch_starts = range(0, pass_steps[0] * batch_width, batch_width)
+        losses, logit_changes = self._train_pass(clients, gram, a, batch_starts, lr)
+        losses_by_pass = [losses.unbind()]
+        for pass_order, n_steps in zip(later_orders.long(), pass_steps[1:], strict=True):
             # Rows are brought into the order of the pass, so that its mini-batches are slices; A returns to its order.
-            a_indices = new_order[:, :, None].expand_as(a)
-            a_in_order = a.gather(1, a_indices)
-            new_gram = None if gram is None else reorder_gram(gram, new_order)
-            batch_starts = range(0, n_steps * width, width)
-            losses, _ = self._train_pass(clients.reorder(new_order), new_gram, a_in_order, batch_starts, lr)
-            rows_of_pass.append(losses.unbind())
-            a.scatter_(1, a_indices, a_in_order)
-        update_norms = (lr * self._squared_norms(clients, gram, a, logit_changes, width).clamp(min=0).sqrt()).unbind()
-        update_group, results = self._group_updates(plan.tasks, a, clients.x, lr), []
-        for k, (task, passes) in enumerate(zip(plan.tasks, plan.passes, strict=True)):
+            dual_indices = pass_order[:, :, None].expand_as(a)
+            pass_duals = a.gather(1, dual_indices)
+            pass_gram = None if gram is None else reorder_gram(gram, pass_order)
+            batch_starts = range(0, n_steps * batch_width, batch_width)
+            losses, _ = self._train_pass(clients.reorder(pass_order), pass_gram, pass_duals, batch_starts, lr)
+            losses_by_pass.append(losses.unbind())
+            a.scatter_(1, dual_indices, pass_duals)
+        update_norms = lr * self._squared_norms(clients, gram, a, logit_changes, batch_width).clamp(min=0).sqrt()
+        update_group, training_results = self._group_updates(plan.tasks, a, clients.x, lr), []
+        for k, (task, pass_orders) in enumerate(zip(plan.tasks, plan.pass_orders, strict=True)):
             compute_update = partial(self._make_update, a, clients.x, k, lr)
             delta = compute_update() if task.measures_loss or update_group is None else compute_update
             if isinstance(delta, Tensor):
                 torch.add(trainer.server.w, delta, out=trainer.worker.w)
-            pass_losses = [p[k][: r[-1][1]] for p, (_, r) in zip(rows_of_pass, passes, strict=True)]
-            losses_of_client = pass_losses[0] if len(pass_losses) == 1 else torch.cat(pass_losses)
+            pass_losses = [p[k][: r[-1][1]] for p, (_, r) in zip(losses_by_pass, pass_orders, strict=True)]
+            client_losses = pass_losses[0] if len(pass_losses) == 1 else torch.cat(pass_losses)
             group_and_norm = None if update_group is None else (update_group, update_norms[k])
-            results.append(trainer.make_result(task, delta, passes, losses_of_client, (), group_and_norm))
-        return results
+            training_results.append(trainer.make_result(task, delta, pass_orders, client_losses, (), group_and_norm))
+        return training_results
 
     def _gather_clients(self, shape: GroupShape, row_table: Tensor, n_samples: Tensor) -> PaddedClients:
         """Gather the samples of a group and compute their logits; the arguments are shape and arrays of its plan."""
-        shard, flat_rows = self.trainer.federation.train, row_table.flatten()
-        x = gather_rows(shard.x, flat_rows).flatten(1)
+        shard, flat_sample_rows = self.trainer.federation.train, row_table.flatten()
+        x = gather_rows(shard.x, flat_sample_rows).flatten(1)
         logits = torch.addmm(self.layer.bias, x, self.layer.transposed_weight)
-        last_start = (shape.n_steps - 1) * shape.batch_width
-        row_numbers = torch.arange(shape.n_rows, device=row_table.device)
-        n_last = (n_samples[:, None] - last_start).double()
-        row_weights = torch.where(row_numbers < last_start, 1.0 / shape.batch_width, 1.0 / n_last)
+        last_batch_start, row_numbers = shape.n_rows - shape.batch_width, torch.arange(shape.n_rows, device=x.device)
+        n_last_batch = (n_samples[:, None] - last_batch_start).double()
+        row_weights = torch.where(row_numbers < last_batch_start, 1.0 / shape.batch_width, 1.0 / n_last_batch)
         sample_shares = (row_weights * (row_numbers < n_samples[:, None])).to(logits)
-        y = shard.y.index_select(0, flat_rows).view_as(row_table)
+        y = shard.y.index_select(0, flat_sample_rows).view_as(row_table)
         return PaddedClients(x.unflatten(0, row_table.shape), y, logits.unflatten(0, row_table.shape), sample_shares)
 
     def _train_pass(
@@ -169,25 +169,25 @@ class DualEngine:
         Returns:
             Cross-entropies in nats, and (X_B X' + 1) A of each mini-batch B at its step.
         """
-        objective, width, all_logits = self.trainer.objective, batch_starts.step, clients.logits
+        objective, batch_width, all_logits = self.trainer.objective, batch_starts.step, clients.logits
         batch_losses, logit_changes = [], []
         one_hot = make_one_hot(clients.y, all_logits.shape[2], all_logits.dtype) if objective.plain else all_logits
         for batch_start in batch_starts:
-            batch_rows = slice(batch_start, batch_start + width)
+            batch_rows = slice(batch_start, batch_start + batch_width)
             if gram is None:
-                used_columns, inputs = slice(0, batch_start), clients.x
-                gram_rows = torch.bmm(inputs[:, batch_rows], inputs[:, used_columns].transpose(1, 2)).add_(1.0)
+                gram_columns, inputs = slice(0, batch_start), clients.x
+                gram_rows = torch.bmm(inputs[:, batch_rows], inputs[:, gram_columns].transpose(1, 2)).add_(1.0)
             else:
-                used_columns, gram_rows = slice(None), gram[:, batch_rows]
-            logit_changes.append(torch.bmm(gram_rows, a[:, used_columns]))
+                gram_columns, gram_rows = slice(None), gram[:, batch_rows]
+            logit_changes.append(torch.bmm(gram_rows, a[:, gram_columns]))
             logits = torch.sub(all_logits[:, batch_rows], logit_changes[-1], alpha=lr)
-            y, shares = clients.y[:, batch_rows], clients.sample_shares[:, batch_rows]
+            y, batch_shares = clients.y[:, batch_rows], clients.sample_shares[:, batch_rows]
             if objective.plain:
                 batch_losses.append(logits)
-                a[:, batch_rows] += logits.softmax(2).sub_(one_hot[:, batch_rows]).mul_(shares[:, :, None])
+                a[:, batch_rows] += logits.softmax(2).sub_(one_hot[:, batch_rows]).mul_(batch_shares[:, :, None])
                 continue
             ref_probs = all_logits[:, batch_rows].softmax(2) if objective.uses_reference else None
-            gradient, cross_entropies = differentiate_logits(objective, logits, y, ref_probs, shares)
+            gradient, cross_entropies = differentiate_logits(objective, logits, y, ref_probs, batch_shares)
             a[:, batch_rows] += gradient
             batch_losses.append(cross_entropies)
         if objective.plain:  # the list has logits
@@ -196,19 +196,19 @@ class DualEngine:
         return torch.cat(batch_losses, 1), torch.cat(logit_changes, 1)
 
     def _squared_norms(
-        self, clients: PaddedClients, gram: Tensor | None, a: Tensor, logit_changes: Tensor, width: int
+        self, clients: PaddedClients, gram: Tensor | None, a: Tensor, logit_changes: Tensor, batch_width: int
     ) -> Float[Tensor, "k"]:
         """Return |A' X|^2 + |sum of A's rows|^2 = sum of A * (X X' + 1) A of each client.
 
-        `clients`, `gram` and `a` are those of `_train_pass`, and `width` is a mini-batch's size. In a single pass,
-        `logit_changes` has the part below the diagonal, which counts twice.
+        `clients`, `gram` and `a` are those of `_train_pass`, and `batch_width` is a mini-batch's size. In a single
+        pass, `logit_changes` has the part below the diagonal, which counts twice.
         """
         if gram is not None:
             return (a * torch.bmm(gram, a)).sum((1, 2), dtype=torch.float64)
-        x, a_blocks = clients.x.flatten(0, 1).unflatten(0, (-1, width)), a.flatten(0, 1).unflatten(0, (-1, width))
-        gram_a = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), a_blocks).view_as(a)
-        gram_a[:, : logit_changes.shape[1]].add_(logit_changes, alpha=2)
-        return (a * gram_a).sum((1, 2), dtype=torch.float64)
+        x, dual_blocks = (t.flatten(0, 1).unflatten(0, (-1, batch_width)) for t in (clients.x, a))
+        gram_duals = torch.bmm(torch.bmm(x, x.transpose(1, 2)).add_(1.0), dual_blocks).view_as(a)
+        gram_duals[:, : logit_changes.shape[1]].add_(logit_changes, alpha=2)
+        return (a * gram_duals).sum((1, 2), dtype=torch.float64)
 
     def _group_updates(self, tasks: Sequence[ClientTask], a: Tensor, x: Tensor, lr: float) -> UpdateGroup | None:
         """Return an object that sums the clients' updates without computing each one.
@@ -225,15 +225,15 @@ class DualEngine:
             return None
 
         def sum_updates(weights: Mapping[int, float]) -> Tensor:
-            used_positions = [k for k, task in enumerate(tasks) if task.client in weights]
+            used_rows = [k for k, task in enumerate(tasks) if task.client in weights]
             update_sum = torch.zeros_like(self.trainer.worker.w)
-            if not used_positions:
+            if not used_rows:
                 return update_sum
-            weights_used = [weights[tasks[k].client] for k in used_positions]
-            weighted_a = torch.cat(torch._foreach_mul([a[k] for k in used_positions], weights_used))
+            included_weights = [weights[tasks[k].client] for k in used_rows]
+            weighted_duals = torch.cat(torch._foreach_mul([a[k] for k in used_rows], included_weights))
             # An excluded client's numbers may be NaN, and 0 x NaN is NaN.
-            inputs = x.flatten(0, 1) if len(used_positions) == len(tasks) else torch.cat([x[k] for k in used_positions])
-            return self._add_primal(update_sum, weighted_a, inputs, lr)
+            inputs = x.flatten(0, 1) if len(used_rows) == len(tasks) else torch.cat([x[k] for k in used_rows])
+            return self._add_primal(update_sum, weighted_duals, inputs, lr)
 
         return UpdateGroup(len(tasks), sum_updates)
 

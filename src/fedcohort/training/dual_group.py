@@ -10,6 +10,8 @@ from torch import Tensor
 from fedcohort.training.client_task import ClientTask
 from fedcohort.training.passes import PassOrders
 
+GramMatrices = Float[Tensor, "k rows rows"]
+
 
 @dataclass(frozen=True)
 class GroupShape:
@@ -37,16 +39,16 @@ class GroupPlan:
     Attributes:
         tasks: tasks of the clients.
         shape: shape that they share.
-        passes: passes of each client over its samples.
-        arrays: arrays that are copied to the device at once. First the row of each sample in the training data, in the
-            order of the first pass and with padding, [k, rows]. Then the positions in the first pass of the samples of
-            further passes, [passes - 1, k, rows], and the numbers of samples, [k].
+        pass_orders: passes of each client over its samples.
+        index_arrays: arrays that are copied to the device at once. First the row of each sample in the training data,
+            in the order of the first pass and with padding, [k, rows]. Then the positions in the first pass of the
+            samples of further passes, [passes - 1, k, rows], and the numbers of samples, [k].
     """
 
     tasks: Sequence[ClientTask]
     shape: GroupShape
-    passes: Sequence[PassOrders]
-    arrays: Sequence[np.ndarray]
+    pass_orders: Sequence[PassOrders]
+    index_arrays: Sequence[np.ndarray]
 
 
 @dataclass(frozen=True)
@@ -71,6 +73,6 @@ class PaddedClients:
         return PaddedClients(self.x, self.y.gather(1, row_order), logits, self.sample_shares)
 
 
-def reorder_gram(gram: Float[Tensor, "k rows rows"], order: Int64[Tensor, "k rows"]) -> Float[Tensor, "k rows rows"]:
-    """Return the Gram matrices `gram` with rows and columns in the order of `order`, positions of samples."""
-    return gram.gather(1, order[:, :, None].expand_as(gram)).gather(2, order[:, None, :].expand_as(gram))
+def reorder_gram(gram: GramMatrices, row_order: Int64[Tensor, "k rows"]) -> GramMatrices:
+    """Return the Gram matrices `gram` with rows and columns in the order of `row_order`, positions of samples."""
+    return gram.gather(1, row_order[:, :, None].expand_as(gram)).gather(2, row_order[:, None, :].expand_as(gram))

@@ -21,14 +21,15 @@ SampleFunction = Callable[[Tensor, Tensor], Tensor]
 GRADIENT_BATCH = 256  # samples of a backward pass of `SignalMeasurer.gradient`
 
 
-def list_sample_rows(offsets: Ids, clients: Ids) -> Ids:
+def list_sample_rows(client_offsets: Ids, clients: Ids) -> Ids:
     """Return the row numbers of the samples of `clients`, [n]; client k has rows `offsets[k]` to `offsets[k + 1]`."""
-    return np.concatenate([np.arange(offsets[k], offsets[k + 1]) for k in clients] or [np.empty(0, np.int64)])
+    row_ranges = [np.arange(client_offsets[k], client_offsets[k + 1]) for k in clients]
+    return np.concatenate([np.empty(0, np.int64), *row_ranges])
 
 
 @torch.no_grad()
 def mean_over_samples(
-    network: nn.Module, shard: Shard, clients: Ids, functions: Sequence[SampleFunction]
+    network: nn.Module, shard: Shard, clients: Ids, sample_functions: Sequence[SampleFunction]
 ) -> list[Float64[np.ndarray, "n"]]:
     """Return for each function its mean over each client's samples, [n]; NaN for a client without samples.
 
@@ -36,13 +37,13 @@ def mean_over_samples(
         network: the network, which is evaluated in eval mode.
         shard: samples of all clients.
         clients: ids of the n clients.
-        functions: functions (log_probs [B, C], labels [B]) -> [B] of single targets; if samples have several targets,
-            the mean over a sample's targets is taken first (`data.targets`).
+        sample_functions: functions (log_probs [B, C], labels [B]) -> [B] of single targets; if samples have several
+            targets, the mean over a sample's targets is taken first (`data.targets`).
     """
-    values_by_function: list[list[Tensor]] = [[] for _ in functions]
+    values_by_function: list[list[Tensor]] = [[] for _ in sample_functions]
     for log_probs, y in _run_network(network, shard, clients):
-        for function_values, function in zip(values_by_function, functions, strict=True):
-            function_values.append(shard.targets.per_sample(function)(log_probs, y).double())
+        for function_values, sample_function in zip(values_by_function, sample_functions, strict=True):
+            function_values.append(shard.targets.per_sample(sample_function)(log_probs, y).double())
     sample_counts = np.diff(shard.offsets)[clients]
     client_of_sample = np.repeat(np.arange(len(clients)), sample_counts)
     return [_mean_by_client(function_values, client_of_sample, sample_counts) for function_values in values_by_function]
@@ -50,7 +51,7 @@ def mean_over_samples(
 
 @torch.no_grad()
 def sum_over_samples(
-    network: nn.Module, shard: Shard, clients: Ids, function: SampleFunction, width: int
+    network: nn.Module, shard: Shard, clients: Ids, sample_function: SampleFunction, n_values: int
 ) -> Float64[np.ndarray, "_n _width"]:
     """Return the sums of a function over each client's samples, [n, width].
 
@@ -58,15 +59,15 @@ def sum_over_samples(
         network: the network, which is evaluated in eval mode.
         shard: samples of all clients.
         clients: ids of the n clients.
-        function: function (log_probs [B, C], labels [B]) -> [B, width].
-        width: number of values of a sample.
+        sample_function: function (log_probs [B, C], labels [B]) -> [B, width].
+        n_values: number of values of a sample.
     """
-    sums = np.zeros((len(clients), width))
+    client_sums = np.zeros((len(clients), n_values))
     clients_of_later_samples = np.repeat(np.arange(len(clients)), np.diff(shard.offsets)[clients])
     for log_probs, y in _run_network(network, shard, clients):
-        np.add.at(sums, clients_of_later_samples[: len(y)], function(log_probs, y).double().cpu().numpy())
+        np.add.at(client_sums, clients_of_later_samples[: len(y)], sample_function(log_probs, y).double().cpu().numpy())
         clients_of_later_samples = clients_of_later_samples[len(y) :]
-    return sums
+    return client_sums
 
 
 def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tuple[Tensor, Tensor]]:
@@ -76,13 +77,14 @@ def _run_network(network: nn.Module, shard: Shard, clients: Ids) -> Iterator[tup
     """
     was_training = network.training
     network.eval()
-    is_whole_shard = np.array_equal(clients, np.arange(len(shard.offsets) - 1))
-    row_ids = None if is_whole_shard else torch.from_numpy(list_sample_rows(shard.offsets, clients)).to(shard.y.device)
+    sample_rows = None
+    if not np.array_equal(clients, np.arange(len(shard.offsets) - 1)):
+        sample_rows = torch.from_numpy(list_sample_rows(shard.offsets, clients)).to(shard.y.device)
     for a, b in pairwise(_find_batch_bounds(network, shard, np.diff(shard.offsets)[clients])):
-        if row_ids is None:
+        if sample_rows is None:
             x, y = shard.x[a:b], shard.y[a:b]
         else:
-            x, y = gather_rows(shard.x, row_ids[a:b]), shard.y[row_ids[a:b]]
+            x, y = gather_rows(shard.x, sample_rows[a:b]), shard.y[sample_rows[a:b]]
         yield F.log_softmax(network(x), -1), y
     network.train(was_training)
 
@@ -95,7 +97,7 @@ def _find_batch_bounds(network: nn.Module, client_samples: Shard, sample_counts:
 
     Args:
         network: the network.
-        client_samples: samples, of which the shape counts.
+        client_samples: samples, of which only the shape is used.
         sample_counts: number of rows of each client, [n].
     """
     n_rows = int(sample_counts.sum())
@@ -104,11 +106,12 @@ def _find_batch_bounds(network: nn.Module, client_samples: Shard, sample_counts:
     return [*range(0, n_rows, find_batch_size(network, client_samples.x)), n_rows]
 
 
-def _mean_by_client(batch_values: list[Tensor], client_of_sample: Ids, sample_counts: Ids) -> Values:
-    sample_values = torch.cat(batch_values).cpu().numpy() if batch_values else np.empty(0)
-    sums = np.bincount(client_of_sample, weights=sample_values, minlength=len(sample_counts))
-    means: Values = np.divide(sums, sample_counts, out=np.full(len(sample_counts), np.nan), where=sample_counts > 0)
-    return means
+def _mean_by_client(values_by_batch: list[Tensor], client_of_sample: Ids, sample_counts: Ids) -> Values:
+    sample_values = torch.cat(values_by_batch).cpu().numpy() if values_by_batch else np.empty(0)
+    client_means: Values = np.full(len(sample_counts), np.nan)
+    client_sums = np.bincount(client_of_sample, weights=sample_values, minlength=len(sample_counts))
+    np.divide(client_sums, sample_counts, out=client_means, where=sample_counts > 0)
+    return client_means
 
 
 def evaluate_on_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, SampleFunction]) -> list[Values]:
@@ -116,19 +119,19 @@ def evaluate_on_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shar
 
     Each process (rank) evaluates its share of `clients` with `network`. All ranks get all results, by one exchange.
     """
-    value_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
-    for value_row, (shard, function) in zip(value_table, evaluations, strict=True):
+    mean_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
+    for mean_row, (shard, sample_function) in zip(mean_table, evaluations, strict=True):
         client_rows = _list_rank_clients(shard, clients)
-        (client_means,) = mean_over_samples(network, shard, clients[client_rows], [function])
-        value_row[torch.from_numpy(client_rows)] = torch.from_numpy(client_means)
-    return list(reduce_sum(value_table).numpy())
+        (client_means,) = mean_over_samples(network, shard, clients[client_rows], [sample_function])
+        mean_row[torch.from_numpy(client_rows)] = torch.from_numpy(client_means)
+    return list(reduce_sum(mean_table).numpy())
 
 
 def _list_rank_clients(shard: Shard, clients: Ids) -> Ids:
     """Return the sorted positions in `clients` of those whose samples in `shard` this process evaluates, [m]."""
     sample_counts = np.diff(shard.offsets)[clients].astype(np.float64)
-    rank_positions = positions_of_rank(rank_of_process(), count_processes(), clients, sample_counts)
-    return np.sort(np.array(rank_positions, dtype=np.int64))
+    rows_of_rank = positions_of_rank(rank_of_process(), count_processes(), clients, sample_counts)
+    return np.sort(np.array(rows_of_rank, dtype=np.int64))
 
 
 class SignalMeasurer:
@@ -155,10 +158,10 @@ class SignalMeasurer:
         self, clients: Ids, per_sample: SampleFunction, width: int
     ) -> Float64[np.ndarray, "_n _width"]:
         shard, client_rows = self.federation.train, _list_rank_clients(self.federation.train, clients)
-        sums = torch.zeros((len(clients), width), dtype=torch.float64)
+        client_sums = torch.zeros((len(clients), width), dtype=torch.float64)
         rank_sums = sum_over_samples(self.server.network, shard, clients[client_rows], per_sample, width)
-        sums[torch.from_numpy(client_rows)] = torch.from_numpy(rank_sums)
-        return reduce_sum(sums).numpy()
+        client_sums[torch.from_numpy(client_rows)] = torch.from_numpy(rank_sums)
+        return reduce_sum(client_sums).numpy()
 
     @torch.no_grad()
     def per_sample_losses(self, client: int) -> Values:
@@ -186,9 +189,9 @@ class SignalMeasurer:
         self.worker.copy_from(self.server)
         self.worker.network.eval()
         self.worker.g.zero_()
-        for start in range(0, len(y), GRADIENT_BATCH):
-            rows = slice(start, start + GRADIENT_BATCH)
-            loss = self.targets.summed_loss(self.worker.network(x[rows]), y[rows]) / len(y)
+        for batch_start in range(0, len(y), GRADIENT_BATCH):
+            batch_rows = slice(batch_start, batch_start + GRADIENT_BATCH)
+            loss = self.targets.summed_loss(self.worker.network(x[batch_rows]), y[batch_rows]) / len(y)
             torch.autograd.backward(loss)
         return self.worker.g.clone()
 
@@ -197,10 +200,10 @@ class SignalMeasurer:
 
     @torch.no_grad()
     def server_loss(self) -> float:
-        network, data = self.server.network, self.federation.server_val
+        network, validation_data = self.server.network, self.federation.server_val
         network.eval()
-        batches = torch.arange(len(data.y)).split(find_batch_size(network, data.x))
-        losses = [self.targets.losses(network(data.x[b]), data.y[b]).double() for b in batches]
+        batches = torch.arange(len(validation_data.y)).split(find_batch_size(network, validation_data.x))
+        losses = [self.targets.losses(network(validation_data.x[b]), validation_data.y[b]).double() for b in batches]
         return float(torch.cat(losses).mean())
 
     def server_loss_after(self, update: Tensor) -> float:
@@ -213,10 +216,10 @@ class SignalMeasurer:
 
     @torch.no_grad()
     def _server_logits_after(self, update: Tensor) -> Tensor:
-        network, data = self._apply_update(update), self.federation.server_val
+        network, validation_data = self._apply_update(update), self.federation.server_val
         network.eval()
-        self.server_passes += len(data.y)
-        logits: Tensor = network(data.x)
+        self.server_passes += len(validation_data.y)
+        logits: Tensor = network(validation_data.x)
         return logits
 
     @torch.no_grad()

@@ -25,7 +25,7 @@ class _PassCountingMode(flop_counter._FlopCounterMode):
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Return False, so that this class gets no such wrapper."""
+        """Return False, so that torch does not wrap this class to exclude it from compilation."""
         return False
 
     __torch_dispatch__ = inspect.unwrap(flop_counter._FlopCounterMode.__torch_dispatch__)
@@ -40,15 +40,15 @@ def count_forward_flops(network: nn.Module, federation: Federation) -> float:
     """
     zero_sample = torch.zeros_like(federation.server_test.x[:1])
     was_training = network.training
-    counter = flop_counter.FlopCounterMode(display=False, custom_mapping=_PRODUCTS_WITH_VECTORS)
+    flops_counter = flop_counter.FlopCounterMode(display=False, custom_mapping=_FLOPS_OF_VECTOR_PRODUCTS)
     network.eval()
-    with disable_fused_kernels(network), _unfused_attention(), _PassCountingMode(counter), torch.no_grad():
+    with disable_fused_kernels(network), _unfused_attention(), _PassCountingMode(flops_counter), torch.no_grad():
         network(zero_sample)
     network.train(was_training)
-    return float(counter.get_total_flops())
+    return float(flops_counter.get_total_flops())
 
 
-_PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
+_FLOPS_OF_VECTOR_PRODUCTS = {  # FLOPs from the shapes of the operands
     aten_ops.mv: lambda matrix, vector, **_: 2 * prod(matrix),
     aten_ops.addmv: lambda bias, matrix, vector, **_: 2 * prod(matrix),
     aten_ops.dot: lambda a, b, **_: 2 * prod(a),
@@ -59,11 +59,11 @@ _PRODUCTS_WITH_VECTORS = {  # FLOPs from the shapes of the operands
 @contextmanager
 def _unfused_attention() -> Iterator[None]:
     """Compute attention by matrix products in the `with` block, as torch does not count its fused kernels."""
-    backend = torch.backends.mha
-    was_fast = backend.get_fastpath_enabled()
-    backend.set_fastpath_enabled(False)
+    attention_backend = torch.backends.mha
+    was_fast_path_enabled = attention_backend.get_fastpath_enabled()
+    attention_backend.set_fastpath_enabled(False)
     try:
         with sdpa_kernel(SDPBackend.MATH):
             yield
     finally:
-        backend.set_fastpath_enabled(was_fast)
+        attention_backend.set_fastpath_enabled(was_fast_path_enabled)

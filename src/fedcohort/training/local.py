@@ -27,7 +27,7 @@ from fedcohort.training.passes import BatchRanges, PassOrders, cut_into_batches,
 from fedcohort.training.positions import adapt_objective
 from fedcohort.training.response import OptimizerResponse
 from fedcohort.training.step import CorrectedStep, PlainSgdStep, StepwisePass, TrainingPass, TrainingStep
-from fedcohort.training.transfer import TrainingResult, finish_in_blocks, to_device
+from fedcohort.training.transfer import TrainingResult, to_device, yield_updates_in_blocks
 from fedcohort.training.upload import transmit_update
 from fedcohort.training.weighted import WeightedStep, yield_validation_batches
 from fedcohort.types import ClientUpdate, Ids, UpdateGroup
@@ -49,19 +49,19 @@ class LocalTrainer:
         server: FlatModel,
         worker: FlatModel,
         federation: Federation,
-        method: LocalMethod,
+        local_method: LocalMethod,
         seed: int,
-        closed_form: bool = True,
+        uses_closed_form: bool = True,
     ) -> None:
         self.server, self.worker, self.federation = server, worker, federation
-        self.objective, self.client = adapt_objective(federation.targets, method.objective), method.client
-        self.codec, self.hooks, self.seed = method.codec, method.hooks, seed
-        self.weighs_samples = find_weigher(method.hooks) is not None
-        augmentation = method.augmentation
+        self.objective, self.client = adapt_objective(federation.targets, local_method.objective), local_method.client
+        self.codec, self.hooks, self.seed = local_method.codec, local_method.hooks, seed
+        self.weighs_samples = find_weigher(local_method.hooks) is not None
+        augmentation = local_method.augmentation
         self.augmentation = None if augmentation is None or augmentation.identity else augmentation
-        closed_form &= federation.targets.single and not (federation.is_symbolic or worker.bf16 or self.weighs_samples)
-        self.chain = find_chain(worker, federation.scale) if closed_form else None
-        self.response = OptimizerResponse(method.client, method.regularisers)
+        needs_autograd = federation.is_symbolic or worker.bf16 or self.weighs_samples or not federation.targets.single
+        self.chain = find_chain(worker, federation.scale) if uses_closed_form and not needs_autograd else None
+        self.response = OptimizerResponse(local_method.client, local_method.regularisers)
         self.rng = RekeyedGenerator()
         self.wrap_step: Callable[[TrainingStep], TrainingStep] = lambda step: step
 
@@ -71,7 +71,7 @@ class LocalTrainer:
 
     def train_clients(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[ClientUpdate]:
         """Train clients one by one, and yield updates in the order of `tasks`; `broadcast` holds vectors by name."""
-        return finish_in_blocks(self.train_each(tasks, broadcast), self.server.w.device)
+        return yield_updates_in_blocks(self.train_each(tasks, broadcast), self.server.w.device)
 
     def train(self, task: ClientTask, broadcast: NamedVectors) -> ClientUpdate:
         """Train `task.client` from the global model; `broadcast` has the aggregator's vectors by name."""
@@ -79,20 +79,21 @@ class LocalTrainer:
 
     def train_each(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[list[TrainingResult]]:
         """Train one client after the other, and yield each result; the arguments are those of `train_clients`."""
-        all_passes = [self.plan_passes(task) for task in tasks]
-        orders = [order for passes in all_passes for order, _ in passes]
+        task_passes = [self.plan_passes(task) for task in tasks]
+        sample_orders = [sample_order for pass_orders in task_passes for sample_order, _ in pass_orders]
         chosen_rows = [task.sample_rows for task in tasks if task.sample_rows is not None]
-        indices = to_device([*chosen_rows, *orders], self.server.w.device)
-        all_rows = [None if task.sample_rows is None else next(indices) for task in tasks]
-        for task, rows, passes in zip(tasks, all_rows, all_passes, strict=True):
+        index_tensors = to_device([*chosen_rows, *sample_orders], self.server.w.device)
+        rows_by_task = [None if task.sample_rows is None else next(index_tensors) for task in tasks]
+        for task, sample_rows, pass_orders in zip(tasks, rows_by_task, task_passes, strict=True):
             self.worker.copy_from(self.server)
-            x, y = self.gather_samples(task, rows)
+            x, y = self.gather_samples(task, sample_rows)
             ref_probs = self.compute_reference(x) if self.objective.uses_reference else None
             corrections = self.begin_hooks(task, broadcast)
             # The generator is set for every network, as a user's module may draw random numbers.
             with seeded_torch(self.seed, "dropout", task.round, task.client):
-                losses = self._run_passes(task, (x, y, ref_probs), corrections, [(next(indices), p) for _, p in passes])
-            yield [self.make_result(task, self.worker.w - self.server.w, passes, losses, corrections)]
+                ordered_passes = [(next(index_tensors), p) for _, p in pass_orders]
+                losses = self._run_passes(task, (x, y, ref_probs), corrections, ordered_passes)
+            yield [self.make_result(task, self.worker.w - self.server.w, pass_orders, losses, corrections)]
 
     def begin_hooks(self, task: ClientTask, broadcast: NamedVectors) -> list[Correction]:
         """Prepare all hooks for the client of `task`, given the vectors `broadcast`; return their corrections."""
@@ -101,23 +102,24 @@ class LocalTrainer:
         return begin_all(self._active_hooks(task), self.server.w, broadcast, task.stored_vectors, ctx)
 
     def _active_hooks(self, task: ClientTask) -> Sequence[ClientHook]:
-        return self.codec.hooks if task.codec_only else self.hooks
+        return self.codec.hooks if task.uses_only_codec else self.hooks
 
     def _make_rng(self, task: ClientTask, purpose: str) -> np.random.Generator:
         return new_generator(self.seed, purpose, task.round, task.client)
 
-    def train_whole_job(self, round: int, client: int, rows: Ids | None = None) -> ClientUpdate:
+    def train_whole_job(self, round: int, client: int, sample_rows: Ids | None = None) -> ClientUpdate:
         """Return the update that `client` would send if it completed its whole job in `round`.
 
-        rows: positions of the samples that it would train on, None for all.
+        sample_rows: positions of the samples that it would train on, None for all.
         """
-        units = self.client.epochs if self.client.steps is None else self.client.steps
-        return self.train(ClientTask(round, client, rows, units, units, self.client.lr_at(round), math.nan, {}), {})
+        work_units = self.client.epochs if self.client.steps is None else self.client.steps
+        work, lr = (sample_rows, work_units, work_units), self.client.lr_at(round)
+        return self.train(ClientTask(round, client, *work, lr, math.nan, {}), {})
 
-    def gather_samples(self, task: ClientTask, rows: Tensor | None) -> tuple[Tensor, Tensor]:
-        """Return inputs and labels of the samples to train on; `rows` are `task.sample_rows` on their device."""
+    def gather_samples(self, task: ClientTask, sample_rows: Tensor | None) -> tuple[Tensor, Tensor]:
+        """Return inputs and labels of the samples to train on; `sample_rows` are `task.sample_rows` on their device."""
         x, y = self.federation.train.client_samples(task.client)
-        return (x, y) if rows is None else (gather_rows(x, rows), y.index_select(0, rows))
+        return (x, y) if sample_rows is None else (gather_rows(x, sample_rows), y.index_select(0, sample_rows))
 
     @torch.no_grad()
     def compute_reference(self, x: Tensor) -> Tensor:
@@ -127,28 +129,28 @@ class LocalTrainer:
 
     def count_samples(self, task: ClientTask) -> int:
         """Return the number of samples on which the client of `task` trains."""
-        offsets, k = self.federation.train.offsets, task.client
-        return int(offsets[k + 1] - offsets[k]) if task.sample_rows is None else len(task.sample_rows)
+        client_offsets, k = self.federation.train.offsets, task.client
+        return int(client_offsets[k + 1] - client_offsets[k]) if task.sample_rows is None else len(task.sample_rows)
 
     def plan_passes(self, task: ClientTask) -> PassOrders:
         """Return the passes over the samples of `task`; their order depends on the seed, the round and the client."""
         n_samples = self.count_samples(task)
         rng = self.rng.rekey(self.seed, "batches", task.round, task.client)
         batch_ranges = cut_into_batches(n_samples, self.client.batch or n_samples, self.worker.has_batch_norm)
-        steps = task.units if self.client.steps is not None else task.units * len(batch_ranges)
-        return draw_passes(rng, n_samples, batch_ranges, steps)
+        n_steps = task.units if self.client.steps is not None else task.units * len(batch_ranges)
+        return draw_passes(rng, n_samples, batch_ranges, n_steps)
 
     def _run_passes(
-        self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], orders: Sequence[OrderedPass]
+        self, task: ClientTask, pass_data: PassData, corrections: Sequence[Correction], passes: Sequence[OrderedPass]
     ) -> Tensor:
-        """Train `worker` on `task`; return the samples' losses before each step, [samples], ordered as `orders`."""
+        """Train `worker` on `task`; return the samples' losses before each step, [samples], ordered as in `passes`."""
         x, y, reference_probs = pass_data
         is_eval_mode = self.worker.has_batch_norm and len(y) == 1  # batch statistics of a single sample are undefined
         if self.worker.network.training == is_eval_mode:
             self.worker.network.train(not is_eval_mode)
         run_pass, losses = self._make_pass(task, corrections), [self.worker.w.new_empty(0)]
         augmentation_rng = self._make_rng(task, "augmentation") if self.augmentation is not None else None
-        for sample_order, batch_ranges in orders:
+        for sample_order, batch_ranges in passes:
             # A pass gathers its samples once; its mini-batches are views of them.
             ref_probs = None if reference_probs is None else reference_probs.index_select(0, sample_order)
             inputs = self._augment_inputs(gather_rows(x, sample_order), augmentation_rng)
@@ -159,13 +161,13 @@ class LocalTrainer:
         """Return `x`, samples of one pass, augmented by draws from `augmentation_rng`; bytes become floats first."""
         if self.augmentation is None or augmentation_rng is None:
             return x
-        scale = self.federation.scale
-        return self.augmentation.change(x if scale is None else scale.convert_tensor(x), augmentation_rng)
+        pixel_scale = self.federation.scale
+        return self.augmentation.change(x if pixel_scale is None else pixel_scale.convert_tensor(x), augmentation_rng)
 
     def _make_pass(self, task: ClientTask, corrections: Sequence[Correction]) -> TrainingPass:
         """Return the fastest kind of pass for `task` that supports local training with the hooks' `corrections`."""
         lr = task.lr
-        if self.weighs_samples and not task.codec_only:
+        if self.weighs_samples and not task.uses_only_codec:
             pass_arguments = (self.worker, self.objective, self.client, lr, corrections)
             x, y = self.federation.val.client_samples(task.client)
             val_batches = yield_validation_batches(x, y, self.client.batch, self._make_rng(task, "validation"))
@@ -178,16 +180,16 @@ class LocalTrainer:
 
     def _batch_positions(self, task: ClientTask) -> Iterator[Tensor]:
         """Yield the positions of each mini-batch's samples among those of the client of `task`, [batch]."""
-        for order, batch_ranges in self.plan_passes(task):
-            positions = torch.from_numpy(task.rows_in_order(order)).to(self.worker.w.device)
-            yield from (positions[a:b] for a, b in batch_ranges)
+        for sample_order, batch_ranges in self.plan_passes(task):
+            sample_positions = torch.from_numpy(task.rows_in_order(sample_order)).to(self.worker.w.device)
+            yield from (sample_positions[a:b] for a, b in batch_ranges)
 
     @torch.no_grad()
     def make_result(
         self,
         task: ClientTask,
         delta: Tensor | Callable[[], Tensor],
-        passes: PassOrders,
+        pass_orders: PassOrders,
         losses: Tensor,
         corrections: Sequence[Correction],
         group: tuple[UpdateGroup, Tensor] | None = None,
@@ -199,26 +201,26 @@ class LocalTrainer:
         Args:
             task: the client's task.
             delta: change of the model [P], or a function that computes it.
-            passes: order of the samples and mini-batches of each pass.
+            pass_orders: order of the samples and mini-batches of each pass.
             losses: losses of all steps' samples, [samples].
             corrections: corrections of the hooks.
             group: sum of the updates of clients that were trained at once and the norm of `delta`; None to compute it.
         """
-        worker, steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in passes)
-        hook_results = finish_all(self._active_hooks(task), corrections, worker.w, steps, task.lr)
+        worker, n_steps = self.worker, sum(len(batch_ranges) for _, batch_ranges in pass_orders)
+        hook_results = finish_all(self._active_hooks(task), corrections, worker.w, n_steps, task.lr)
         if not self.sends_all(task):
             update, make_codec_rng = delta() if callable(delta) else delta, partial(self._make_rng, task, "codec")
             delta = transmit_update(self.codec, worker.layout, task.tensor_mask, update, make_codec_rng)
         buffers = worker.buffers.clone() if len(worker.buffers) else worker.buffers
         uploads = {n: u for r in hook_results for n, u in r.uploads.items()}
-        vectors = [*uploads.values(), *([buffers] if len(buffers) else [])]
+        sent_vectors = [*uploads.values(), *([buffers] if len(buffers) else [])]
         update_norm = torch.linalg.vector_norm(delta() if callable(delta) else delta) if group is None else group[1]
         make_update = partial(
             ClientUpdate,
             client=task.client,
             n_train=int(self.federation.n_train[task.client]),
-            steps=steps,
-            response=self.response(steps, task.lr),
+            steps=n_steps,
+            response=self.response(n_steps, task.lr),
             units_done=task.units,
             units_asked=task.units_asked,
             lr=task.lr,
@@ -230,11 +232,10 @@ class LocalTrainer:
             loss_after=self._measure_loss(task),
             group=None if group is None else group[0],
         )
-        vector_norms = [update_norm, *map(torch.linalg.vector_norm, vectors)]
-        stored = {n: v for r in hook_results for n, v in r.stored.items()}
-        n_bytes = worker.w.nbytes * (1 + len(uploads))
-        n_used = self.count_samples(task)
-        return TrainingResult(n_used, passes, losses, vector_norms, stored, task.remember_losses, n_bytes, make_update)
+        vector_norms = [update_norm, *map(torch.linalg.vector_norm, sent_vectors)]
+        stored_vectors = {n: v for r in hook_results for n, v in r.stored.items()}
+        n_bytes, passes = worker.w.nbytes * (1 + len(uploads)), (self.count_samples(task), pass_orders, losses)
+        return TrainingResult(*passes, vector_norms, stored_vectors, task.remember_losses, n_bytes, make_update)
 
     def _measure_loss(self, task: ClientTask) -> float:
         """Return the cross-entropy of `worker` on all samples of the client, in nats; NaN if `task` needs none."""

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from fedcohort.data.federation import Federation, ServerSamples, Shard
 from fedcohort.ranges import range_error
 
-SAFE_CHANNELS = 8  # input channels from which on a strided 1x1 convolution is safe
+MIN_SAFE_CHANNELS = 8  # input channels from which on a strided 1x1 convolution is safe
 
 
 def uses_channels_last(layout_choice: str, network: nn.Module) -> bool:
@@ -36,9 +36,9 @@ def find_faulty_layer(network: nn.Module) -> str | None:
     for layer_name, module in network.named_modules():
         if not isinstance(module, nn.Conv2d | nn.ConvTranspose2d) or module.groups > 1:
             continue
-        channels = module.in_channels if isinstance(module, nn.Conv2d) else module.out_channels
-        if module.kernel_size == (1, 1) and max(module.stride) > 1 and channels < SAFE_CHANNELS:
-            return f"{layer_name}, a 1x1 convolution of stride {max(module.stride)} over {channels} channels"
+        n_channels = module.in_channels if isinstance(module, nn.Conv2d) else module.out_channels
+        if module.kernel_size == (1, 1) and max(module.stride) > 1 and n_channels < MIN_SAFE_CHANNELS:
+            return f"{layer_name}, a 1x1 convolution of stride {max(module.stride)} over {n_channels} channels"
     return None
 
 
@@ -64,8 +64,8 @@ def to_channels_last(federation: Federation) -> None:
             x.data = x.contiguous(memory_format=torch.channels_last)
 
 
-def gather_rows(inputs: Tensor, rows: Tensor) -> Tensor:
+def gather_rows(inputs: Tensor, row_positions: Tensor) -> Tensor:
     """Return `inputs[rows]` in the memory layout of `inputs`; `index_select` alone returns the default layout."""
     if inputs.dim() == 4 and inputs.stride(1) == 1:
-        return inputs.permute(0, 2, 3, 1).index_select(0, rows).permute(0, 3, 1, 2)
-    return inputs.index_select(0, rows)
+        return inputs.permute(0, 2, 3, 1).index_select(0, row_positions).permute(0, 3, 1, 2)
+    return inputs.index_select(0, row_positions)

@@ -42,9 +42,9 @@ class PerPosition(Objective):
         labels: Int64[Tensor, "b t"],
         reference_probs: Float[Tensor, "b t c"] | None,
     ) -> tuple[Float[Tensor, "b"], Float[Tensor, "b"]]:
-        flat_reference = None if reference_probs is None else reference_probs.flatten(0, 1)
+        flat_reference_probs = None if reference_probs is None else reference_probs.flatten(0, 1)
         position_objectives, cross_entropies = self.target_objective.per_sample(
-            logits.flatten(0, 1), self.targets.flatten(labels), flat_reference
+            logits.flatten(0, 1), self.targets.flatten(labels), flat_reference_probs
         )
         return self.targets.average(position_objectives, labels), self.targets.average(cross_entropies, labels)
 

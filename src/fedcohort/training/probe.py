@@ -40,10 +40,10 @@ def probe_network(network: nn.Module, federation: Federation) -> Tensor:
 
 
 def _check_parameters(network: nn.Module) -> None:
-    lazy_names = [parameter_name for parameter_name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
-    if lazy_names:
+    lazy_parameters = [parameter_name for parameter_name, p in network.named_parameters() if nn.parameter.is_lazy(p)]
+    if lazy_parameters:
         raise ComponentError(
-            f"the network must have no lazy layer, got {lazy_names[0]!r} without a shape: set its number of inputs"
+            f"the network must have no lazy layer, got {lazy_parameters[0]!r} without a shape: set its number of inputs"
         )
     trained_parameters = [(parameter_name, p) for parameter_name, p in network.named_parameters() if p.requires_grad]
     if not trained_parameters:
@@ -97,8 +97,8 @@ def probe_objective(objective: Objective, logits: Tensor, federation: Federation
         objective_and_loss: object = adapt_objective(federation.targets, objective).per_sample(logits, y, ref_probs)
         if not isinstance(objective_and_loss, tuple) or len(objective_and_loss) != 2:
             raise contract_error("the result of per_sample", "a pair (objective, cross-entropy)", objective_and_loss)
-        for part_name, part_values in zip(("objective", "cross-entropy"), objective_and_loss, strict=True):
-            check_tensor(f"the {part_name} of per_sample", part_values, (2,))
+        for result_name, result_values in zip(("objective", "cross-entropy"), objective_and_loss, strict=True):
+            check_tensor(f"the {result_name} of per_sample", result_values, (2,))
         mini_batch_loss = objective.transform_mean(objective_and_loss[0].mean())
     check_tensor("the result of transform_mean", mini_batch_loss, ())
     if not (torch.equal(logits.detach(), unchanged_tensors[0]) and torch.equal(y, unchanged_tensors[1])):

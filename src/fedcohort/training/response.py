@@ -34,14 +34,14 @@ class OptimizerResponse:
         self._known_norms: list[float] = []
         self._next_norms: Iterator[float] = iter(())
 
-    def __call__(self, steps: int, lr: float) -> float:
-        """Return a_K after K = `steps` steps at the learning rate `lr`; K if the optimizer is not linear."""
+    def __call__(self, n_steps: int, lr: float) -> float:
+        """Return a_K after K = `n_steps` steps at the learning rate `lr`; K if the optimizer is not linear."""
         if not self.client.linear or (self.client.plain and not self.hooks):
-            return float(steps)
+            return float(n_steps)
         if lr != self._lr:
             self._lr, self._known_norms, self._next_norms = lr, [0.0], self._yield_norms(lr)
-        self._known_norms += islice(self._next_norms, max(0, steps + 1 - len(self._known_norms)))
-        return self._known_norms[steps]
+        self._known_norms += islice(self._next_norms, max(0, n_steps + 1 - len(self._known_norms)))
+        return self._known_norms[n_steps]
 
     def _yield_norms(self, lr: float) -> Iterator[float]:
         """Yield a_1, a_2, ... for the learning rate `lr`."""

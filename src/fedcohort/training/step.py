@@ -17,6 +17,7 @@ from fedcohort.client.base import Client
 from fedcohort.flat import FlatModel
 from fedcohort.hook import Correction
 from fedcohort.objective.base import Objective
+from fedcohort.training.passes import BatchRanges
 
 
 class TrainingStep(Protocol):
@@ -37,9 +38,7 @@ class TrainingStep(Protocol):
 class TrainingPass(Protocol):
     """A function that makes the steps of one pass over a client's samples."""
 
-    def __call__(
-        self, x: Tensor, y: Tensor, ref_probs: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
-    ) -> Tensor:
+    def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None, batch_ranges: BatchRanges) -> Tensor:
         """Make one step for each mini-batch.
 
         Args:
@@ -60,12 +59,9 @@ class StepwisePass:
     def __init__(self, training_step: TrainingStep) -> None:
         self.step = training_step
 
-    def __call__(
-        self, x: Tensor, y: Tensor, ref_probs: Tensor | None, batch_ranges: Sequence[tuple[int, int]]
-    ) -> Tensor:
-        return torch.cat(
-            [self.step(x[a:b], y[a:b], None if ref_probs is None else ref_probs[a:b]) for a, b in batch_ranges]
-        )
+    def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None, batch_ranges: BatchRanges) -> Tensor:
+        p = ref_probs
+        return torch.cat([self.step(x[a:b], y[a:b], None if p is None else p[a:b]) for a, b in batch_ranges])
 
 
 def evaluate_objective(

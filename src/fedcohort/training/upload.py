@@ -46,9 +46,9 @@ def make_sent_layout(layout: Layout, tensor_mask: TensorMask) -> Layout:
         layout: layout of all tensors.
         tensor_mask: which of the tensors are sent.
     """
-    sent_blocks = [block for block, is_sent in zip(layout.parameters, tensor_mask, strict=True) if is_sent]
-    offsets = itertools.accumulate((block.size for block in sent_blocks), initial=0)
-    moved_blocks = tuple(replace(block, offset=offset) for block, offset in zip(sent_blocks, offsets, strict=False))
+    sent_blocks = list(itertools.compress(layout.parameters, tensor_mask))
+    offsets = itertools.accumulate((b.size for b in sent_blocks), initial=0)
+    moved_blocks = tuple(replace(b, offset=n) for b, n in zip(sent_blocks, offsets, strict=False))
     return Layout(moved_blocks, layout.buffers, layout.counters)
 
 
@@ -68,7 +68,8 @@ def transmit_update(
         return codec.transmit(delta, layout, rng)
     received_update = torch.zeros_like(delta)
     if tensor_mask.any():
-        is_sent = np.repeat(tensor_mask, [block.size for block in layout.parameters])
-        positions = torch.from_numpy(np.flatnonzero(is_sent)).to(delta.device)
-        received_update[positions] = codec.transmit(delta[positions], make_sent_layout(layout, tensor_mask), rng)
+        is_number_sent = np.repeat(tensor_mask, [b.size for b in layout.parameters])
+        rows, sent_layout = torch.from_numpy(np.flatnonzero(is_number_sent)), make_sent_layout(layout, tensor_mask)
+        rows = rows.to(delta.device)
+        received_update[rows] = codec.transmit(delta[rows], sent_layout, rng)
     return received_update

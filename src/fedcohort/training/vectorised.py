@@ -21,7 +21,7 @@ from fedcohort.training.client_task import ClientTask
 from fedcohort.training.local import LocalTrainer
 from fedcohort.training.memory_layout import gather_rows
 from fedcohort.training.passes import PassOrders, flatten_passes
-from fedcohort.training.transfer import GroupResults, finish_in_blocks, to_device
+from fedcohort.training.transfer import GroupResults, to_device, yield_updates_in_blocks
 from fedcohort.types import ClientUpdate, Ids
 
 
@@ -31,19 +31,19 @@ class GroupPlan:
 
     Attributes:
         tasks: tasks of the clients.
-        passes: passes of each client over its samples.
+        pass_orders: passes of each client over its samples.
         position_of_client: position of each client among the columns of the arrays and the rows of `StackedModels`;
             clients with more steps come first.
         batch_sizes: samples of each mini-batch, [steps, columns]; 0 after a client's last step.
-        arrays: row of each sample among all clients' samples [steps, columns, batch], `batch_sizes`, and the positions
-            of the samples in the flattened first array, client by client.
+        index_arrays: row of each sample among all clients' samples [steps, columns, batch], `batch_sizes`, and the
+            positions of the samples in the flattened first array, client by client.
     """
 
     tasks: Sequence[ClientTask]
-    passes: Sequence[PassOrders]
+    pass_orders: Sequence[PassOrders]
     position_of_client: Ids
     batch_sizes: np.ndarray
-    arrays: Sequence[np.ndarray]
+    index_arrays: Sequence[np.ndarray]
 
 
 def combine_corrections(corrections: Sequence[Correction]) -> Callable[[Tensor, Tensor], None]:
@@ -53,8 +53,8 @@ def combine_corrections(corrections: Sequence[Correction]) -> Callable[[Tensor, 
     """
     stack_corrections = getattr(corrections[0], "stack", None)
     if stack_corrections is not None:
-        correct: Callable[[Tensor, Tensor], None] = stack_corrections(corrections).correct
-        return correct
+        correct_gradients: Callable[[Tensor, Tensor], None] = stack_corrections(corrections).correct
+        return correct_gradients
 
     def correct_one_by_one(g: Tensor, w: Tensor) -> None:
         for correction, g_k, w_k in zip(corrections, g, w, strict=False):
@@ -92,8 +92,8 @@ class StackedModels:
 
     def _view_tensors(self, flat_vectors: Tensor) -> list[Tensor]:
         """Return the tensors of the network as views of `flat_vectors`, [clients, P]."""
-        blocks = self.trainer.worker.layout.parameters
-        return [flat_vectors[:, block.offset : block.offset + block.size].unflatten(1, block.shape) for block in blocks]
+        tensor_blocks = self.trainer.worker.layout.parameters
+        return [flat_vectors[:, b.offset : b.offset + b.size].unflatten(1, b.shape) for b in tensor_blocks]
 
     def compute_updates(self) -> Float[Tensor, "k p"]:
         """Return the updates of all clients, trained minus received parameters, [k, P]."""
@@ -154,7 +154,7 @@ class StackedModels:
             sample_shares: 1 over the size of the mini-batch, 0 for padding, [batch].
         """
         worker, objective = self.trainer.worker, self.trainer.objective
-        tensor_views = {block.name: block.make_view(w) for block in worker.layout.parameters}
+        tensor_views = {tensor_block.name: tensor_block.make_view(w) for tensor_block in worker.layout.parameters}
         with torch.autocast(x.device.type, torch.bfloat16, enabled=worker.bf16):
             logits = functional_call(worker.network, tensor_views, (x,)).to(w.dtype)
         sample_objectives, losses = objective.per_sample(logits, y, ref_probs)
@@ -162,11 +162,11 @@ class StackedModels:
 
     def _apply_gradients(self, k: int) -> None:
         """Apply hooks, clipping and the optimizer to the first `k` clients, in this order."""
-        g, w, max_norm = self.g[:k], self.w[:k], self.trainer.client.clip
-        for correct in self.corrections:
-            correct(g, w)
-        if max_norm is not None:
-            g.mul_(torch.clamp(max_norm / (g.norm(dim=1, keepdim=True) + 1e-12), max=1.0))
+        g, w, max_gradient_norm = self.g[:k], self.w[:k], self.trainer.client.clip
+        for correct_gradients in self.corrections:
+            correct_gradients(g, w)
+        if max_gradient_norm is not None:
+            g.mul_(torch.clamp(max_gradient_norm / (g.norm(dim=1, keepdim=True) + 1e-12), max=1.0))
         if self.optimizer is None:
             w.add_(g, alpha=-self.lr)
             return
@@ -190,48 +190,47 @@ class VectorisedEngine:
 
         broadcast: vectors that the aggregator broadcasts, by name.
         """
-        return finish_in_blocks(self._train_groups(tasks, broadcast), self.trainer.server.w.device)
+        return yield_updates_in_blocks(self._train_groups(tasks, broadcast), self.trainer.server.w.device)
 
     def _train_groups(self, tasks: Sequence[ClientTask], broadcast: NamedVectors) -> Iterator[GroupResults]:
-        plans = [self._plan_group(group) for group in self.group_tasks(tasks)]
-        index_tensors = to_device([a for plan in plans for a in plan.arrays], self.trainer.server.w.device)
+        plans = [self._plan_group(task_group) for task_group in self.group_tasks(tasks)]
+        index_tensors = to_device([a for plan in plans for a in plan.index_arrays], self.trainer.server.w.device)
         for plan in plans:
-            yield self._train_group(plan, broadcast, *(next(index_tensors) for _ in plan.arrays))
+            yield self._train_group(plan, broadcast, *(next(index_tensors) for _ in plan.index_arrays))
 
     def _plan_group(self, tasks: Sequence[ClientTask]) -> GroupPlan:
-        trainer = self.trainer
-        all_passes = [trainer.plan_passes(task) for task in tasks]
-        sample_orders, batch_sizes = zip(*map(flatten_passes, all_passes), strict=True)
+        trainer, task_passes = self.trainer, [self.trainer.plan_passes(task) for task in tasks]
+        sample_orders, batch_sizes = zip(*map(flatten_passes, task_passes), strict=True)
         position_of_client = np.argsort(np.argsort([-len(client_sizes) for client_sizes in batch_sizes], kind="stable"))
         size_table = np.zeros((max(map(len, batch_sizes)), len(tasks)), dtype=np.int64)
         for k, client_sizes in zip(position_of_client, batch_sizes, strict=True):
             size_table[: len(client_sizes), k] = client_sizes
         is_sample = np.arange(size_table.max(initial=0)) < size_table[:, :, None]
-        flat_positions, used_positions = np.arange(is_sample.size).reshape(is_sample.shape), []
+        flat_positions, loss_positions = np.arange(is_sample.size).reshape(is_sample.shape), []
         row_table = np.zeros_like(flat_positions)
         for k, task, sample_order in zip(position_of_client, tasks, sample_orders, strict=True):
-            first_sample = trainer.federation.train.offsets[task.client]
-            row_table[:, k] = first_sample  # padding repeats a sample, with weight 0
-            row_table[:, k][is_sample[:, k]] = first_sample + task.rows_in_order(sample_order)
-            used_positions.append(flat_positions[:, k][is_sample[:, k]])
-        index_arrays = [row_table, size_table, np.concatenate(used_positions)]
-        return GroupPlan(tasks, all_passes, position_of_client, size_table, index_arrays)
+            first_row = trainer.federation.train.offsets[task.client]
+            row_table[:, k] = first_row  # padding repeats a sample, with weight 0
+            row_table[:, k][is_sample[:, k]] = first_row + task.rows_in_order(sample_order)
+            loss_positions.append(flat_positions[:, k][is_sample[:, k]])
+        index_arrays = [row_table, size_table, np.concatenate(loss_positions)]
+        return GroupPlan(tasks, task_passes, position_of_client, size_table, index_arrays)
 
     @torch.no_grad()
     def _train_group(
-        self, plan: GroupPlan, broadcast: NamedVectors, row_table: Tensor, size_table: Tensor, used_positions: Tensor
+        self, plan: GroupPlan, broadcast: NamedVectors, row_table: Tensor, size_table: Tensor, loss_positions: Tensor
     ) -> GroupResults:
         """Train the clients of `plan`, given the aggregator's vectors `broadcast`.
 
-        `row_table`, `size_table` and `used_positions` are `plan.arrays` on the device.
+        `row_table`, `size_table` and `loss_positions` are `plan.index_arrays` on the device.
         """
         trainer, train_data = self.trainer, self.trainer.federation.train
         trainer.worker.copy_from(trainer.server)
         corrections = [trainer.begin_hooks(task, broadcast) for task in plan.tasks]
         corrections_by_position = [corrections[i] for i in np.argsort(plan.position_of_client)]
-        models = StackedModels(trainer, corrections_by_position, plan.tasks[0].lr)
+        stacked_models = StackedModels(trainer, corrections_by_position, plan.tasks[0].lr)
         is_sample = torch.arange(row_table.shape[2], device=row_table.device) < size_table[:, :, None]
-        sample_shares = is_sample / size_table[:, :, None].clamp(min=1).to(models.w)
+        sample_shares = is_sample / size_table[:, :, None].clamp(min=1).to(stacked_models.w)
         losses = torch.zeros_like(sample_shares)
         for step_number, k in enumerate((plan.batch_sizes > 0).sum(1).tolist()):
             batch_rows = row_table[step_number, :k].flatten()
@@ -240,11 +239,12 @@ class VectorisedEngine:
                 ref_probs = trainer.compute_reference(x).unflatten(0, (k, -1))
             trainer.worker.network.train()
             x, y = x.unflatten(0, (k, -1)), y.unflatten(0, (k, -1))
-            losses[step_number, :k] = models.train_step(x, y, ref_probs, sample_shares[step_number, :k])
-        updates, n_losses = models.compute_updates(), plan.batch_sizes.sum(0)[plan.position_of_client].tolist()
-        results = []
-        for i, used_losses in enumerate(losses.flatten().index_select(0, used_positions).split(n_losses)):
+            losses[step_number, :k] = stacked_models.train_step(x, y, ref_probs, sample_shares[step_number, :k])
+        updates, training_results = stacked_models.compute_updates(), []
+        loss_counts = plan.batch_sizes.sum(0)[plan.position_of_client].tolist()
+        for i, client_losses in enumerate(losses.flatten().index_select(0, loss_positions).split(loss_counts)):
             update = updates[plan.position_of_client[i]]
             torch.add(trainer.server.w, update, out=trainer.worker.w)
-            results.append(trainer.make_result(plan.tasks[i], update, plan.passes[i], used_losses, corrections[i]))
-        return results
+            arguments = (plan.tasks[i], update, plan.pass_orders[i], client_losses, corrections[i])
+            training_results.append(trainer.make_result(*arguments))
+        return training_results

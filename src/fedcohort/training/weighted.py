@@ -79,7 +79,7 @@ class MiniBatchView:
     def validation_gradient(self) -> Float[Tensor, "p"]:
         x, y = self.validation()
         with keep_eval_mode(self.model.network):
-            return self._gradient(F.cross_entropy(self.model.network(x), y))
+            return self._compute_gradient(F.cross_entropy(self.model.network(x), y))
 
     def derivative_along(self, u: Float[Tensor, "p"]) -> Float[Tensor, "b"]:
         """Return the derivative of each sample's objective in the direction `u`, [b], by forward-mode autograd.
@@ -87,13 +87,13 @@ class MiniBatchView:
         It is exact, and takes one forward pass that computes values and derivatives. Inputs are in the default memory
         layout, as torch's forward mode of group norm supports no other.
         """
-        network, blocks = self.model.network, self.model.layout.parameters
+        network, tensor_blocks = self.model.network, self.model.layout.parameters
         with keep_eval_mode(network), disable_fused_kernels(network), torch.no_grad(), forward_ad.dual_level():
-            dual_by_name = {
+            dual_tensors = {
                 b.name: forward_ad.make_dual(b.make_view(self.model.w).contiguous(), b.make_view(u).contiguous())
-                for b in blocks
+                for b in tensor_blocks
             }
-            logits = functional_call(network, dual_by_name, (self.x.contiguous(),))
+            logits = functional_call(network, dual_tensors, (self.x.contiguous(),))
             objective, _ = self.objective.per_sample(logits, self.y, self.reference)
             derivatives: Tensor | None = forward_ad.unpack_dual(objective).tangent
         return torch.zeros_like(objective) if derivatives is None else derivatives
@@ -105,10 +105,10 @@ class MiniBatchView:
             loss = self.objective.transform_mean((weights * sample_objectives).mean())
             gradients = torch.autograd.grad(loss, self.model.tensors, create_graph=True)
             gradients_and_blocks = zip(gradients, self.model.layout.parameters, strict=True)
-            dot_products = [(g * block.make_view(u)).sum() for g, block in gradients_and_blocks]
-            return self._gradient(torch.stack(dot_products).sum())
+            dot_products = [(g * tensor_block.make_view(u)).sum() for g, tensor_block in gradients_and_blocks]
+            return self._compute_gradient(torch.stack(dot_products).sum())
 
-    def _gradient(self, loss: Tensor) -> Tensor:
+    def _compute_gradient(self, loss: Tensor) -> Tensor:
         self.model.g.zero_()
         torch.autograd.backward(loss)
         return self.model.g.clone()
@@ -138,11 +138,10 @@ class WeightedStep:
         self.apply_step = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
-        positions = next(self.positions)
-        batch_view = MiniBatchView(self.model, self.objective, (x, y, ref_probs), positions, self.validation.__next__)
-        weights = self.sample_weigher.weigh(batch_view)
+        batch = ((x, y, ref_probs), next(self.positions), self.validation.__next__)
+        sample_weights = self.sample_weigher.weigh(MiniBatchView(self.model, self.objective, *batch))
         sample_objectives, cross_entropies = self.objective.per_sample(self.model.logits(x), y, ref_probs)
         self.model.g.zero_()
-        torch.autograd.backward(self.objective.transform_mean((weights * sample_objectives).mean()))
+        torch.autograd.backward(self.objective.transform_mean((sample_weights * sample_objectives).mean()))
         self.apply_step(self.corrections)
         return cross_entropies.detach()
