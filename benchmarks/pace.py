@@ -163,7 +163,7 @@ def time_sample_choice(cohort: int = COHORT) -> tuple[float, float]:
     n = rng.integers(20, 200, cohort)
     store = MemoryStore(None)
     for k in range(cohort):
-        store.commit(k, pack_losses(rng.exponential(1.0, n[k])))
+        store.commit_vectors(k, pack_losses(rng.exponential(1.0, n[k])))
     federation: Any = SimpleNamespace(n_train=n)
     sample_selector, zeros = make_component("samples", "fedbalancer"), np.zeros(cohort)
     state = replace(sample_selector.init(Population(cohort, 10, cohort, {})), threshold=1.0)
@@ -184,8 +184,8 @@ def bytes_per_loss() -> float:
     rng, store = np.random.default_rng(0), MemoryStore(None)
     n = rng.integers(20, 400, LISTS)
     for k in range(LISTS):
-        store.commit(k, pack_losses(rng.exponential(1.0, n[k])))
-    return sum(store.get(k)[LOSS_LIST_NAME].nbytes for k in range(LISTS)) / float(n.sum())
+        store.commit_vectors(k, pack_losses(rng.exponential(1.0, n[k])))
+    return sum(store.get_vectors(k)[LOSS_LIST_NAME].nbytes for k in range(LISTS)) / float(n.sum())
 
 
 def page(

@@ -154,17 +154,17 @@ def test_a_diverged_models_losses_are_stored_in_memory_and_in_files(tmp_path: Pa
     """A row that begins with NaN would be none in files, and one in memory."""
     memory, files = MemoryStore(), MappedStore(tmp_path, {LOSS_LIST_NAME: 2}, 1)
     for store in (memory, files):
-        store.commit(0, sampling.pack_losses(np.array([np.nan, 0.5])))
-        assert store.get(0)[LOSS_LIST_NAME].tolist() == [np.inf, 0.5]
+        store.commit_vectors(0, sampling.pack_losses(np.array([np.nan, 0.5])))
+        assert store.get_vectors(0)[LOSS_LIST_NAME].tolist() == [np.inf, 0.5]
 
 
 @pytest.mark.parametrize("where", ["memory", "files"])
 def test_different_kinds_of_stored_values_are_not_mixed(tmp_path: Path, where: str) -> None:
     store = MemoryStore() if where == "memory" else MappedStore(tmp_path, {"c": 3, LOSS_LIST_NAME: 2}, 4)
-    store.commit(1, {LOSS_LIST_NAME: torch.tensor([0.5, 2.0])})
-    assert {name: row.tolist() for name, row in store.get(1).items()} == {LOSS_LIST_NAME: [0.5, 2.0]}
-    store.commit(1, {**store.get(1), "c": torch.ones(3)})
-    assert set(store.get(1)) == {"c", LOSS_LIST_NAME}
+    store.commit_vectors(1, {LOSS_LIST_NAME: torch.tensor([0.5, 2.0])})
+    assert {name: row.tolist() for name, row in store.get_vectors(1).items()} == {LOSS_LIST_NAME: [0.5, 2.0]}
+    store.commit_vectors(1, {**store.get_vectors(1), "c": torch.ones(3)})
+    assert set(store.get_vectors(1)) == {"c", LOSS_LIST_NAME}
 
 
 @pytest.mark.parametrize(

@@ -24,26 +24,26 @@ def row(value: float) -> dict[str, torch.Tensor]:
 
 
 def value(store: MappedStore, client: int) -> float | None:
-    row = store.get(client)
+    row = store.get_vectors(client)
     return float(row["c"][0]) if row else None
 
 
 def test_a_row_holds_the_committed_values(tmp_path: Path) -> None:
     store = MappedStore(tmp_path, {"c": 3}, 4)
-    assert store.get(2) == {}
-    store.commit(2, row(1.5))
+    assert store.get_vectors(2) == {}
+    store.commit_vectors(2, row(1.5))
     assert value(store, 2) == 1.5
     assert value(store, 1) is None
 
 
 def test_the_rows_of_a_checkpoint_survive_later_commits(tmp_path: Path) -> None:
     store = MappedStore(tmp_path, {"c": 3}, 4)
-    store.commit(0, row(1.0))
+    store.commit_vectors(0, row(1.0))
     saved = store.state_dict()
     store.note_checkpoint()
     for newer in (2.0, 3.0):
-        store.commit(0, row(newer))
-        store.commit(1, row(newer))
+        store.commit_vectors(0, row(newer))
+        store.commit_vectors(1, row(newer))
     lost = store.state_dict()  # asked for, but the checkpoint never reached the disk
     assert lost["slots"].tolist() != saved["slots"].tolist()
     back = MappedStore(tmp_path, {"c": 3}, 4)
@@ -55,13 +55,13 @@ def test_the_rows_of_the_last_two_checkpoints_are_kept(tmp_path: Path) -> None:
     store = MappedStore(tmp_path, {"c": 3}, 4)
     saved = []
     for round in range(5):
-        store.commit(round % 2, row(float(round)))
+        store.commit_vectors(round % 2, row(float(round)))
         saved.append(store.state_dict())
         store.note_checkpoint()
         if round in (1, 3):  # a process ends, another goes on
             store = MappedStore(tmp_path, {"c": 3}, 4)
             store.load_state_dict(saved[-1])
-    store.commit(0, row(9.0))
+    store.commit_vectors(0, row(9.0))
     for state, rows in zip(saved[-2:], ((2.0, 3.0), (4.0, 3.0)), strict=True):
         check_stored_vectors(tmp_path, state)
         back = MappedStore(tmp_path, {"c": 3}, 4)
@@ -113,11 +113,11 @@ def test_stored_values_have_the_declared_size() -> None:
 
 def test_rows_of_different_lengths_are_stored_in_files(tmp_path: Path) -> None:
     store = MappedStore(tmp_path, {"x": 4, "c": 2}, 3)
-    store.commit(0, {"x": torch.tensor([1.0, 2.0, 3.0, 4.0]), "c": torch.tensor([5.0, 6.0])})
-    store.commit(2, {"x": torch.tensor([7.0]), "c": torch.tensor([8.0, 9.0])})
-    assert store.get(0)["x"].tolist() == [1, 2, 3, 4]
-    assert store.get(2)["x"][:1].tolist() == [7]
-    assert store.get(2)["c"].tolist() == [8, 9]
+    store.commit_vectors(0, {"x": torch.tensor([1.0, 2.0, 3.0, 4.0]), "c": torch.tensor([5.0, 6.0])})
+    store.commit_vectors(2, {"x": torch.tensor([7.0]), "c": torch.tensor([8.0, 9.0])})
+    assert store.get_vectors(0)["x"].tolist() == [1, 2, 3, 4]
+    assert store.get_vectors(2)["x"][:1].tolist() == [7]
+    assert store.get_vectors(2)["c"].tolist() == [8, 9]
     assert (tmp_path / "client_store.x").stat().st_size == 3 * 3 * 4 * 4
 
 

@@ -117,8 +117,8 @@ class InterruptHandler:
         for signal_number in CLUSTER_SIGNALS:
             if callable(signal_handler := signal.getsignal(signal_number)):
                 signal.signal(signal_number, self._limit_to_owner(signal_handler))
-        handlers = ((n, signal.getsignal(n)) for n in STOP_SIGNALS)
-        self._previous_handlers = {n: h for n, h in handlers if h is not signal.SIG_IGN}
+        stop_handlers = ((n, signal.getsignal(n)) for n in STOP_SIGNALS)
+        self._previous_handlers = {n: h for n, h in stop_handlers if h is not signal.SIG_IGN}
         self.begin_listening()
 
     def begin_listening(self) -> None:

@@ -75,8 +75,8 @@ def cancel_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
 
 def _wait_for_jobs(job_ids: Sequence[str], wait_s: float) -> list[str]:
     """Wait at most `wait_s` seconds until the jobs `job_ids` have left SLURM's queue; return those still in it."""
-    wait_end_s = time.monotonic() + wait_s
-    while (remaining_jobs := list_queued_jobs(job_ids)) and time.monotonic() < wait_end_s:
+    deadline_s = time.monotonic() + wait_s
+    while (remaining_jobs := list_queued_jobs(job_ids)) and time.monotonic() < deadline_s:
         time.sleep(QUERY_INTERVAL_S)
     return remaining_jobs
 

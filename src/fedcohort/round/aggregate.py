@@ -184,7 +184,7 @@ class ServerStep:
     def _store_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Add `new_vectors`, by name, to those that the store has of the client with id `client`."""
         if new_vectors:
-            self.store.commit(client, {**self.store.get(client), **new_vectors})
+            self.store.commit_vectors(client, {**self.store.get_vectors(client), **new_vectors})
 
     def _compute_displacement(
         self, closed_round: ClosedRound, arrivals: Arrivals, state: ServerState

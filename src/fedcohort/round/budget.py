@@ -122,8 +122,8 @@ class Budget:
 
     def list_reached_options(self, budget_use: BudgetUse) -> list[str]:
         """Return the options whose limit `budget_use` has reached, such as "until.acc"; none before the first round."""
-        named_limits = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
-        return [option for option, k in named_limits if budget_use.rounds and self._reaches_limit(budget_use, k)]
+        limit_options = zip(BUDGET_OPTIONS, ("rounds", *UNTIL_OPTIONS), strict=True)
+        return [option for option, k in limit_options if budget_use.rounds and self._reaches_limit(budget_use, k)]
 
     def _reaches_limit(self, budget_use: BudgetUse, limit_name: str) -> bool:
         limit = getattr(self, limit_name)

@@ -75,14 +75,14 @@ class Collector:
 
     def add_update(self, update: ClientUpdate) -> None:
         """Add `update`, unless it is excluded; the updates of a group (`types.UpdateGroup`) must be consecutive."""
-        client_row, is_valid = self.row_of_client[update.client], self._is_valid(update)
+        client_row, is_update_valid = self.row_of_client[update.client], self._is_valid(update)
         client_weight = float(self.weights[client_row])
         if update.group is not None and self.update_matrix is None:
-            self._add_group(update.group, update.client, client_weight if is_valid else None)
-        elif is_valid:
+            self._add_group(update.group, update.client, client_weight if is_update_valid else None)
+        elif is_update_valid:
             matrix_row = None if self.update_matrix is None else self.update_matrix[client_row]
             self._add_vector(self.update_sum, update.delta, client_weight, matrix_row)
-        if not is_valid:
+        if not is_update_valid:
             return
         self.arrival_table[client_row, 0], self.arrival_table[client_row, 1] = 1.0, update.n_used
         self.arrival_table[client_row, 2:] = [read(update) for read in self.options.report_readers.values()]
@@ -117,7 +117,7 @@ class Collector:
             self.group_weights = {}
 
     def _add_vector(self, vector_sum: Tensor, vector: Tensor, client_weight: float, row: Tensor | None = None) -> None:
-        """Add `client_weight` * `vector` to `vector_sum`, [P] each, and copy `vector` into `row`, chunk by chunk."""
+        """Add `client_weight` * `vector` to `vector_sum`, [P] each, and copy `vector` into `row`, in chunks."""
         for chunk_start in range(0, len(vector_sum), self.chunk_size):
             chunk_range = slice(chunk_start, chunk_start + self.chunk_size)
             vector_chunk = vector[chunk_range]
@@ -217,8 +217,8 @@ class Collector:
                 else:
                     vector_row[:1] = math.nan
             matrix_by_name[vector_name] = reduce_sum(vector_matrix)
-        is_kept = {k: (~m[:, :1].isnan().any(1)).tolist() for k, m in matrix_by_name.items()}
+        is_vector_kept = {k: (~m[:, :1].isnan().any(1)).tolist() for k, m in matrix_by_name.items()}
         return {
-            client: {k: m[i].clone() for k, m in matrix_by_name.items() if is_kept[k][i]}
+            client: {k: m[i].clone() for k, m in matrix_by_name.items() if is_vector_kept[k][i]}
             for client, i in self.row_of_client.items()
         }

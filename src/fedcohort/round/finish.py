@@ -94,9 +94,9 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
     wall_time = partial(dispatcher.clock.wall_time(jobs.start_s), jobs.client)
     closing = find_closing(dispatch, jobs_in_flight.jobs, components.deadline, server_state.deadline, wall_time)
     outcome, has_ended = closing.outcome, closing.has_ended
-    is_used = has_ended & closing.is_update_usable
+    is_update_used = has_ended & closing.is_update_usable
     stays_in_flight = ~outcome.is_in_time & np.isfinite(jobs.duration_s) & components.deadline.carries
-    late_jobs, arrived_earlier_jobs = jobs.select_jobs(stays_in_flight), jobs_in_flight.select_jobs(is_used)
+    late_jobs, arrived_earlier_jobs = jobs.select_jobs(stays_in_flight), jobs_in_flight.select_jobs(is_update_used)
     ended_jobs = replace(jobs, units=outcome.units_done, duration_s=outcome.finish_s)
     timely_jobs = ended_jobs.select_jobs(outcome.is_in_time)
     arrived_jobs = timely_jobs.merge_jobs(arrived_earlier_jobs.jobs)
@@ -110,7 +110,7 @@ def close_round(dispatch: Dispatch, dispatcher: Dispatcher, server_state: Server
         outcome,
         arrived_jobs,
         jobs_in_flight=jobs_in_flight.select_jobs(~has_ended).merge_jobs(late_jobs, measure_signals(late_jobs.client)),
-        dropped_jobs=lost_jobs.merge_jobs(jobs_in_flight.jobs.select_jobs(has_ended & ~is_used)),
+        dropped_jobs=lost_jobs.merge_jobs(jobs_in_flight.jobs.select_jobs(has_ended & ~is_update_used)),
         processed_samples=cost_model.count_sample_uses(n_used_samples, arrived_jobs.units),
         staleness_discounts=staleness_discounts,
         client_weights=n_used_samples.astype(np.float64)

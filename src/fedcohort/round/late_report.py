@@ -46,9 +46,9 @@ def _add_refilled_clients(cohort_columns: Mapping[str, ClientColumn], refill_job
     """
     timing = refill_jobs.timing
     phase_work_s = np.array([timing.down_s, timing.infer_s, timing.unit_s * refill_jobs.assigned, timing.up_s])
-    slowdown = refill_jobs.duration_s / np.where(phase_work_s.sum(0) > 0, phase_work_s.sum(0), 1.0)
+    absence_factor = refill_jobs.duration_s / np.where(phase_work_s.sum(0) > 0, phase_work_s.sum(0), 1.0)
     new_columns: dict[str, ClientColumn] = {}
-    for phase_name, phase_seconds in zip(JOB_PHASES, phase_work_s * slowdown, strict=True):
+    for phase_name, phase_seconds in zip(JOB_PHASES, phase_work_s * absence_factor, strict=True):
         cohort_ids, cohort_seconds = cohort_columns[f"{phase_name}_s"]
         client_ids = np.concatenate([np.asarray(cohort_ids), refill_jobs.client])
         new_columns[f"{phase_name}_s"] = (client_ids, np.concatenate([cohort_seconds, phase_seconds]))

@@ -20,20 +20,20 @@ def count_reported_numbers(components: Components, closed_round: ClosedRound) ->
         components: the components of the run.
         closed_round: the round after it has closed.
     """
-    n_numbers = np.zeros(closed_round.dispatch.first_context.n_clients, dtype=np.int64)
+    n_reported = np.zeros(closed_round.dispatch.first_context.n_clients, dtype=np.int64)
     if not components.signal_noise.perturbs:
-        return n_numbers
+        return n_reported
     queries, arrived_jobs = closed_round.dispatch.queries, closed_round.arrived_jobs
     for k, probe_result in queries.answers.items():
         if find_signal(k).bytes_up:
-            n_numbers[probe_result.clients] += probe_result.values[:1].size
+            n_reported[probe_result.clients] += probe_result.values[:1].size
     for k in closed_round.agg_answers:
         answered_ids = [queries.answers[p.signal].clients for p in queries.probes if p.signal == k and not p.options]
         is_repeated_answer = np.isin(arrived_jobs.client, answered_ids) & (arrived_jobs.broadcast == closed_round.round)
-        n_numbers[arrived_jobs.client[~is_repeated_answer]] += 1
+        n_reported[arrived_jobs.client[~is_repeated_answer]] += 1
     signals = (find_signal(k) for k in components.needed_signals(closed_round.selection.plain))
-    n_numbers[arrived_jobs.client] += sum(isinstance(signal, Reported) and signal.bytes_up > 0 for signal in signals)
-    return n_numbers
+    n_reported[arrived_jobs.client] += sum(isinstance(signal, Reported) and signal.bytes_up > 0 for signal in signals)
+    return n_reported
 
 
 def compute_privacy_metrics(components: Components, closed_round: ClosedRound | None, state: ServerState) -> Metrics:

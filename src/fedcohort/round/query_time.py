@@ -28,12 +28,12 @@ def time_queries(
         clock: adds the seconds in which clients are away.
     """
     up = np.where(query_work.training_passes > 0, cost_model.update_bytes, 0.0)
-    training_s, has_left = _time_slowest(
+    training_s, has_client_left = _time_slowest(
         cost_model, query_work.model_passes + query_work.training_passes, up, draws, clock.wall_time(start_s)
     )
     wall_time = clock.wall_time(start_s + training_s)
     forward_s, has_left_later = _time_slowest(cost_model, query_work.updated_passes, 0.0 * up, draws, wall_time)
-    return training_s + forward_s, has_left | has_left_later
+    return training_s + forward_s, has_client_left | has_left_later
 
 
 def _time_slowest(
@@ -48,11 +48,11 @@ def _time_slowest(
         draws: random numbers of the round.
         wall_time: function from ids and seconds of work to seconds with absences.
     """
-    clients, has_left = np.flatnonzero(n_forward_passes), np.zeros(len(n_forward_passes), dtype=bool)
+    clients, has_client_left = np.flatnonzero(n_forward_passes), np.zeros(len(n_forward_passes), dtype=bool)
     if not len(clients):
-        return 0.0, has_left
+        return 0.0, has_client_left
     query_load = (n_forward_passes[clients], cost_model.query_rates, up_bytes[clients])
     workload = cost_model.make_workload(np.zeros_like(clients), *query_load)
     query_s = cost_model.components.device.sample(clients, workload, draws).finish_s(0)
-    has_left[clients] = wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S
-    return float(query_s.max()), has_left
+    has_client_left[clients] = wall_time(clients, query_s) > query_s + WORK_TOLERANCE_S
+    return float(query_s.max()), has_client_left

@@ -27,12 +27,12 @@ def refill_cohort(dispatch: Dispatch, dispatcher: Dispatcher, state: ServerState
     n_refill_jobs, arrived_ids = 0, set[int]()
     while True:
         remaining_s = find_remaining_s(busy_jobs, dispatch.start_s)
-        is_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline_component.staleness_limit())
-        end_s = remaining_s[is_usable & np.isfinite(remaining_s)]
-        is_candidate = ~np.isin(busy_jobs.client, list(arrived_ids))
-        if not len(end_s) or not is_candidate.any():
+        is_update_usable = mark_usable_jobs(busy_jobs, dispatch.round, deadline_component.staleness_limit())
+        end_s = remaining_s[is_update_usable & np.isfinite(remaining_s)]
+        is_next_candidate = ~np.isin(busy_jobs.client, list(arrived_ids))
+        if not len(end_s) or not is_next_candidate.any():
             break
-        next_job_row = int(np.argmin(np.where(is_candidate, remaining_s, np.inf)))
+        next_job_row = int(np.argmin(np.where(is_next_candidate, remaining_s, np.inf)))
         if remaining_s[next_job_row] >= deadline_component.close(state.deadline, end_s, dispatch.deadline_s):
             break
         arrived_ids.add(int(busy_jobs.client[next_job_row]))

@@ -55,10 +55,10 @@ class ScoreCorrelation:
         The part is `score`, one of its terms, or `reward`. A correlation that is not defined is left out.
         """
         score_columns = {"score": selection.scores, **selection.score_terms, "reward": selection.reward}
-        score_parts = {score_part: v for score_part, v in score_columns.items() if v is not None}
+        scores_by_part = {score_part: v for score_part, v in score_columns.items() if v is not None}
         correlations = {
             f"{METRIC_PREFIX}{score_part}_{fact}": rank_correlation(v, c)
-            for score_part, v in score_parts.items()
+            for score_part, v in scores_by_part.items()
             for fact, c in self.facts.items()
         }
         return {k: rho for k, rho in correlations.items() if np.isfinite(rho)}

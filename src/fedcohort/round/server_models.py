@@ -83,8 +83,8 @@ class RoundModels:
 
     def average_over_ranks(self, displacement: Tensor) -> Tensor:
         """Return the mean of `displacement` over ranks, [P], as accelerators may differ in the last bits."""
-        has_differences = self.has_made_network and count_processes() > 1
-        return reduce_sum(displacement) / count_processes() if has_differences else displacement
+        do_ranks_differ = self.has_made_network and count_processes() > 1
+        return reduce_sum(displacement) / count_processes() if do_ranks_differ else displacement
 
     @torch.no_grad()
     def accuracy(self, network: nn.Module) -> float:

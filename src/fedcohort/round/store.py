@@ -24,11 +24,11 @@ VectorsByName = Mapping[str, Tensor]
 
 
 class ClientStore(Protocol):
-    def get(self, client: int) -> Mapping[str, Tensor]:
+    def get_vectors(self, client: int) -> Mapping[str, Tensor]:
         """Return the vectors of the client with id `client`, by name; {} before the first commit."""
         ...
 
-    def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None: ...
+    def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None: ...
 
     def state_dict(self) -> dict[str, Any]: ...
 
@@ -49,10 +49,10 @@ class MemoryStore:
         self._folder = folder
         self._vectors: dict[int, dict[str, Tensor]] = {}
 
-    def get(self, client: int) -> Mapping[str, Tensor]:
+    def get_vectors(self, client: int) -> Mapping[str, Tensor]:
         return self._vectors.get(client, {})
 
-    def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
+    def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         if new_vectors:
             self._vectors[client] = dict(new_vectors)
 
@@ -131,13 +131,13 @@ class MappedStore:
         self._snapshot_slots = self._current_slots.copy()
         self._digests = np.zeros(n_clients, dtype=np.int64)
 
-    def get(self, client: int) -> Mapping[str, Tensor]:
+    def get_vectors(self, client: int) -> Mapping[str, Tensor]:
         slot = int(self._current_slots[client])
         if slot < 0:
             return {}
         return _parse_rows({k: row_file.read_row(client, slot) for k, row_file in self._row_files.items()})
 
-    def commit(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
+    def commit_vectors(self, client: int, new_vectors: Mapping[str, Tensor]) -> None:
         """Write a client's vectors into its slot of the files that neither of the two newest checkpoints refers to.
 
         Args:
@@ -146,8 +146,8 @@ class MappedStore:
         """
         if not new_vectors:
             return
-        needed_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
-        free_slot = next(free_slot for free_slot in range(SLOTS_PER_CLIENT) if free_slot not in needed_slots)
+        checkpoint_slots = {int(self._newest_slots[client]), int(self._previous_slots[client])}
+        free_slot = next(free_slot for free_slot in range(SLOTS_PER_CLIENT) if free_slot not in checkpoint_slots)
         written_rows = []
         for vector_name, row_file in self._row_files.items():
             new_row = np.zeros(row_file.n_floats, dtype=np.float32)
@@ -170,7 +170,7 @@ class MappedStore:
     def load_state_dict(self, store_state: Mapping[str, Any]) -> None:
         if "slots" not in store_state:
             for client, client_vectors in read_saved_vectors(None, store_state):
-                self.commit(client, client_vectors)
+                self.commit_vectors(client, client_vectors)
             return
         self._newest_slots, self._previous_slots = np.array(store_state["slots"]), np.array(store_state["before"])
         self._current_slots, self._digests = self._newest_slots.copy(), np.array(store_state["digests"])
@@ -179,14 +179,14 @@ class MappedStore:
         self._previous_slots, self._newest_slots = self._newest_slots, self._snapshot_slots.copy()
 
 
-def _parse_rows(row_by_name: Mapping[str, bytes]) -> dict[str, Tensor]:
-    """Return a client's vectors by name from `row_by_name`, the bytes of its rows in the files by name."""
-    vectors = {k: torch.from_numpy(np.frombuffer(r, np.float32).copy()) for k, r in row_by_name.items()}
+def _parse_rows(row_bytes_by_name: Mapping[str, bytes]) -> dict[str, Tensor]:
+    """Return a client's vectors by name from `row_bytes_by_name`, the bytes of its rows in the files by name."""
+    vectors = {k: torch.from_numpy(np.frombuffer(r, np.float32).copy()) for k, r in row_bytes_by_name.items()}
     return {k: vector for k, vector in vectors.items() if not vector[:1].isnan().any()}
 
 
-def _digest_rows(row_list: list[bytes]) -> int:
-    return int.from_bytes(hashlib.blake2b(b"".join(row_list), digest_size=8).digest(), "big", signed=True)
+def _digest_rows(row_bytes_list: list[bytes]) -> int:
+    return int.from_bytes(hashlib.blake2b(b"".join(row_bytes_list), digest_size=8).digest(), "big", signed=True)
 
 
 def read_saved_vectors(folder: Path | None, store_state: Mapping[str, Any]) -> Iterator[tuple[int, VectorsByName]]:
@@ -207,13 +207,13 @@ def read_saved_vectors(folder: Path | None, store_state: Mapping[str, Any]) -> I
     row_file_by_name = {p.name.removeprefix(FILE_PREFIX): _RowFile(p, len(current_slots)) for p in row_file_paths}
     for client, slot in enumerate(current_slots):
         if slot >= 0:
-            row_by_name = {k: row_file.read_row(client, slot) for k, row_file in row_file_by_name.items()}
-            if _digest_rows(list(row_by_name.values())) != digests[client]:
+            row_bytes_by_name = {k: row_file.read_row(client, slot) for k, row_file in row_file_by_name.items()}
+            if _digest_rows(list(row_bytes_by_name.values())) != digests[client]:
                 raise DamagedCheckpoint(
                     f"{folder}/{FILE_PREFIX}* is damaged: the vectors of client {client} are not those that were "
                     "written"
                 )
-            yield client, _parse_rows(row_by_name)
+            yield client, _parse_rows(row_bytes_by_name)
 
 
 def check_stored_vectors(folder: Path, store_state: Mapping[str, Any]) -> None:

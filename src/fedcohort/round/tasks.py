@@ -54,7 +54,7 @@ def _make_task(setup: Setup, closed_round: ClosedRound, job_row: int, samples_st
         units_asked=int(jobs.assigned[job_row]),
         lr=setup.components.client.lr_at(sent_round),
         duration=float(jobs.duration_s[job_row]),
-        stored_vectors=setup.store.get(client),
+        stored_vectors=setup.store.get_vectors(client),
         uses_only_codec=is_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],
         measures_loss=setup.cost_model.select_job_rates(is_fedavg).report_passes > 0,

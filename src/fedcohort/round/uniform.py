@@ -106,11 +106,11 @@ def draw_uniform_cohort(available_ids: Ids, cohort_size: int, round_draws: Draws
     """
     if cohort_size >= len(available_ids):
         return available_ids
-    random_numbers = round_draws.uniform("uniform")
-    if len(available_ids) < len(random_numbers):
-        random_numbers = random_numbers[available_ids]
+    uniform_numbers = round_draws.uniform("uniform")
+    if len(available_ids) < len(uniform_numbers):
+        uniform_numbers = uniform_numbers[available_ids]
     return (
-        available_ids[np.flatnonzero(random_numbers <= nth_smallest(random_numbers, cohort_size))[:cohort_size]]
+        available_ids[np.flatnonzero(uniform_numbers <= nth_smallest(uniform_numbers, cohort_size))[:cohort_size]]
         if cohort_size
         else available_ids[:0]
     )

@@ -31,10 +31,10 @@ LabelledBatch = tuple[Tensor, Tensor]  # inputs, labels
 @contextmanager
 def keep_eval_mode(network: nn.Module) -> Iterator[None]:
     """Keep `network` in eval mode in the `with` block: statistics of batch norm and dropout do not change."""
-    was_training = network.training
+    was_in_training_mode = network.training
     network.eval()
     yield
-    network.train(was_training)
+    network.train(was_in_training_mode)
 
 
 def yield_validation_batches(
