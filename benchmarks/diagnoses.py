@@ -62,7 +62,7 @@ def main(seeds: tuple[int, ...]) -> None:
             continue
         for seed in seeds:
             with tempfile.TemporaryDirectory() as logs:
-                overrides = study.overrides_in(name, PROBES, (f"seed={seed}", f"paths.logs={logs}"))
+                overrides = study.list_overrides(name, PROBES, (f"seed={seed}", f"paths.logs={logs}"))
                 rows.append({"setting": name, "seed": seed} | describe(diagnose_run(run_overrides(overrides).folder)))
             print(rows[-1], flush=True)
     table = pd.DataFrame(rows)

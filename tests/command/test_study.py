@@ -90,7 +90,7 @@ def test_a_page_leaves_out_runs_of_another_config(
     assert study.main(["run", "tiny", "selectors=round_robin,ucb_cs"]) == 0
     user_folder = tmp_path / "logs" / "studies" / "tiny"
     stored = results.load_results(tiny, user_folder)
-    stored.user_keys.clear()  # older versions wrote these rows into the study's folder
+    stored.user_run_keys.clear()  # older versions wrote these rows into the study's folder
     outdated = {**stored.rows["equal", "ucb_cs", 0], "selector": "gone", "stamp": "of its word"}
     stored.store_run(outdated, stored.curves["equal", "ucb_cs", 0])
     for row in stored.rows.values():

@@ -9,7 +9,7 @@ import pandas as pd
 from fedcohort.record import metadata, provenance
 from fedcohort.record.journal import Journal
 from fedcohort.results.frame import COST_COLUMNS, COSTS, read_curves
-from fedcohort.study.measure import measure_folder
+from fedcohort.study.measure import measure_run_folder
 from fedcohort.study.result_files import DONE
 from fedcohort.study.results import Results
 from record.example_run import make_report, make_run_info
@@ -33,7 +33,7 @@ def run_folder(folder: Path) -> Path:
 def test_a_run_is_equal_from_its_folder_and_from_a_study(tmp_path: Path) -> None:
     folder = run_folder(tmp_path / "run")
     study = small_study.write_study(tmp_path / "tiny")
-    facts, curve = measure_folder(folder, "test/acc")
+    facts, curve = measure_run_folder(folder, "test/acc")
     saved = Results(study.folder)
     keys = {"cell": "equal", "selector": "flash", "seed": 0, "status": DONE, "metric": "test/acc"}
     extra = {"config_hash": "a1b2c3d4", "budget": "3 rounds", "wall_s": 1.0}

@@ -33,38 +33,39 @@ def edited(folder: Path, name: str, text: str) -> ConfigDigests:
     ],
 )
 def test_changing_a_file_that_a_run_reads_changes_its_digest(name: str, tmp_path: Path) -> None:
-    before = ConfigDigests(CONFIGS).digest_of(WORDS)
-    assert edited(tmp_path, name, "\nanother: 1\n").digest_of(WORDS) != before
-    assert edited(tmp_path / "package", name, "\n# @package other\n").digest_of(WORDS) != before
+    before = ConfigDigests(CONFIGS).find_digest(WORDS)
+    assert edited(tmp_path, name, "\nanother: 1\n").find_digest(WORDS) != before
+    assert edited(tmp_path / "package", name, "\n# @package other\n").find_digest(WORDS) != before
     unread = "\n# a comment that doesn't count\nhydra: {help: a page}\n"
-    assert edited(tmp_path / "unread", name, unread).digest_of(WORDS) == before
+    assert edited(tmp_path / "unread", name, unread).find_digest(WORDS) == before
 
 
 def test_changing_a_method_keeps_the_digests_of_the_others(tmp_path: Path) -> None:
     source = "_target_: fedcohort.selector.random.Random\n"
     before = ConfigDigests(CONFIGS)
     after = edited(tmp_path, "selector/mine.yaml", source)
-    assert after.digest_of(WORDS) == before.digest_of(WORDS)
-    assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").digest_of(WORDS) == before.digest_of(WORDS)
+    assert after.find_digest(WORDS) == before.find_digest(WORDS)
+    assert edited(tmp_path, "selector/oort.yaml", "\nalpha: 3\n").find_digest(WORDS) == before.find_digest(WORDS)
     overrides = ("selector=mine", *WORDS[1:])
-    assert edited(tmp_path / "anew", "selector/mine.yaml", source + "limit: 3\n").digest_of(
+    assert edited(tmp_path / "anew", "selector/mine.yaml", source + "limit: 3\n").find_digest(
         overrides
-    ) != after.digest_of(overrides)
+    ) != after.find_digest(overrides)
 
 
 def test_a_file_that_is_no_option_counts_for_all_runs(tmp_path: Path) -> None:
     """A text does not show whether `a-b` is one name or two."""
     once = edited(tmp_path, "selector/my-own.yaml", "a: 1\n")
-    assert once.digest_of(WORDS) != ConfigDigests(CONFIGS).digest_of(WORDS)
-    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").digest_of(WORDS) != once.digest_of(WORDS)
+    assert once.find_digest(WORDS) != ConfigDigests(CONFIGS).find_digest(WORDS)
+    assert edited(tmp_path / "again", "selector/my-own.yaml", "a: 2\n").find_digest(WORDS) != once.find_digest(WORDS)
 
 
 def test_other_overrides_change_the_digest() -> None:
     digests = ConfigDigests(CONFIGS)
     assert (
-        len({digests.digest_of(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))}) == 4
+        len({digests.find_digest(words) for words in (WORDS, WORDS[:2], (*WORDS, "rounds=3"), (*WORDS, "rounds=4"))})
+        == 4
     )
-    assert ConfigDigests(CONFIGS).digest_of(WORDS) == digests.digest_of(WORDS)
+    assert ConfigDigests(CONFIGS).find_digest(WORDS) == digests.find_digest(WORDS)
 
 
 @pytest.mark.parametrize(

@@ -18,15 +18,19 @@ def test_a_users_own_selector_is_a_method_of_the_study(tmp_path: Path) -> None:
     study = add_user_methods(write_study(tmp_path / "tiny"), ["random", "ucb_cs"], CONFIGS)
     rows = [place.method for place in list_conditions(study, ["equal"], ["ucb_cs"])]
     assert rows == ["random", "ucb_cs"]
-    assert study.role_of("ucb_cs") == "method"
+    assert study.find_role("ucb_cs") == "method"
 
 
 def test_a_users_own_selector_with_oracle_signals_is_an_oracle(tmp_path: Path) -> None:
     study = write_study(tmp_path / "tiny", cells={"noisy": {"words": ["heterogeneity=noise_bimodal"]}}, seeds=[0])
     extended = add_user_methods(study, ["oracle_clean", "ucb_cs"], CONFIGS)
-    assert extended.role_of("oracle_clean") == "method"
+    assert extended.find_role("oracle_clean") == "method"
     results = mark_oracles(extended, run_study(extended, tmp_path / "logs"))
-    assert [results.role_of(row) for row in ("random", "oracle_clean", "ucb_cs")] == ["baseline", "yardstick", "method"]
+    assert [results.find_role(row) for row in ("random", "oracle_clean", "ucb_cs")] == [
+        "baseline",
+        "yardstick",
+        "method",
+    ]
 
 
 def test_a_method_with_few_seeds_runs_only_on_these_unless_named(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ def test_conditions_are_methods_in_settings_and_bounds(tmp_path: Path) -> None:
 def test_the_baselines_overrides_also_apply_to_bounds(tmp_path: Path) -> None:
     mean = {"mean": ["agg=fedavg", "server.lr=0.5"]}
     study = write_study(tmp_path, baseline=mean, selectors=[{"fair": ["agg=qffl"]}])
-    assert (study.baseline, study.role_of("mean")) == ("mean", "baseline")
+    assert (study.baseline, study.find_role("mean")) == ("mean", "baseline")
     places = {(place.setting, place.method): place.overrides for place in list_conditions(study, ["noisy"])}
     assert list(places) == [("noisy", "mean"), ("noisy", "fair"), ("noisy", "bound:clean")]
     assert {"agg=fedavg", "server.lr=0.5"} <= set(places["noisy", "mean"]) & set(places["noisy", "bound:clean"])

@@ -7,9 +7,9 @@ from fedcohort.study.formats import Format, format_range
 def test_numbers_have_sign_unit_and_interval() -> None:
     """Two seeds of three have no interval: it would reach beyond all that is possible."""
     show = Format(100.0, "points", 3)
-    assert show.difference(Mean(-0.0001, 0.01, 5, 0.02)) == "+0.0 [-2.0, 2.0]"
-    assert show.mean(Mean(0.5, 0.01, 5, 0.02)) == "50.0 [48.0, 52.0]"
-    assert show.difference(Mean(0.01, 0.01, 2, 0.02)) == "+1.0"
-    assert show.difference(Mean(math.nan, math.nan, 0, math.nan)) == "–"
+    assert show.format_diff(Mean(-0.0001, 0.01, 5, 0.02)) == "+0.0 [-2.0, 2.0]"
+    assert show.format_mean(Mean(0.5, 0.01, 5, 0.02)) == "50.0 [48.0, 52.0]"
+    assert show.format_diff(Mean(0.01, 0.01, 2, 0.02)) == "+1.0"
+    assert show.format_diff(Mean(math.nan, math.nan, 0, math.nan)) == "–"
     assert (show.format_size(0.01), show.format_size(0.025)) == ("1 point", "2.5 points")
     assert (format_range([3, 5, 4]), format_range([5, 5]), format_range([])) == ("3 to 5", "5", "no")

@@ -54,17 +54,17 @@ def test_differences_headroom_and_holm_corrected_p(tmp_path: Path) -> None:
     assert (flash.sign, noisy.methods["flash"].sign, equal.methods["powd"].sign) == (0, 1, 0)
     # the best oracle is clean: .1; flash closes a fifth of it, powd, at -.02, none; `full` is no oracle
     assert equal.headroom.oracle == "oracle_clean"
-    assert equal.headroom.is_positive
+    assert equal.headroom.has_headroom
     shares = [
-        method.share_closed.share
+        method.headroom_share.share
         for row in ("flash", "powd", "full")
-        if (method := equal.methods[row]).share_closed is not None
+        if (method := equal.methods[row]).headroom_share is not None
     ]
     assert shares == pytest.approx([0.2, -0.2, (0.1 + 0.14 + 0.17) / 3 / 0.1])
     # without an oracle that is significantly above 0 there is no headroom to close
     assert noisy.headroom.oracle == "oracle_clean"
-    assert not noisy.headroom.is_positive
-    assert noisy.methods["flash"].share_closed is None
+    assert not noisy.headroom.has_headroom
+    assert noisy.methods["flash"].headroom_share is None
     assert [method.method for method in noisy.find_better_methods()] == ["flash"]
     assert not equal.find_better_methods()
 
@@ -75,12 +75,12 @@ def test_one_correction_over_all_methods_and_cells(tmp_path: Path) -> None:
     # `equal`, t = .02 sqrt(3) / .01, then powd there, mean -.02, deviation sqrt(3) / 100: t = 2; powd in `noisy` has 0
     flash, powd = (verdict.settings["equal"].methods[row] for row in ("flash", "powd"))
     assert verdict.n_tests == 4
-    assert verdict.settings["noisy"].methods["flash"].p_values.over_all == pytest.approx(
+    assert verdict.settings["noisy"].methods["flash"].p_values.in_study == pytest.approx(
         4 * p_of(0.1 * math.sqrt(3) / 1e-4), rel=1e-3
     )
-    assert flash.p_values.over_all == pytest.approx(3 * p_of(2 * math.sqrt(3)))
-    assert powd.p_values.over_all == pytest.approx(2 * p_of(2.0))
-    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].p_values.over_all)
+    assert flash.p_values.in_study == pytest.approx(3 * p_of(2 * math.sqrt(3)))
+    assert powd.p_values.in_study == pytest.approx(2 * p_of(2.0))
+    assert math.isnan(verdict.settings["equal"].methods["oracle_clean"].p_values.in_study)
     assert verdict.settings["noisy"].has_sure_winner(0.05)
     assert not verdict.settings["noisy"].has_sure_winner(1e-6)
 
@@ -95,9 +95,9 @@ def test_ranks_and_numbers_of_seeds(tmp_path: Path) -> None:
     # a true difference of .01 is .732 of it, which 17 seeds show with a chance of 80 %
     assert equal.power.seeds_needed == 17
     assert verdict.ranks is not None
-    assert list(verdict.ranks.by_setting) == ["equal", "noisy"]
+    assert list(verdict.ranks.rank_table) == ["equal", "noisy"]
     # the cells' means: flash, random, powd; and in `noisy` flash, then random and powd, both .81, share 2 and 3
-    assert dict(verdict.ranks.mean) == {"flash": 1.0, "random": 2.25, "powd": 2.75}
+    assert dict(verdict.ranks.mean_ranks) == {"flash": 1.0, "random": 2.25, "powd": 2.75}
 
 
 def test_equal_differences_have_no_p_in_single_precision_either(tmp_path: Path) -> None:
@@ -117,16 +117,19 @@ def test_a_diverged_run_ranks_last(tmp_path: Path) -> None:
     ranks = judge_study(study, make_results(study, late_means)).ranks
     assert ranks is not None
     # in `equal` flash, random, powd; in `noisy` random and powd share 1 and 2, and flash is third
-    assert dict(ranks.mean) == {"random": 1.75, "flash": 2.0, "powd": 2.25}
-    assert (ranks.overall["flash"].sign(study.rules), math.isnan(ranks.overall["flash"].seeds.p)) == (0, True)
+    assert dict(ranks.mean_ranks) == {"random": 1.75, "flash": 2.0, "powd": 2.25}
+    assert (ranks.overall_results["flash"].sign(study.rules), math.isnan(ranks.overall_results["flash"].seeds.p)) == (
+        0,
+        True,
+    )
 
 
 def test_missing_runs_are_listed(tmp_path: Path) -> None:
     study = write_study(tmp_path, **ROWS)
     verdict = judge_study(study, make_results(study, {"equal": {"random": [0.8], "flash": [0.9]}}))
-    assert verdict.missing_seeds["equal", "random"] == 1
-    assert verdict.missing_seeds["noisy", "flash"] == 2
-    assert verdict.missing_seeds["noisy", "bound:clean"] == 2
+    assert verdict.missing_seed_counts["equal", "random"] == 1
+    assert verdict.missing_seed_counts["noisy", "flash"] == 2
+    assert verdict.missing_seed_counts["noisy", "bound:clean"] == 2
     flash = verdict.settings["equal"].methods["flash"]
     assert flash.sign == 0
     assert math.isnan(flash.p_values.within_setting)
@@ -162,7 +165,7 @@ def test_variants_are_corrected_together(tmp_path: Path) -> None:
     cells = judge_study(study, make_results(study, LATE_MEANS)).settings
     for cell in cells.values():
         for row in ("flash", "powd"):
-            assert cell.methods[row].p_values.within_method == cell.methods[row].p_values.over_all
+            assert cell.methods[row].p_values.within_method == cell.methods[row].p_values.in_study
     assert cells["equal"].methods["flash"].p_values.within_method == pytest.approx(3 * p_of(2 * math.sqrt(3)))
     # an oracle is in no family
     oracle = cells["equal"].methods["oracle_clean"]
@@ -179,7 +182,7 @@ def test_a_users_own_method_does_not_change_the_others(tmp_path: Path) -> None:
     )
     assert with_own.ranks is not None
     assert without.ranks is not None
-    assert set(with_own.ranks.mean) == {*without.ranks.mean, "mine"}
+    assert set(with_own.ranks.mean_ranks) == {*without.ranks.mean_ranks, "mine"}
     for cell in LATE_MEANS:
         before, after = without.settings[cell], with_own.settings[cell]
         assert after.headroom.oracle == before.headroom.oracle
@@ -195,7 +198,7 @@ def test_the_oracle_that_a_setting_names_defines_the_headroom(tmp_path: Path) ->
     unsure = [0.80, 0.81, 1.03]
     late_means = {"random": BASE, "oracle_clean": [0.85, 0.86, 0.875], "oracle_diverse": unsure}
     cell = judge_study(study, make_results(study, {"equal": late_means})).settings["equal"]
-    assert cell.headroom.is_positive
+    assert cell.headroom.has_headroom
     assert cell.headroom.oracle == "oracle_clean"
 
 
@@ -206,7 +209,7 @@ def test_adjusted_p_values_keep_their_order(tmp_path: Path) -> None:
     pairs = [(cell, row) for cell in ("equal", "noisy") for row in ("flash", "powd", "mine")]
     entries = {pair: CellResult({}, estimate_mean([0.5]), difference, p=0.03) for pair in pairs}
     adjusted = adjust_p_values(study, entries)
-    assert {pair: p.over_all for pair, p in adjusted.items()} == pytest.approx(dict.fromkeys(pairs, 0.06))
+    assert {pair: p.in_study for pair, p in adjusted.items()} == pytest.approx(dict.fromkeys(pairs, 0.06))
     assert list(adjusted) == pairs
 
 

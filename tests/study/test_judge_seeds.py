@@ -16,12 +16,12 @@ def test_rows_are_ranked_on_the_seeds_that_they_share(tmp_path: Path) -> None:
     equal = {"random": [0.7, 0.7, 1.45], "flash": [0.9, 0.9, 0.9], "powd": [0.8, 0.8]}
     verdict = judge_study(study, make_results(study, {"equal": equal, "noisy": equal}))
     assert verdict.ranks is not None
-    assert dict(verdict.ranks.mean) == {"flash": 1.0, "powd": 2.0, "random": 3.0}
+    assert dict(verdict.ranks.mean_ranks) == {"flash": 1.0, "powd": 2.0, "random": 3.0}
     # a row that was just begun has no part in it, and costs the others no seed
     begun = {**equal, "mine": [0.99]}
     less = judge_study(study, make_results(study, {"equal": begun, "noisy": begun}))
     assert less.ranks is not None
-    assert set(less.ranks.mean) == {"flash", "powd", "random"}
+    assert set(less.ranks.mean_ranks) == {"flash", "powd", "random"}
 
 
 def test_an_oracle_with_few_seeds_is_not_the_best(tmp_path: Path) -> None:
@@ -40,9 +40,9 @@ def test_a_share_of_headroom_uses_the_methods_seeds(tmp_path: Path) -> None:
     gaps = [-0.01, -0.01, -0.02, 0.1, 0.11, 0.1, 0.1, 0.1, 0.1]
     late_means = {"random": [0.8] * 9, "oracle_clean": [0.8 + gap for gap in gaps], "mine": [0.81, 0.82, 0.83]}
     cell = judge_study(study, make_results(study, {"equal": {**late_means, "flash": [0.9, 0.91]}})).settings["equal"]
-    assert cell.headroom.is_positive
-    assert [cell.methods[row].share_closed for row in ("mine", "flash")] == [None, None]
-    full_share = cell.methods["oracle_clean"].share_closed
+    assert cell.headroom.has_headroom
+    assert [cell.methods[row].headroom_share for row in ("mine", "flash")] == [None, None]
+    full_share = cell.methods["oracle_clean"].headroom_share
     assert full_share is not None
     assert full_share.share == 1.0
 
@@ -58,9 +58,9 @@ def test_a_method_with_one_seed_does_not_change_the_ranks(tmp_path: Path) -> Non
 def test_a_method_with_few_seeds_is_not_missing_the_others(tmp_path: Path) -> None:
     study = write_study(tmp_path, few={"oracle_clean": 1}, **ROWS)
     verdict = judge_study(study, make_results(study, {"equal": {"random": [0.8], "oracle_clean": [0.9]}}))
-    assert verdict.missing_seeds["equal", "random"] == 1
-    assert ("equal", "oracle_clean") not in verdict.missing_seeds
-    assert verdict.missing_seeds["noisy", "oracle_clean"] == 1
+    assert verdict.missing_seed_counts["equal", "random"] == 1
+    assert ("equal", "oracle_clean") not in verdict.missing_seed_counts
+    assert verdict.missing_seed_counts["noisy", "oracle_clean"] == 1
 
 
 def test_an_oracle_with_few_seeds_does_not_define_the_headroom(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_the_best_oracle_is_selected_on_the_other_seeds(tmp_path: Path) -> None:
     headroom = judge_study(study, make_results(study, {"equal": late_means})).settings["equal"].headroom
     assert headroom.difference is not None
     assert headroom.difference.mean == pytest.approx(0.1)
-    assert headroom.is_positive
+    assert headroom.has_headroom
 
 
 def test_a_method_with_too_few_seeds_is_in_no_family(tmp_path: Path) -> None:
@@ -116,5 +116,5 @@ def test_a_method_with_too_few_seeds_is_in_no_family(tmp_path: Path) -> None:
     late_means = {"equal": {"random": BASE, "flash": LATE_MEANS["equal"]["flash"], "powd": [0.7, 0.72]}}
     verdict = judge_study(study, make_results(study, late_means))
     flash = verdict.settings["equal"].methods["flash"]
-    assert (flash.p_values.within_setting, flash.p_values.over_all) == (flash.difference.p, flash.difference.p)
+    assert (flash.p_values.within_setting, flash.p_values.in_study) == (flash.difference.p, flash.difference.p)
     assert verdict.n_tests == 1

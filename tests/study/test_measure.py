@@ -14,7 +14,7 @@ from fedcohort.results.compare import Options
 from fedcohort.results.run import Evaluations
 from fedcohort.results.target import Target
 from fedcohort.study.definition import find_clock_limit
-from fedcohort.study.measure import make_row, measure_folder
+from fedcohort.study.measure import make_row, measure_run_folder
 from fedcohort.study.result_files import Row
 from record.example_run import make_report, make_run_info
 from study.small_study import make_curve
@@ -88,7 +88,7 @@ def test_a_diverged_end_is_part_of_the_curve(tmp_path: Path) -> None:
         }
         journal.observe(replace(make_report(step), metrics=metrics))
     provenance.append_start(facts.folder, {"commit": "c0ffee", "dirty": False, "sources": "", "versions": {}})
-    client_metric, trajectory = measure_folder(facts.folder, "clients/jain")
+    client_metric, trajectory = measure_run_folder(facts.folder, "clients/jain")
     assert trajectory.steps.tolist() == [0.0, 1.0, 2.0]
     assert math.isnan(columns(trajectory)["late"])
     assert (client_metric["rounds"], client_metric["virtual_s"], client_metric["bytes"]) == (3, 30.0, 9.0)

@@ -113,11 +113,11 @@ def test_the_committed_page_matches_the_tables() -> None:
 
 def test_every_study_with_results_is_on_it() -> None:
     names = sorted(path.parent.name for path in (ROOT / "studies").glob("*/results.parquet"))
-    assert sorted(path.parents[1].name for path in (ROOT / "studies").glob(f"*/{overview.TABLE_FILE}")) == names
+    assert sorted(path.parents[1].name for path in (ROOT / "studies").glob(f"*/{overview.OVERVIEW_FILE}")) == names
 
 
 def test_a_study_whose_table_an_earlier_version_wrote_is_reported_again(studies: Path) -> None:
-    path = studies / "two" / overview.TABLE_FILE
+    path = studies / "two" / overview.OVERVIEW_FILE
     head, *lines = path.read_text().splitlines()
     path.write_text("\n".join(line.rsplit(",", 1)[0] for line in (head, *lines)) + "\n")
     text = overview.render_page(studies)

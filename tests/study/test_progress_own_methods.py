@@ -29,7 +29,7 @@ def test_a_users_own_results_are_stored_separately_and_merged_for_the_report(
     assert "| ucb_cs |" in (logs / "README.md").read_text()
     assert {key[1] for key in results.load_results(tiny).rows} == {"random", "round_robin"}
     merged = results.load_results(tiny, logs)
-    assert {key[1] for key in merged.user_keys} == {"ucb_cs"}
+    assert {key[1] for key in merged.user_run_keys} == {"ucb_cs"}
     assert {key[1] for key in merged.rows} == {"random", "round_robin", "ucb_cs"}
 
 

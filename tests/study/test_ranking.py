@@ -30,7 +30,7 @@ def test_a_users_own_method_removes_no_setting_from_the_ranking(tmp_path: Path) 
     assert (rows, few) == (["random", "flash", "powd"], ["mine"])
     ranks = judge_study(study, results).ranks  # a study's own page has the same rule
     assert ranks is not None
-    assert (list(ranks.mean), list(ranks.by_setting)) == (["flash", "random", "powd"], ["a", "b", "c"])
+    assert (list(ranks.mean_ranks), list(ranks.rank_table)) == (["flash", "random", "powd"], ["a", "b", "c"])
 
 
 def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Path) -> None:
@@ -41,7 +41,7 @@ def test_a_method_with_half_of_the_seeds_in_every_setting_is_ranked(tmp_path: Pa
     assert (rows, few) == (["random", "flash", "powd", "mine"], [])
     ranks = rank_and_compare(study, ranked, rows)
     assert ranks is not None
-    assert dict(ranks.mean) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
+    assert dict(ranks.mean_ranks) == {"mine": 1.0, "flash": 2.0, "random": 3.0, "powd": 4.0}
     assert find_shared_settings(ranked, rows) == {"a": [0, 1], "b": [0, 1], "c": [0, 1]}
     less = collect_ranked_results(study, make_results(study, {"a": two, "b": two, "c": one_seed_method}))
     assert split_methods(study, less)[1] == ["mine"]
@@ -112,13 +112,15 @@ def list_claims(study: Study, results: Results) -> dict[str, Any]:
     """Return which methods are better or worse over all settings, in the order of the page."""
     ranks = judge_study(study, results).ranks
     assert ranks is not None
-    signs = {name: result.sign(study.rules) for name, result in ranks.overall.items()}
+    signs = {name: result.sign(study.rules) for name, result in ranks.overall_results.items()}
     return {
-        "settings": len(ranks.by_setting),
-        "first": next(iter(ranks.overall.values())),
+        "settings": len(ranks.rank_table),
+        "first": next(iter(ranks.overall_results.values())),
         "better": [name for name, sign in signs.items() if sign > 0],
         "worse": [name for name, sign in signs.items() if sign < 0],
-        "elsewhere": [name for name, result in ranks.overall.items() if result.sign_elsewhere(study.rules) > 0],
+        "elsewhere": [
+            name for name, result in ranks.overall_results.items() if result.sign_in_families(study.rules) > 0
+        ],
     }
 
 
@@ -130,7 +132,7 @@ def test_a_test_over_settings_has_the_seed_as_its_unit(tmp_path: Path) -> None:
     }
     ranks = judge_study(study, make_results(study, late_means)).ranks
     assert ranks is not None
-    contest = ranks.overall["flash"]
+    contest = ranks.overall_results["flash"]
     means = [0.03, 0.04, 0.04]  # of each seed over the three settings
     assert contest.seeds.mean == pytest.approx(0.11 / 3)
     assert contest.seeds.half_width == pytest.approx(stats.t.ppf(0.975, 2) * stats.sem(means))
@@ -147,7 +149,7 @@ def test_replicated_settings_add_no_evidence(tmp_path: Path) -> None:
     ranks = judge_study(study, make_results(study, {f"c{i}": setting for i in range(8)})).ranks
     assert ranks is not None
     ps = adjust_holm([stats.ttest_1samp(gaps, 0).pvalue for gaps in ([0.01, 0.03, 0.02], [0.02, -0.04, 0.02])])
-    assert [ranks.overall[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
+    assert [ranks.overall_results[row].seeds.p for row in ("flash", "powd")] == pytest.approx(ps)
 
 
 def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
@@ -160,7 +162,7 @@ def test_settings_of_a_family_count_as_one(tmp_path: Path) -> None:
     ranks = judge_study(study, make_results(study, late_means)).ranks
     assert ranks is not None
     # seed 0: ((.01 + .05) / 2 + .03) / 2 = .03, seeds 1 and 2: (.045 + .03) / 2
-    assert ranks.overall["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
+    assert ranks.overall_results["flash"].seeds.mean == pytest.approx((0.03 + 0.0375 + 0.0375) / 3)
 
 
 def test_methods_that_are_better_over_the_settings(tmp_path: Path) -> None:

@@ -20,8 +20,8 @@ from fedcohort.study.progress import describe_runs
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 from fedcohort.study.results import Results, drop_repeated_runs
 from fedcohort.study.results import load_results as load_results
-from fedcohort.study.runner import COMPOSING_TEXT, StudyRunner
-from fedcohort.study.tasks import Outcome, Task, identify_runs
+from fedcohort.study.runner import COMPOSITION_NOTE, StudyRunner
+from fedcohort.study.tasks import RunOutcome, Task, identify_runs
 from image_tables import encode_image, random_images
 from image_tables import write_image_table as save
 from study.small_study import run_study, run_task, write_study
@@ -137,7 +137,7 @@ def test_a_study_runs_all_conditions_and_seeds(tmp_path: Path, monkeypatch: pyte
     assert work.find_progress(list_conditions(changed), [0, 1]).count_runs("changed") == 10
     lines.clear()
     run_study(changed, logs, log=lines)
-    assert lines[0] == COMPOSING_TEXT
+    assert lines[0] == COMPOSITION_NOTE
     assert lines[1:] == ["10 of 10 runs are done, 0 to do"]
     lines.clear()
     work = StudyRunner(changed, load_results(changed), CONFIGS, logs, False, lines.append)
@@ -208,7 +208,7 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
     lines, played = list[str](), list[Task]()
 
     def again(stop: int = 99) -> Results:
-        def counted(task: Task) -> Outcome:
+        def counted(task: Task) -> RunOutcome:
             played.append(task)
             if len(played) > stop:
                 raise KeyboardInterrupt
@@ -241,7 +241,7 @@ def test_runs_of_another_commit_are_repeated(tmp_path: Path, monkeypatch: pytest
 
 def test_a_failed_run_is_reported_and_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = write_study(tmp_path / "tiny", cells={"equal": {"words": ["heterogeneity=iid"]}}, seeds=[0])
-    monkeypatch.setattr(runner, "run_tasks", played_by(lambda task: Outcome(FAILED, "RuntimeError: no luck")))
+    monkeypatch.setattr(runner, "run_tasks", played_by(lambda task: RunOutcome(FAILED, "RuntimeError: no luck")))
     results = run_study(study, tmp_path / "logs")
     work = StudyRunner(study, results, CONFIGS, tmp_path / "logs", False, print)
     progress = work.find_progress(list_conditions(study), [0])

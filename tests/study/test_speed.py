@@ -10,7 +10,7 @@ import pytest
 from fedcohort.results.verdict import UNREACHED
 from fedcohort.study.definition import Study
 from fedcohort.study.results import Results
-from fedcohort.study.speed import COST_LABELS, format_costs, format_speed, measure_speeds
+from fedcohort.study.speed import COST_LABELS, format_cost_ratios, format_speed, measure_speeds
 from study.small_study import make_results, write_study
 
 NEVER = math.nan
@@ -70,7 +70,7 @@ def test_the_cost_of_a_speed_up_is_reported(tmp_path: Path) -> None:
         facts["client_flops"] = (1.0 + seed) * (3.0 if row == "flash" else 2.0)
     speed = measure_speeds(study, results)["virtual_s"]["equal", "flash"]
     assert speed.costs == {"client_flops": 1.5, "bytes": 1.5}
-    assert format_costs(speed) == "(1.5, 1.5)"
+    assert format_cost_ratios(speed) == "(1.5, 1.5)"
 
 
 def test_p_is_corrected_over_the_methods_of_a_setting_for_each_unit(tmp_path: Path) -> None:

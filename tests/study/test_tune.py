@@ -15,7 +15,7 @@ from fedcohort.study import leaderboard, report, tune
 from fedcohort.study.checks import read_rules
 from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import DONE, FAILED
-from fedcohort.study.tasks import Outcome, Task
+from fedcohort.study.tasks import RunOutcome, Task
 from study.small_study import SMALL_STUDY, TUNING, make_curve, make_results, write_study
 from study.tuning_harness import DEFAULT_OVERRIDES, QuadraticRunner, forbid, replace_runner, rise_late, tune_methods
 
@@ -42,7 +42,7 @@ def test_the_requested_number_of_trials_runs_starting_with_the_defaults(
     discount = float(tuned.words[0].partition("=")[2])
     assert tuned.value == pytest.approx(0.95 - (discount - 0.2) ** 2)
     assert study.overrides["ucb_cs_tuned"] == ("selector=ucb_cs", *tuned.words)
-    assert study.role_of("ucb_cs_tuned") == "method"
+    assert study.find_role("ucb_cs_tuned") == "method"
 
     # the same command does nothing again, one with more trials those that are more, and both come to the same
     done = len(player.tasks)
@@ -76,7 +76,7 @@ def test_the_page_lists_tuned_methods_and_their_options(tmp_path: Path, monkeypa
 
 def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
-    monkeypatch.setattr(tune, "run_tasks", replace_runner(lambda task: Outcome(FAILED, "no luck")))
+    monkeypatch.setattr(tune, "run_tasks", replace_runner(lambda task: RunOutcome(FAILED, "no luck")))
     lines = tune_methods(tmp_path, 1)
     expected = f"ucb_cs [1/1] {' '.join(DEFAULT_OVERRIDES)}: no value, failed: no luck"
     file = tmp_path / "tuned.yaml"
@@ -96,7 +96,7 @@ def test_a_failed_trial_counts_and_has_no_value(tmp_path: Path, monkeypatch: pyt
 def test_a_trial_with_a_nan_mean_is_recorded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("optuna", reason="an extra: pip install -e .[test] or .[sweep]")
     zero = np.array([0.0, 1.0])
-    diverged = Outcome(DONE, "", {}, make_curve(zero, [0.1, np.nan], zero, zero))
+    diverged = RunOutcome(DONE, "", {}, make_curve(zero, [0.1, np.nan], zero, zero))
     monkeypatch.setattr(tune, "run_tasks", replace_runner(lambda task: diverged))
     lines = tune_methods(tmp_path, 1)
     assert lines[0] == f"ucb_cs [1/1] {' '.join(DEFAULT_OVERRIDES)}: no value, its mean is nan"

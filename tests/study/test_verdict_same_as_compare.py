@@ -22,7 +22,7 @@ from study.committed_frames import read_study
 def frames_of(study: Study) -> RunFrames:
     """The committed runs of the study's settings; the study says which methods are oracles."""
     frames = read_study(study.folder)
-    roles = frames.runs["condition"].map(study.role_of)
+    roles = frames.runs["condition"].map(study.find_role)
     is_tested = roles.isin((METHOD, ORACLE, BASELINE)) & frames.runs["setting"].isin(study.settings)
     return RunFrames(frames.runs.assign(oracle=roles == ORACLE)[is_tested], frames.curves)
 
@@ -41,8 +41,8 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
     study = replace(load_study(ROOT / "studies" / name), **options)
     study = replace(study, settings={key: replace(s, target=target) for key, s in study.settings.items()})
     frames, results = frames_of(study), load_results(study)
-    entries = compare_conditions(frames, study.options).entries
-    times = compare_cost(frames, study.options, target, "rounds")
+    entries = compare_conditions(frames, study.comparison_options).entries
+    times = compare_cost(frames, study.comparison_options, target, "rounds")
     verdicts = judge_settings(study, results).methods
     methods = {(v.setting, v.method): v for v in verdicts if v.role in (METHOD, ORACLE)}
     assert set(methods) == {pair for pair in entries if pair[1] != study.baseline}

@@ -7,7 +7,7 @@ from typing import Any
 from config_options import CONFIGS
 from fedcohort.study import tune
 from fedcohort.study.result_files import DONE
-from fedcohort.study.tasks import Outcome, Task
+from fedcohort.study.tasks import RunOutcome, Task
 from study.small_study import TUNING, make_curve, write_study
 
 DEFAULT_OVERRIDES = ["selector.discount=0.7", "selector.tie=random"]  # the defaults of selector=ucb_cs
@@ -24,20 +24,20 @@ class QuadraticRunner:
     def __init__(self) -> None:
         self.tasks: list[Task] = []
 
-    def __call__(self, task: Task) -> Outcome:
+    def __call__(self, task: Task) -> RunOutcome:
         self.tasks.append(task)
         words = dict(word.split("=", 1) for word in task.overrides)
         value = 1 - (float(words["selector.discount"]) - 0.2) ** 2 - 0.1 * (task.seed == 8)
         curve = make_curve([0, 1, 2], [0.1, value, value], [0, 1, 2], [0, 1, 2])
-        return Outcome(DONE, "", {}, curve)
+        return RunOutcome(DONE, "", {}, curve)
 
 
-def rise_late(task: Task) -> Outcome:
+def rise_late(task: Task) -> RunOutcome:
     """Return a run of six rounds whose accuracy is .3 from round 1, and .9 from round 4."""
-    return Outcome(DONE, "", {}, make_curve(range(7), [0.1, 0.3, 0.3, 0.3, 0.9, 0.9, 0.9], range(7), range(7)))
+    return RunOutcome(DONE, "", {}, make_curve(range(7), [0.1, 0.3, 0.3, 0.3, 0.9, 0.9, 0.9], range(7), range(7)))
 
 
-def forbid(task: Task) -> Outcome:
+def forbid(task: Task) -> RunOutcome:
     raise AssertionError(f"{task.overrides} is repeated")
 
 

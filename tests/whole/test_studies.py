@@ -53,7 +53,7 @@ def test_committed_rows_match_todays_configs(folder: Path, tmp_path: Path) -> No
     rows = {key[:2]: (key[2], row) for key, row in read(folder).done_runs()}
     places = spread([place for place in list_conditions(study) if (place.setting, place.method) in rows])
     assert places
-    digest_of = digests().digest_of
+    digest_of = digests().find_digest
     changed = [p for p in places if rows[p.setting, p.method][1]["stamp"] != digest_of(p.overrides)]
     for place in [*changed, *places[:2]]:
         _, row = rows[place.setting, place.method]

@@ -168,7 +168,7 @@ def _report_study(study: Study, configs: Path) -> int:
 
     written_paths = report.write_report(study, _read_results(study, None, configs))
     joint_results = _read_results(study, LOGS / study.name, configs)
-    if joint_results.user_keys:  # git ignores this page
+    if joint_results.user_run_keys:  # git ignores this page
         written_paths += report.write_report(replace(study, folder=LOGS / study.name), joint_results)
     rank_lines = progress.describe_ranks(study, joint_results)
     _print_line("\n".join([*map(str, written_paths), *rank_lines, str(overview.write_page(STUDIES))]))

@@ -53,113 +53,120 @@ def check_option_names(
             raise OptionError(f"{yaml_path}.{option_key} is missing: add it".removeprefix("."))
 
 
-def read_mapping(option: str, value: object) -> dict[str, Any]:
-    """Return `value`, the content of the yaml node `option`, as a dictionary. Raises `OptionError` for other types."""
-    if not isinstance(value, Mapping):
-        raise ranges.range_error(option, "options by name", value)
-    return {str(option_key): option_value for option_key, option_value in value.items()}
+def read_mapping(option: str, yaml_value: object) -> dict[str, Any]:
+    """Return `yaml_value`, the content of the yaml node `option`, as a dictionary.
+
+    Raises `OptionError` for other types.
+    """
+    if not isinstance(yaml_value, Mapping):
+        raise ranges.range_error(option, "options by name", yaml_value)
+    return {str(option_key): option_value for option_key, option_value in yaml_value.items()}
 
 
-def read_named_mapping(option: str, value: object) -> dict[str, Any]:
+def read_named_mapping(option: str, yaml_value: object) -> dict[str, Any]:
     """Return the yaml node `option`, a mapping, whose keys can be parts of file names.
 
     Args:
         option: dotted path of the node, for messages.
-        value: content of the node.
+        yaml_value: content of the node.
 
     Raises:
         OptionError: the node is not a mapping, or a key is not an identifier.
     """
-    values = read_mapping(option, value)
-    for name in values:
-        ranges.identifier(f"{option}: the name", name)
-    return values
+    node_values = read_mapping(option, yaml_value)
+    for node_key in node_values:
+        ranges.identifier(f"{option}: the name", node_key)
+    return node_values
 
 
-def read_rules(value: object) -> Rules:
-    """Return the rules of significance, minimum effect and equivalence from `value`, the content of the option `win`.
+def read_rules(yaml_value: object) -> Rules:
+    """Return the rules of significance, minimum effect and equivalence.
 
-    Raises `OptionError` for an unknown rule, or a value outside its range.
+    `yaml_value` is the content of the option `win`. Raises `OptionError` for an unknown rule, or for a value outside
+    its range.
     """
-    rule_values = read_mapping("win", value)
+    rule_values = read_mapping("win", yaml_value)
     check_option_names("win", rule_values, tuple(RULE_RANGES))
-    for name, rule_value in rule_values.items():
-        (ranges.integer if name == "seeds" else ranges.number)(f"win.{name}", rule_value, RULE_RANGES[name])
-    return Rules(**{{"equal": "margin"}.get(name, name): rule_value for name, rule_value in rule_values.items()})
+    for rule, rule_value in rule_values.items():
+        (ranges.integer if rule == "seeds" else ranges.number)(f"win.{rule}", rule_value, RULE_RANGES[rule])
+    return Rules(**{{"equal": "margin"}.get(rule, rule): rule_value for rule, rule_value in rule_values.items()})
 
 
-def read_target(option: str, value: object, metric: str, baseline_target: Target) -> Target | None:
+def read_target(option: str, yaml_value: object, metric: str, baseline_target: Target) -> Target | None:
     """Return the target that a setting's option names; None for null. Raises `OptionError` for other values.
 
     Args:
         option: dotted path of the option, for messages.
-        value: a number, in the metric's unit, or `baseline`, or None.
+        yaml_value: a number, in the metric's unit, or `baseline`, or None.
         metric: the study's metric; a target of a share must be in [0, 1].
         baseline_target: the target that `baseline` stands for.
     """
-    if value is None or value == BASELINE:
-        return baseline_target if value else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ranges.range_error(option, f"a number, {BASELINE} or null", value)
-    ranges.number(option, value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
-    return replace(baseline_target, value=float(value))
+    if yaml_value is None or yaml_value == BASELINE:
+        return baseline_target if yaml_value else None
+    if isinstance(yaml_value, bool) or not isinstance(yaml_value, int | float):
+        raise ranges.range_error(option, f"a number, {BASELINE} or null", yaml_value)
+    ranges.number(option, yaml_value, "[0, 1]" if is_share(metric) else "(-inf, inf)")
+    return replace(baseline_target, value=float(yaml_value))
 
 
-def read_seeds(option: str, value: object) -> tuple[int, ...]:
-    """Return `value`, the content of the yaml node `option`, as distinct seeds, one or more. Raises `OptionError`."""
-    ranges.integers(option, value, "[0, inf)")
-    seeds: Any = value
+def read_seeds(option: str, yaml_value: object) -> tuple[int, ...]:
+    """Return `yaml_value`, the content of the yaml node `option`, as seeds.
+
+    Raises `OptionError` unless it is a list of one or more distinct integers of 0 or more.
+    """
+    ranges.integers(option, yaml_value, "[0, inf)")
+    seeds: Any = yaml_value
     if not seeds or len(set(seeds)) < len(seeds):
-        raise ranges.range_error(option, "a list of one or more different seeds", value)
+        raise ranges.range_error(option, "a list of one or more different seeds", yaml_value)
     return tuple(seeds)
 
 
-def read_seed_counts(value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
+def read_seed_counts(yaml_value: object, methods: Sequence[str], n_seeds: int) -> dict[str, int]:
     """Return the number of seeds by method from the option `few`, which limits methods to the first seeds.
 
     Args:
-        value: content of the option.
+        yaml_value: content of the option.
         methods: methods that the option may name.
         n_seeds: number of the study's seeds, the largest value.
 
     Raises:
         OptionError: an unknown method, or a number out of range.
     """
-    seed_counts = read_mapping("few", value)
+    seed_counts = read_mapping("few", yaml_value)
     for method, n in seed_counts.items():
         ranges.choice("few", method, *methods)
         ranges.integer(f"few.{method}", n, f"[1, {n_seeds}]")
     return seed_counts
 
 
-def read_variants(value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
+def read_variants(yaml_value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """Return groups of two or more methods by name from the option `variants`; a method is in at most one group.
 
     Args:
-        value: content of the option.
+        yaml_value: content of the option.
         methods: methods that the option may name.
 
     Raises:
         OptionError: an unknown method, a small group, or a method in two groups.
     """
-    variants = read_named_mapping("variants", value)
+    variants = read_named_mapping("variants", yaml_value)
     grouped_methods = set[str]()
-    for name, group_methods in variants.items():
-        ranges.words(f"variants.{name}", group_methods, *methods)
+    for group, group_methods in variants.items():
+        ranges.words(f"variants.{group}", group_methods, *methods)
         if len(group_methods) == 1 or grouped_methods & set(group_methods):
-            raise ranges.range_error(f"variants.{name}", "two or more methods that no other list has", group_methods)
+            raise ranges.range_error(f"variants.{group}", "two or more methods that no other list has", group_methods)
         grouped_methods |= set(group_methods)
-    return {name: tuple(group_methods) for name, group_methods in variants.items()}
+    return {group: tuple(group_methods) for group, group_methods in variants.items()}
 
 
-def read_overrides(option: str, value: object) -> tuple[str, ...]:
-    """Return `value`, the content of the yaml node `option`, as overrides `name=value`.
+def read_overrides(option: str, yaml_value: object) -> tuple[str, ...]:
+    """Return `yaml_value`, the content of the yaml node `option`, as overrides `name=value`.
 
     Raises `OptionError` for other texts, for overrides that name code, and for the options that the study sets itself:
     the seed, `resume` and `paths.logs`.
     """
-    ranges.texts(option, value)
-    overrides: Any = value
+    ranges.texts(option, yaml_value)
+    overrides: Any = yaml_value
     for override in overrides:
         option_key, equals_sign, _ = override.partition("=")
         if not equals_sign or not option_key:

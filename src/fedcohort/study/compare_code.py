@@ -26,7 +26,7 @@ from fedcohort.study.definition import Condition, RunKey, merge_overrides
 from fedcohort.study.measure import LOSS_METRIC, N_COMPARED_ROUNDS
 from fedcohort.study.result_files import DONE
 from fedcohort.study.runner import Run, StudyRunner
-from fedcohort.study.tasks import Outcome, Task, run_tasks
+from fedcohort.study.tasks import RunOutcome, Task, run_tasks
 
 RUNS_PER_SAVE = 50  # number of reference runs after which the results are saved
 GROUP_COLUMNS = ("config_hash", "budget", "commit", "dirty")
@@ -47,24 +47,24 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
         seeds: seeds of these runs.
     """
     commit, is_dirty = provenance.current_commit()
-    run_groups = group_uncompared(runner, conditions, seeds)
+    run_groups = group_runs_to_repeat(runner, conditions, seeds)
     runner.print_line(f"{len(run_groups)} reference runs of {N_COMPARED_ROUNDS} rounds to do")
     reference_tasks = [_make_reference_task(runner, *runs[0]) for runs in run_groups]
     try:
         with closing(run_tasks(reference_tasks, runner.launch)) as outcomes:
             for run_number, (group_number, outcome) in enumerate(outcomes, 1):
                 condition, seed = run_groups[group_number][0]
-                run_keys = [equal_condition.key(equal_seed) for equal_condition, equal_seed in run_groups[group_number]]
+                run_keys = [group_condition.key(group_seed) for group_condition, group_seed in run_groups[group_number]]
                 result_text = _store_difference(runner, run_keys, outcome, f"{commit}{' with changes' * is_dirty}")
-                name = f"{condition.setting} {condition.method} seed {seed}"
-                runner.print_line(f"[{run_number}/{len(run_groups)}] {name}: {result_text}")
+                run_name = f"{condition.setting} {condition.method} seed {seed}"
+                runner.print_line(f"[{run_number}/{len(run_groups)}] {run_name}: {result_text}")
                 if run_number % RUNS_PER_SAVE == 0:
                     runner.results.save()
     finally:
         runner.results.save()
 
 
-def group_uncompared(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
+def group_runs_to_repeat(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
     """Return the done runs that were not compared with the current commit, grouped by configuration and commit.
 
     With uncommitted changes these are all done runs.
@@ -80,7 +80,7 @@ def group_uncompared(runner: StudyRunner, conditions: Sequence[Condition], seeds
     for condition, seed in progress.runs:
         key = condition.key(seed)
         if progress.states[key] == DONE and (is_dirty or rows[key]["compared"] != commit):
-            runs_by_version.setdefault(tuple(rows[key][name] for name in GROUP_COLUMNS), []).append((condition, seed))
+            runs_by_version.setdefault(tuple(rows[key][field] for field in GROUP_COLUMNS), []).append((condition, seed))
     return list(runs_by_version.values())
 
 
@@ -90,7 +90,7 @@ def _make_reference_task(runner: StudyRunner, condition: Condition, seed: int) -
     return Task(overrides, seed, runner.configs, runner.logs, runner.study.metric, keeps_run=False, resume=False)
 
 
-def _store_difference(runner: StudyRunner, run_keys: Sequence[RunKey], outcome: Outcome, commit_text: str) -> str:
+def _store_difference(runner: StudyRunner, run_keys: Sequence[RunKey], outcome: RunOutcome, commit_text: str) -> str:
     """Store how a group of equal runs differs from its reference run, and return a description.
 
     Args:
@@ -115,15 +115,15 @@ def name_differences(earlier_result: tuple[str, Evaluations], rerun_result: tupl
         earlier_result: fingerprint, "" if there is none, and curve of the first run.
         rerun_result: the same of the second run.
     """
-    differences = _compare_curves(earlier_result[1], rerun_result[1])
+    differing_columns = _compare_curves(earlier_result[1], rerun_result[1])
     if earlier_result[0] and rerun_result[0]:
-        (digest, losses), (digest_now, losses_now) = (text.split(":") for text in (earlier_result[0], rerun_result[0]))
-        differences = ["cohorts"] * (digest != digest_now) + differences
-        loss_lists = ([float(loss) for loss in text.split(",") if loss] for text in (losses, losses_now))
+        (digest, losses), (new_digest, new_losses) = (text.split(":") for text in (earlier_result[0], rerun_result[0]))
+        differing_columns = ["cohorts"] * (digest != new_digest) + differing_columns
+        loss_lists = ([float(loss) for loss in text.split(",") if loss] for text in (losses, new_losses))
         a, b = map(np.array, loss_lists)
         if a.shape != b.shape or not np.isclose(a, b, rtol=LOSS_TOLERANCE, equal_nan=True).all():
-            differences.append(LOSS_METRIC)
-    return ", ".join(differences)
+            differing_columns.append(LOSS_METRIC)
+    return ", ".join(differing_columns)
 
 
 def _compare_curves(earlier_curve: Evaluations, rerun_curve: Evaluations) -> list[str]:
@@ -137,14 +137,14 @@ def _compare_curves(earlier_curve: Evaluations, rerun_curve: Evaluations) -> lis
     """
     curves = (earlier_curve, rerun_curve)
     masks = [(curve.steps > 0) & (curve.steps <= N_COMPARED_ROUNDS) for curve in curves]
-    steps, rerun_steps = (curve.steps[mask] for curve, mask in zip(curves, masks, strict=True))
-    if not np.array_equal(steps, rerun_steps):
+    old_steps, rerun_steps = (curve.steps[mask] for curve, mask in zip(curves, masks, strict=True))
+    if not np.array_equal(old_steps, rerun_steps):
         return ["evaluated rounds"]
     columns_by_run = [{"value": curve.values, **curve.costs} for curve in curves]
-    differences = []
-    for name, (relative_tolerance, absolute_tolerance) in CURVE_TOLERANCES.items():
-        values, rerun_values = (columns[name][mask] for columns, mask in zip(columns_by_run, masks, strict=True))
-        is_close = np.isclose(values, rerun_values, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
-        if not is_close.all():
-            differences.append(f"{name} from round {steps[~is_close][0]:.0f}")
-    return differences
+    differing_columns = []
+    for column, (relative_tolerance, absolute_tolerance) in CURVE_TOLERANCES.items():
+        old_values, rerun_values = (columns[column][mask] for columns, mask in zip(columns_by_run, masks, strict=True))
+        is_same = np.isclose(old_values, rerun_values, rtol=relative_tolerance, atol=absolute_tolerance, equal_nan=True)
+        if not is_same.all():
+            differing_columns.append(f"{column} from round {old_steps[~is_same][0]:.0f}")
+    return differing_columns

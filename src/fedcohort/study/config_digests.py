@@ -54,14 +54,14 @@ class ConfigDigests:
             if not FILE_NAME_PATTERN.fullmatch(path.stem):
                 self._primary_names.add(path.stem)
 
-    def digest_of(self, overrides: Sequence[str]) -> str:
+    def find_digest(self, overrides: Sequence[str]) -> str:
         """Return the digest of `overrides` and of the yaml files that their composition can read, 12 hex digits."""
         file_names = self._list_file_names(overrides)
         if file_names not in self._digests:
-            digest = hashlib.blake2b(digest_size=8)
+            files_digest = hashlib.blake2b(digest_size=8)
             for path, yaml_content in self._find_reachable_files(file_names).items():
-                digest.update(f"{path}\0{yaml_content}\0".encode())
-            self._digests[file_names] = digest.hexdigest()
+                files_digest.update(f"{path}\0{yaml_content}\0".encode())
+            self._digests[file_names] = files_digest.hexdigest()
         return hashlib.blake2b("\0".join([*overrides, self._digests[file_names]]).encode(), digest_size=6).hexdigest()
 
     def _list_file_names(self, overrides: Sequence[str]) -> frozenset[str]:
@@ -72,9 +72,9 @@ class ConfigDigests:
 
         A file is reached if it is named, without `.yaml`, in `file_names` or anywhere in a reached file.
         """
-        reached_names, new_names = frozenset[str](), file_names | self._primary_names
-        while new_names := new_names.intersection(self._files) - reached_names:
-            reached_names |= new_names
-            yaml_contents = [content for name in new_names for content in self._files[name].values()]
-            new_names = frozenset().union(*map(find_words, yaml_contents))
-        return {path: content for name in sorted(reached_names) for path, content in self._files[name].items()}
+        reached_stems, new_stems = frozenset[str](), file_names | self._primary_names
+        while new_stems := new_stems.intersection(self._files) - reached_stems:
+            reached_stems |= new_stems
+            yaml_contents = [yaml_text for stem in new_stems for yaml_text in self._files[stem].values()]
+            new_stems = frozenset().union(*map(find_words, yaml_contents))
+        return {path: yaml_text for stem in sorted(reached_stems) for path, yaml_text in self._files[stem].items()}

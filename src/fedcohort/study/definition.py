@@ -21,7 +21,7 @@ STUDY_FILE = "study.yaml"
 # without a test. A BOUND is the baseline in the same federation without its heterogeneity.
 METHOD, ORACLE, REFERENCE, BASELINE, BOUND = "method", "yardstick", "beside", "baseline", "bound"
 BOUND_PREFIX = "bound:"  # of the name of a bound in the column `selector`
-CLOCK = "until.virtual_s"  # option that ends runs by the virtual clock
+CLOCK_KEY = "until.virtual_s"  # option that ends runs by the virtual clock
 RUN_OVERRIDES = (  # of all runs of a study: no figures, no tracker and no evaluation of all clients
     *("logger=none", "callback.figures=null", "callback.summary=null", "callback.progress=null"),
     *("eval.clients_every=0", "checkpoint.every_s=30"),
@@ -59,7 +59,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class SameCost:
+class CostReference:
     """A reference method whose runs end at the cost of another method's run with the same seed (`same_cost.py`).
 
     Attributes:
@@ -115,7 +115,7 @@ class Study:
     search_space: SearchSpace | None = None
     tunings: Mapping[str, TuningResult] = field(default_factory=dict)
     seed_counts: Mapping[str, int] = field(default_factory=dict)
-    same_cost: Mapping[str, SameCost] = field(default_factory=dict)
+    same_cost: Mapping[str, CostReference] = field(default_factory=dict)
     variants: Mapping[str, Sequence[str]] = field(default_factory=dict)
     notes: Sequence[str] = ()
 
@@ -124,36 +124,36 @@ class Study:
         return self.folder.name
 
     @property
-    def options(self) -> Options:
+    def comparison_options(self) -> Options:
         """The options with which `results.compare` gives the results and verdicts of the study."""
         return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
-    def cost_source(self, method: str) -> str:
+    def find_cost_source(self, method: str) -> str:
         """Return the method whose cost limits the runs of `method`: itself, unless it is a reference of equal cost."""
         return self.same_cost[method].method if method in self.same_cost else method
 
-    def seeds_of(self, method: str) -> Sequence[int]:
+    def list_seeds(self, method: str) -> Sequence[int]:
         """Return the seeds on which the study runs the method."""
-        return self.seeds[: self.seed_counts.get(self.cost_source(method), len(self.seeds))]
+        return self.seeds[: self.seed_counts.get(self.find_cost_source(method), len(self.seeds))]
 
-    def is_requested(self, setting: str, method: str) -> bool:
+    def requests_method(self, setting: str, method: str) -> bool:
         """Return whether the study runs `method` in `setting`; the baseline and user's methods run in all settings."""
         methods = self.settings[setting].methods
-        if method in self.same_cost and not self.is_requested(setting, self.cost_source(method)):
+        if method in self.same_cost and not self.requests_method(setting, self.find_cost_source(method)):
             return False
         return methods is None or method in methods or method == self.baseline or method not in self.roles
 
-    def overrides_in(self, setting: str, *overrides: Iterable[str]) -> Overrides:
+    def list_overrides(self, setting: str, *overrides: Iterable[str]) -> Overrides:
         """Return the overrides of runs in `setting`; lists of a method's `overrides` replace those of the setting."""
         return merge_overrides(RUN_OVERRIDES, self.common, self.settings[setting].overrides, *overrides)
 
-    def role_of(self, method: str) -> str:
+    def find_role(self, method: str) -> str:
         """Return the role of the method; a user's own method, which `study.yaml` does not name, is a METHOD."""
         return BOUND if method.startswith(BOUND_PREFIX) else self.roles.get(method, METHOD)
 
     def is_user_method(self, method: str) -> bool:
         """Return whether `method` was added by a user: `study.yaml` does not name it, and it is no bound."""
-        return self.role_of(method) == METHOD and method not in self.roles
+        return self.find_role(method) == METHOD and method not in self.roles
 
 
 def display_name(method: str) -> str:
@@ -188,12 +188,12 @@ def add_user_methods(study: Study, selectors: Sequence[str] | None, configs: Pat
     """Return `study` with the `selectors` that it lacks; raise `OptionError` for one that `configs/selector` lacks."""
     bounds = dict.fromkeys(BOUND_PREFIX + bound for setting in study.settings.values() for bound in setting.bounds)
     selector_names = sorted(path.stem for path in (configs / "selector").glob("*.yaml"))
-    user_methods = [name for name in selectors or () if name not in study.overrides and name not in bounds]
-    for name in user_methods:
-        if name not in selector_names:
+    user_methods = [method for method in selectors or () if method not in study.overrides and method not in bounds]
+    for method in user_methods:
+        if method not in selector_names:
             known_names = dict.fromkeys((*study.overrides, *bounds, *selector_names))
-            raise OptionError(f"selectors must be some of {', '.join(known_names)}, got {name!r}")
-    return replace(study, overrides={**study.overrides, **{name: (f"selector={name}",) for name in user_methods}})
+            raise OptionError(f"selectors must be some of {', '.join(known_names)}, got {method!r}")
+    return replace(study, overrides={**study.overrides, **{method: (f"selector={method}",) for method in user_methods}})
 
 
 def list_conditions(
@@ -210,23 +210,23 @@ def list_conditions(
     Raises:
         OptionError: for an unknown setting.
     """
-    for name in settings or ():
-        if name not in study.settings:
-            raise OptionError(f"cells must be some of {', '.join(study.settings)}, got {name!r}")
+    for setting_name in settings or ():
+        if setting_name not in study.settings:
+            raise OptionError(f"cells must be some of {', '.join(study.settings)}, got {setting_name!r}")
     conditions = []
-    required_methods = {study.baseline, *(methods or ()), *(study.cost_source(method) for method in methods or ())}
-    for name, setting in study.settings.items():
-        if settings is not None and name not in settings:
+    required_methods = {study.baseline, *(methods or ()), *(study.find_cost_source(method) for method in methods or ())}
+    for setting_name, setting in study.settings.items():
+        if settings is not None and setting_name not in settings:
             continue
         for method, overrides in study.overrides.items():
-            is_requested = methods is not None and method in required_methods
-            if is_requested or (methods is None and study.is_requested(name, method)):
-                has_few_seeds = study.cost_source(method) in study.seed_counts and methods is None
-                seeds = tuple(study.seeds_of(method)) if has_few_seeds else None
-                conditions.append(Condition(name, method, study.overrides_in(name, overrides), seeds))
+            is_requested_method = methods is not None and method in required_methods
+            if is_requested_method or (methods is None and study.requests_method(setting_name, method)):
+                has_few_seeds = study.find_cost_source(method) in study.seed_counts and methods is None
+                seeds = tuple(study.list_seeds(method)) if has_few_seeds else None
+                conditions.append(Condition(setting_name, method, study.list_overrides(setting_name, overrides), seeds))
         for bound, overrides in setting.bounds.items():
             merged_overrides = merge_overrides(RUN_OVERRIDES, study.common, study.overrides[study.baseline], overrides)
-            conditions.append(Condition(name, BOUND_PREFIX + bound, merged_overrides))
+            conditions.append(Condition(setting_name, BOUND_PREFIX + bound, merged_overrides))
     return conditions
 
 
@@ -246,5 +246,5 @@ def merge_overrides(*override_lists: Iterable[str]) -> Overrides:
 
 def find_clock_limit(overrides: Iterable[str]) -> float | None:
     """Return the virtual seconds at which a run with these overrides ends; None if no clock ends it."""
-    limits = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK}=")]
-    return float(limits[-1]) if limits and limits[-1] != "null" else None
+    seconds = [override.partition("=")[2] for override in overrides if override.lstrip("+").startswith(f"{CLOCK_KEY}=")]
+    return float(seconds[-1]) if seconds and seconds[-1] != "null" else None

@@ -36,22 +36,22 @@ DEFAULT_OPTIONS = read_yaml(Path(__file__).with_name("defaults.yaml"))  # of the
 SETTING_OPTIONS = ("label", "axis", "words", "bounds", "target", "rows", "family", "oracle")
 TargetReader = Callable[[str, object], Target | None]
 METHOD_LIST_FORMAT = "a list of selectors, or of `name: [overrides]`"
-CLIENTS_EVERY = "eval.clients_every="  # the rounds that evaluate all clients
+EVAL_OVERRIDE = "eval.clients_every="  # the rounds that evaluate all clients
 
 
 def load_study(folder: Path) -> Study:
     """Read `study.yaml` in `folder`. Raises `OptionError` that names the file and the option."""
-    path = folder / STUDY_FILE
-    if not path.is_file():
+    study_path = folder / STUDY_FILE
+    if not study_path.is_file():
         study_names = ", ".join(sorted(study_file.parent.name for study_file in folder.parent.glob(f"*/{STUDY_FILE}")))
         raise OptionError(f"{folder.parent} has no study {folder.name!r}: type one of {study_names or '(none)'}")
-    with checks.name_file_in_errors(path, REQUIRED_OPTIONS):
-        return _read_study(folder, read_yaml(path))
+    with checks.name_file_in_errors(study_path, REQUIRED_OPTIONS):
+        return _read_study(folder, read_yaml(study_path))
 
 
-def _read_study(folder: Path, file_options: Mapping[str, Any]) -> Study:
-    checks.check_option_names("", file_options, (*REQUIRED_OPTIONS, *DEFAULT_OPTIONS), REQUIRED_OPTIONS)
-    options = {**DEFAULT_OPTIONS, **file_options}
+def _read_study(folder: Path, study_options: Mapping[str, Any]) -> Study:
+    checks.check_option_names("", study_options, (*REQUIRED_OPTIONS, *DEFAULT_OPTIONS), REQUIRED_OPTIONS)
+    options = {**DEFAULT_OPTIONS, **study_options}
     for option in ("title", "question", "metric"):
         ranges.text(option, options[option])
     ranges.texts("notes", options["notes"])
@@ -62,16 +62,16 @@ def _read_study(folder: Path, file_options: Mapping[str, Any]) -> Study:
     overrides, roles = _read_methods(options)
     settings, seeds = _read_settings(options), checks.read_seeds("seeds", options["seeds"])
     tunings = load_tunings(folder)
-    for name, tuning_result in tunings.items():
+    for method_name, tuning_result in tunings.items():
         tuned_overrides = overrides.get(tuning_result.method, (f"selector={tuning_result.method}",))
-        overrides[name], roles[name] = (*tuned_overrides, *tuning_result.words), METHOD
+        overrides[method_name], roles[method_name] = (*tuned_overrides, *tuning_result.words), METHOD
     seed_counts = checks.read_seed_counts(options["few"], [m for m in overrides if roles[m] != BASELINE], len(seeds))
     same_cost = _read_same_cost(options, overrides, settings)
-    overrides |= {name: reference.overrides for name, reference in same_cost.items()}
+    overrides |= {method_name: reference.overrides for method_name, reference in same_cost.items()}
     roles |= dict.fromkeys(same_cost, REFERENCE)
     methods = [method for method in overrides if roles[method] != BASELINE]
     _check_methods(settings, methods, [method for method in methods if roles[method] == ORACLE])
-    _check_effects(settings, overrides.values())
+    _check_override_effects(settings, overrides.values())
     return Study(
         folder,
         common=common_overrides,
@@ -94,23 +94,23 @@ def _read_study(folder: Path, file_options: Mapping[str, Any]) -> Study:
 def _check_metric(metric: str, common_overrides: Overrides) -> None:
     if lower_is_better(metric):
         raise ranges.range_error("metric", "a metric whose larger values are better", metric)
-    if metric.startswith("clients/") and not any(override.startswith(CLIENTS_EVERY) for override in common_overrides):
+    if metric.startswith("clients/") and not any(override.startswith(EVAL_OVERRIDE) for override in common_overrides):
         raise OptionError(
-            f"metric={metric} is measured in no round, as studies have {CLIENTS_EVERY}0: add {CLIENTS_EVERY}1 to common"
+            f"metric={metric} is measured in no round, as studies have {EVAL_OVERRIDE}0: add {EVAL_OVERRIDE}1 to common"
         )
 
 
 def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], oracles: Sequence[str]) -> None:
-    for name, setting in settings.items():
+    for setting_name, setting in settings.items():
         if setting.methods is not None:
-            ranges.words(f"cells.{name}.rows", setting.methods, *methods)
+            ranges.words(f"cells.{setting_name}.rows", setting.methods, *methods)
         if setting.oracle is not None:
-            ranges.choice(f"cells.{name}.oracle", setting.oracle, *oracles)
+            ranges.choice(f"cells.{setting_name}.oracle", setting.oracle, *oracles)
 
 
 def _read_same_cost(
     options: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, Setting]
-) -> dict[str, definition.SameCost]:
+) -> dict[str, definition.CostReference]:
     """Return the references of equal cost by name.
 
     Raises `OptionError` for a wrong option, with a `horizon`, or for a setting that lacks the method of its reference.
@@ -133,7 +133,7 @@ def _read_same_cost(
     return same_cost
 
 
-def _check_effects(settings: Mapping[str, Setting], override_lists: Iterable[Overrides]) -> None:
+def _check_override_effects(settings: Mapping[str, Setting], override_lists: Iterable[Overrides]) -> None:
     """Raise `OptionError` for an override of a setting that every method replaces.
 
     Args:
@@ -141,11 +141,11 @@ def _check_effects(settings: Mapping[str, Setting], override_lists: Iterable[Ove
         override_lists: overrides of each method.
     """
     replaced_options = set.intersection(*(set(map(definition.option_name, overrides)) for overrides in override_lists))
-    for name, setting in settings.items():
+    for setting_name, setting in settings.items():
         for override in setting.overrides:
             if definition.option_name(override) in replaced_options:
                 cure_text = "has no effect: all methods set this option. Leave it out"
-                raise OptionError(f"cells.{name}.words: {override} {cure_text}")
+                raise OptionError(f"cells.{setting_name}.words: {override} {cure_text}")
 
 
 def _read_methods(options: Mapping[str, Any]) -> tuple[dict[str, Overrides], dict[str, str]]:
@@ -164,13 +164,13 @@ def _read_methods(options: Mapping[str, Any]) -> tuple[dict[str, Overrides], dic
     return overrides, roles
 
 
-def _read_method(option: str, value: object, allowed_text: str) -> tuple[str, Overrides]:
-    if isinstance(value, str) and value:
-        value = {value: [f"selector={value}"]}
-    if not isinstance(value, Mapping) or len(value) != 1:
-        raise ranges.range_error(option, allowed_text, value)
-    ((name, overrides),) = checks.read_named_mapping(option, value).items()
-    return name, checks.read_overrides(f"{option}.{name}", overrides)
+def _read_method(option: str, yaml_value: object, allowed_text: str) -> tuple[str, Overrides]:
+    if isinstance(yaml_value, str) and yaml_value:
+        yaml_value = {yaml_value: [f"selector={yaml_value}"]}
+    if not isinstance(yaml_value, Mapping) or len(yaml_value) != 1:
+        raise ranges.range_error(option, allowed_text, yaml_value)
+    ((method_name, overrides),) = checks.read_named_mapping(option, yaml_value).items()
+    return method_name, checks.read_overrides(f"{option}.{method_name}", overrides)
 
 
 def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
@@ -189,8 +189,8 @@ def _read_settings(node: Mapping[str, Any]) -> dict[str, Setting]:
     return settings
 
 
-def _read_setting(name: str, value: object, target: Target | None, read_target: TargetReader) -> Setting:
-    yaml_path, options = f"cells.{name}", checks.read_mapping(f"cells.{name}", value)
+def _read_setting(name: str, yaml_value: object, target: Target | None, read_target: TargetReader) -> Setting:
+    yaml_path, options = f"cells.{name}", checks.read_mapping(f"cells.{name}", yaml_value)
     checks.check_option_names(yaml_path, options, SETTING_OPTIONS, ("words",))
     for option in ("label", "axis", "family"):
         ranges.text(f"{yaml_path}.{option}", options.get(option), allow_null=True)

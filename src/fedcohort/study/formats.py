@@ -30,43 +30,43 @@ class Format:
     unit: str
     min_seeds: int
 
-    def mean(self, value: Mean | Difference) -> str:
-        """Format `value`, in the metric's own unit, with its 95 % interval: `40.2 [36.8, 43.6]`.
+    def format_mean(self, estimate: Mean | Difference) -> str:
+        """Format `estimate`, in the metric's own unit, with its 95 % interval: `40.2 [36.8, 43.6]`.
 
         The interval is left out below `min_seeds`; the text is "–" if the mean is not finite.
         """
-        return self._format_interval(value, ".1f")
+        return self._format_interval(estimate, ".1f")
 
-    def difference(self, value: Mean | Difference) -> str:
-        """Format the difference `value` like `mean`, with the sign of the mean: `+1.2 [-0.3, 2.1]`."""
-        return self._format_interval(value, "+.1f")
+    def format_diff(self, estimate: Mean | Difference) -> str:
+        """Format the difference `estimate` like `mean`, with the sign of the mean: `+1.2 [-0.3, 2.1]`."""
+        return self._format_interval(estimate, "+.1f")
 
-    def with_sign(self, value: float) -> str:
-        """Format `value`, in the metric's own unit, with its sign: `+1.2`; "–" if it is not finite."""
-        return f"{self._scale_and_round(value):+.1f}" if math.isfinite(value) else EMPTY_CELL
+    def format_with_sign(self, metric_value: float) -> str:
+        """Format `metric_value`, in the metric's own unit, with its sign: `+1.2`; "–" if it is not finite."""
+        return f"{self._scale_and_round(metric_value):+.1f}" if math.isfinite(metric_value) else EMPTY_CELL
 
-    def format_size(self, value: float) -> str:
-        """Format the size `value` of a difference, in the metric's own unit: `1 point` or `2.5 points`."""
-        scaled_size = round(value * self.factor, 6)
+    def format_size(self, metric_value: float) -> str:
+        """Format the size `metric_value` of a difference, in the metric's own unit: `1 point` or `2.5 points`."""
+        scaled_size = round(metric_value * self.factor, 6)
         return f"{scaled_size:g} {self.unit.removesuffix('s') if scaled_size == 1 else self.unit}"
 
-    def _format_interval(self, value: Mean | Difference, number_format: str) -> str:
-        if not math.isfinite(value.mean):
+    def _format_interval(self, estimate: Mean | Difference, number_format: str) -> str:
+        if not math.isfinite(estimate.mean):
             return EMPTY_CELL
-        mean_text = f"{self._scale_and_round(value.mean):{number_format}}"
-        if not math.isfinite(value.half_width) or value.n < self.min_seeds:
+        mean_text = f"{self._scale_and_round(estimate.mean):{number_format}}"
+        if not math.isfinite(estimate.half_width) or estimate.n < self.min_seeds:
             return mean_text
-        return f"{mean_text} [{self._scale_and_round(value.low):.1f}, {self._scale_and_round(value.high):.1f}]"
+        return f"{mean_text} [{self._scale_and_round(estimate.low):.1f}, {self._scale_and_round(estimate.high):.1f}]"
 
-    def _scale_and_round(self, value: float) -> float:
-        return round(value * self.factor, 1) + 0.0  # no -0.0
+    def _scale_and_round(self, metric_value: float) -> float:
+        return round(metric_value * self.factor, 1) + 0.0  # no -0.0
 
 
 def choose_format(study: Study, metric: str) -> Format:
     """Return the format for the study's values of `metric`; values without a unit are shown in hundredths."""
-    unit = find_metric_unit(metric)
-    factor, name = (unit.factor, unit.difference) if unit.name else (100.0, "hundredths")
-    return Format(factor, name, study.rules.seeds)
+    metric_unit = find_metric_unit(metric)
+    factor, unit_name = (metric_unit.factor, metric_unit.difference) if metric_unit.name else (100.0, "hundredths")
+    return Format(factor, unit_name, study.rules.seeds)
 
 
 def format_share(share: ShareClosed | None) -> str:
@@ -84,9 +84,9 @@ def format_count(n: int, singular_noun: str) -> str:
     return f"{n} {singular_noun}{'s' * (n != 1)}"
 
 
-def join_first_texts(texts: Sequence[str], n: int) -> str:
+def join_first_texts(item_texts: Sequence[str], n: int) -> str:
     """Return the first n texts and the number of further texts: `a, b and 3 more`."""
-    return ", ".join(texts[:n]) + (f" and {len(texts) - n} more" if len(texts) > n else "")
+    return ", ".join(item_texts[:n]) + (f" and {len(item_texts) - n} more" if len(item_texts) > n else "")
 
 
 def format_range(integers: Iterable[int]) -> str:
@@ -106,7 +106,7 @@ def find_cost_ratios(method: MethodVerdict, baseline: MethodVerdict | None) -> l
         return []
     costs = [cost for cost in COST_NAMES if baseline.costs[cost] > 0]
     ratio_texts = {COST_NAMES[cost]: f"{method.costs[cost] / baseline.costs[cost]:.2f}" for cost in costs}
-    return [(ratio_text, name) for name, ratio_text in ratio_texts.items() if ratio_text != "1.00"]
+    return [(ratio_text, cost_label) for cost_label, ratio_text in ratio_texts.items() if ratio_text != "1.00"]
 
 
 def summarise_power(settings: Iterable[SettingVerdict]) -> dict[str, float] | None:

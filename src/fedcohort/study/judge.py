@@ -24,9 +24,9 @@ from fedcohort.study import ranking
 from fedcohort.study.definition import METHOD, ORACLE, ConditionKey, Study, list_conditions
 from fedcohort.study.result_files import Row
 from fedcohort.study.results import Results
-from fedcohort.study.verdict import COST_NAMES, TARGET_AXES, Headroom, MethodVerdict, PValues, SettingVerdict, Verdict
+from fedcohort.study.verdict import COST_NAMES, TARGET_COSTS, Headroom, MethodVerdict, PValues, SettingVerdict, Verdict
 
-Differences = Mapping[str, Difference]  # of a setting, by method
+DifferencesByMethod = Mapping[str, Difference]  # of a setting, by method
 
 
 def judge_study(study: Study, results: Results) -> Verdict:
@@ -40,8 +40,8 @@ def judge_study(study: Study, results: Results) -> Verdict:
     """
     result_values = ranking.collect_ranked_results(study, results)
     ranks = ranking.rank_and_compare(study, result_values, ranking.split_methods(study, result_values)[0])
-    is_ranked = ranks is not None and len(ranks.mean) > 2 and len(ranks.by_setting) > 1
-    return replace(judge_settings(study, results), ranks=ranks if is_ranked else None)
+    has_ranks = ranks is not None and len(ranks.mean_ranks) > 2 and len(ranks.rank_table) > 1
+    return replace(judge_settings(study, results), ranks=ranks if has_ranks else None)
 
 
 def judge_settings(study: Study, results: Results) -> Verdict:
@@ -53,14 +53,14 @@ def judge_settings(study: Study, results: Results) -> Verdict:
     """
     runs = ranking.group_runs(study, results)
     result_values = {condition: ranking.results_by_seed(rows) for condition, rows in runs.items()}
-    untested_conditions = [condition for condition in result_values if study.role_of(condition[1]) != METHOD]
-    cell_results = compare_results(result_values, untested_conditions, study.options)
+    untested_conditions = [condition for condition in result_values if study.find_role(condition[1]) != METHOD]
+    cell_results = compare_results(result_values, untested_conditions, study.comparison_options)
     p_values = adjust_p_values(study, cell_results)
     settings, differences_by_method = {}, dict[str, list[Difference]]()
     for setting in dict.fromkeys(setting for setting, _ in runs):
-        methods = {method: rows for (name, method), rows in runs.items() if name == setting}
-        compared_methods = {method: (cell_results[setting, method], p_values[setting, method]) for method in methods}
-        settings[setting] = _judge_setting(study, setting, methods, compared_methods)
+        run_rows = {method: rows for (name, method), rows in runs.items() if name == setting}
+        compared_methods = {method: (cell_results[setting, method], p_values[setting, method]) for method in run_rows}
+        settings[setting] = _judge_setting(study, setting, run_rows, compared_methods)
         for method, verdict in settings[setting].methods.items():
             if verdict.role == METHOD and verdict.is_compared:
                 differences_by_method.setdefault(method, []).append(verdict.difference)
@@ -68,7 +68,7 @@ def judge_settings(study: Study, results: Results) -> Verdict:
     return Verdict(settings, None, _count_missing_seeds(study, runs), collapsing_methods)
 
 
-def adjust_p_values(study: Study, results: Mapping[ConditionKey, CellResult]) -> dict[ConditionKey, PValues]:
+def adjust_p_values(study: Study, cell_results: Mapping[ConditionKey, CellResult]) -> dict[ConditionKey, PValues]:
     """Return the p-values of each condition, corrected by Holm for each family of tests.
 
     Conditions that are not methods keep their p. Variants of one idea share the family of their settings. A method with
@@ -76,25 +76,25 @@ def adjust_p_values(study: Study, results: Mapping[ConditionKey, CellResult]) ->
 
     Args:
         study: the study, which has the variants and the rules.
-        results: differences to the baseline, by condition (setting and method).
+        cell_results: differences to the baseline, by condition (setting and method).
     """
-    p_values = {key: result.difference.p if result.difference else math.nan for key, result in results.items()}
+    p_values = {key: result.difference.p if result.difference else math.nan for key, result in cell_results.items()}
     tested_p_values = {
         key: result.difference.p
-        for key, result in results.items()
+        for key, result in cell_results.items()
         if not result.is_untested and result.difference and result.difference.n >= study.rules.seeds
     }
-    group_by_method = {method: name for name, methods in study.variants.items() for method in methods}
-    within_method = p_values | adjust_families(tested_p_values, lambda key: group_by_method.get(key[1], key[1]))
-    over_all = adjust_families(tested_p_values, lambda _: "")
-    return {key: PValues(result.p, within_method[key], over_all.get(key, math.nan)) for key, result in results.items()}
+    variant_by_method = {method: group_name for group_name, methods in study.variants.items() for method in methods}
+    method_p = p_values | adjust_families(tested_p_values, lambda key: variant_by_method.get(key[1], key[1]))
+    study_p = adjust_families(tested_p_values, lambda _: "")
+    return {key: PValues(result.p, method_p[key], study_p.get(key, math.nan)) for key, result in cell_results.items()}
 
 
 def _judge_setting(
     study: Study, setting: str, runs: ranking.RowsByMethod, compared_methods: Mapping[str, tuple[CellResult, PValues]]
 ) -> SettingVerdict:
     differences = {method: d for method, (result, _) in compared_methods.items() if (d := result.difference) and d.n}
-    min_seeds = max(study.rules.seeds, ranking.half_seed_count(study, runs))
+    min_seeds = max(study.rules.seeds, ranking.halve_seed_count(study, runs))
     headroom = _find_headroom(study, setting, differences, min_seeds)
     ranks = _rank_in_setting(study, runs)
     methods = {}
@@ -104,23 +104,23 @@ def _judge_setting(
         methods[method] = MethodVerdict(
             setting=setting,
             method=method,
-            role=study.role_of(method),
+            role=study.find_role(method),
             value=result.mean,
-            mean_last=float(np.mean([row["last"] for row in rows])),
+            mean_last_value=float(np.mean([row["last"] for row in rows])),
             n_diverged=sum(not math.isfinite(row["late"]) for row in rows),
             difference=difference,
             p_values=p_values,
             verdict=result.verdict if difference.n else "",
-            share_closed=_measure_share_closed(study, difference, headroom),
+            headroom_share=_measure_share_closed(study, difference, headroom),
             rank=ranks.get(method, math.nan),
             costs={name: float(np.mean([row.get(name) or 0.0 for row in rows])) for name in COST_NAMES},
-            target={axis: find_median_cost([target_cost(row, axis) for row in rows]).value for axis in TARGET_AXES},
-            n_reached=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
+            target={cost: find_median_cost([target_cost(row, cost) for row in rows]).value for cost in TARGET_COSTS},
+            n_reached_seeds=sum(math.isfinite(row["rounds_to_target"]) for row in rows),
             ended_by_rounds=sum(row["virtual_s"] < read_clock_limit(row["budget"]) for row in rows),
-            n_other_code=sum(bool(row["differs"]) for row in rows),
+            n_other_code_seeds=sum(bool(row["differs"]) for row in rows),
         )
-    counted = [d for method, d in differences.items() if study.role_of(method) == METHOD and d.n >= min_seeds]
-    power = measure_power(counted, study.rules)
+    tested_gains = [d for method, d in differences.items() if study.find_role(method) == METHOD and d.n >= min_seeds]
+    power = measure_power(tested_gains, study.rules)
     return SettingVerdict(setting, methods, headroom, power, _find_winner(methods, min_seeds))
 
 
@@ -133,7 +133,7 @@ def target_cost(row: Row, cost_name: str) -> Cost:
     return Cost(row[f"{cost_name}_spent"], met=False) if math.isnan(value) else Cost(value, met=True)
 
 
-def _find_headroom(study: Study, setting: str, differences: Differences, min_seeds: float) -> Headroom:
+def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod, min_seeds: float) -> Headroom:
     """Return the headroom of a setting; with several oracles, each seed takes the one that is best on the other seeds.
 
     Below five common seeds it is that of the oracle with the largest mean difference.
@@ -148,25 +148,25 @@ def _find_headroom(study: Study, setting: str, differences: Differences, min_see
     oracles = {
         method: difference
         for method, difference in differences.items()
-        if study.role_of(method) == ORACLE and named_oracle in (None, method) and not difference.diverged
+        if study.find_role(method) == ORACLE and named_oracle in (None, method) and not difference.diverged
     }
     oracles_with_seeds = {method: difference for method, difference in oracles.items() if difference.n >= min_seeds}
-    candidates = oracles_with_seeds or oracles
-    if not candidates:
+    candidate_differences = oracles_with_seeds or oracles
+    if not candidate_differences:
         return Headroom()
-    best_oracle = max(candidates, key=lambda method: candidates[method].mean)
-    difference = candidates[best_oracle]
-    if len(candidates) > 1:
-        common_seeds, values = _stack_differences(candidates)
-        left_out_mean = cross_fit(values).cross_fitted
+    best_oracle = max(candidate_differences, key=lambda method: candidate_differences[method].mean)
+    difference = candidate_differences[best_oracle]
+    if len(candidate_differences) > 1:
+        common_seeds, difference_values = _stack_differences(candidate_differences)
+        left_out_mean = cross_fit(difference_values).cross_fitted
         if left_out_mean is not None:
             difference = summarise_differences(dict(zip(common_seeds, left_out_mean.values.tolist(), strict=True)))
-    is_above = difference.low > 0 or (not math.isfinite(difference.half_width) and difference.mean > 0)
-    is_positive = is_above and difference.mean >= study.rules.least and difference.n >= study.rules.seeds
-    return Headroom(best_oracle, difference, is_positive, tuple(oracles_with_seeds))
+    is_above_zero = difference.low > 0 or (not math.isfinite(difference.half_width) and difference.mean > 0)
+    has_headroom = is_above_zero and difference.mean >= study.rules.least and difference.n >= study.rules.seeds
+    return Headroom(best_oracle, difference, has_headroom, tuple(oracles_with_seeds))
 
 
-def _stack_differences(differences: Differences) -> tuple[list[int], np.ndarray]:
+def _stack_differences(differences: DifferencesByMethod) -> tuple[list[int], np.ndarray]:
     """Return the seeds that all methods in `differences` share, and the differences there, [methods, seeds]."""
     common_seeds = sorted(set.intersection(*(set(difference.by_seed) for difference in differences.values())))
     return common_seeds, np.array([[method.by_seed[seed] for seed in common_seeds] for method in differences.values()])
@@ -180,7 +180,7 @@ def _measure_share_closed(study: Study, difference: Difference, headroom: Headro
         difference: difference of the method to the baseline.
         headroom: headroom of the setting.
     """
-    if headroom.difference is None or not headroom.is_positive:
+    if headroom.difference is None or not headroom.has_headroom:
         return None
     seeds, (method_values, oracle_values) = _stack_differences({"method": difference, "oracle": headroom.difference})
     if len(seeds) < study.rules.seeds:
@@ -195,19 +195,19 @@ def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tupl
         methods: verdicts on the methods of the setting, by name.
         min_seeds: number of seeds that a method needs to take part.
     """
-    candidates = {
-        name: method.difference
-        for name, method in methods.items()
+    candidate_differences = {
+        method_name: method.difference
+        for method_name, method in methods.items()
         if method.role == METHOD and method.difference.n >= min_seeds and not method.difference.diverged
     }
-    if not any(methods[name].sign > 0 for name in candidates):
+    if not any(methods[method_name].sign > 0 for method_name in candidate_differences):
         return None
-    common_seeds, values = _stack_differences(candidates)
+    common_seeds, difference_values = _stack_differences(candidate_differences)
     if not common_seeds:
         return None
-    winner = cross_fit(values)
-    name = list(candidates)[winner.best_row]
-    return (name, winner) if methods[name].sign > 0 else None
+    winner = cross_fit(difference_values)
+    method_name = list(candidate_differences)[winner.best_row]
+    return (method_name, winner) if methods[method_name].sign > 0 else None
 
 
 def _rank_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, float]:
@@ -219,13 +219,13 @@ def _rank_in_setting(study: Study, runs: ranking.RowsByMethod) -> dict[str, floa
         study: the study's definition.
         runs: rows of the setting by method and seed.
     """
-    min_seeds = ranking.half_seed_count(study, runs)
-    methods = [name for name in runs if study.role_of(name) in ranking.RANKED_ROLES and len(runs[name]) >= min_seeds]
+    min_seeds = ranking.halve_seed_count(study, runs)
+    methods = [name for name in runs if study.find_role(name) in ranking.RANKED_ROLES and len(runs[name]) >= min_seeds]
     common_seeds = sorted(set.intersection(*(set(runs[name]) for name in methods))) if methods else []
     if not common_seeds:
         return {}
-    means = np.array([np.mean([runs[name][seed]["late"] for seed in common_seeds]) for name in methods])
-    return dict(zip(methods, rank_values(means).tolist(), strict=True))
+    mean_results = np.array([np.mean([runs[name][seed]["late"] for seed in common_seeds]) for name in methods])
+    return dict(zip(methods, rank_values(mean_results).tolist(), strict=True))
 
 
 def _count_missing_seeds(study: Study, runs: Mapping[ConditionKey, Mapping[int, Row]]) -> dict[ConditionKey, int]:
@@ -236,5 +236,5 @@ def _count_missing_seeds(study: Study, runs: Mapping[ConditionKey, Mapping[int, 
         runs: rows of done runs by condition (setting and method) and seed.
     """
     condition_keys = sorted((condition.setting, condition.method) for condition in list_conditions(study))
-    missing_counts = {key: len(set(study.seeds_of(key[1])) - set(runs.get(key, {}))) for key in condition_keys}
-    return {key: n for key, n in missing_counts.items() if n}
+    n_missing_seeds = {key: len(set(study.list_seeds(key[1])) - set(runs.get(key, {}))) for key in condition_keys}
+    return {key: n for key, n in n_missing_seeds.items() if n}

@@ -75,7 +75,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
             _check_comparable(f"of.{name}", study, first_study)
     all_results = {name: load_results(study) for name, study in studies.items()}
     studies = {name: results.mark_oracles(study, all_results[name]) for name, study in studies.items()}
-    duplicates = _find_duplicates(studies, all_results)
+    duplicates = _find_duplicate_settings(studies, all_results)
     settings = {
         f"{name}/{setting.name}": replace(
             setting,
@@ -101,7 +101,7 @@ def load_leaderboard(folder: Path, load_results: Callable[[Study], Results] = re
         result=first_study.result,
         horizon=first_study.horizon,
         rules=options["win"],
-        variants=_join_variants(list(studies.values())),
+        variants=_join_variant_groups(list(studies.values())),
         tunings={f"{key} in {name}": tuned for name, study in studies.items() for key, tuned in study.tunings.items()},
     )
     study_names, joint_results = {name: name.partition("/")[0] for name in settings}, _join_results(folder, all_results)
@@ -116,10 +116,10 @@ def _check_comparable(option: str, study: Study, first_study: Study) -> None:
         study: the study.
         first_study: the leaderboard's first study.
     """
-    for name in ("baseline", "result", "horizon"):
-        if getattr(study, name) != getattr(first_study, name):
-            condition_text = f"with {name}={getattr(first_study, name)}, as {first_study.name} is"
-            raise ranges.range_error(option, f"a study {condition_text}", f"{name}={getattr(study, name)}")
+    for field in ("baseline", "result", "horizon"):
+        if getattr(study, field) != getattr(first_study, field):
+            condition_text = f"with {field}={getattr(first_study, field)}, as {first_study.name} is"
+            raise ranges.range_error(option, f"a study {condition_text}", f"{field}={getattr(study, field)}")
     if find_metric_unit(study.metric) != find_metric_unit(first_study.metric):
         allowed_text = f"a study with the unit of {first_study.metric}, like {first_study.name}"
         raise ranges.range_error(option, allowed_text, study.metric)
@@ -133,14 +133,14 @@ def _read_options(folder: Path) -> dict[str, Any]:
         for option in ("title", "question"):
             ranges.text(option, options[option])
         label_prefixes = read_named_mapping("of", options["of"])
-        for name, label_prefix in label_prefixes.items():
-            ranges.text(f"of.{name}", label_prefix)
+        for study_name, label_prefix in label_prefixes.items():
+            ranges.text(f"of.{study_name}", label_prefix)
         if not label_prefixes:
             raise ranges.range_error("of", "one study or more, as {regimes_digits: digits}", options["of"])
         return {**options, "of": label_prefixes, "win": read_rules(options.get("win") or {})}
 
 
-def _find_duplicates(studies: Mapping[str, Study], results_by_study: Mapping[str, Results]) -> dict[str, str]:
+def _find_duplicate_settings(studies: Mapping[str, Study], results_by_study: Mapping[str, Results]) -> dict[str, str]:
     """Return the settings that repeat federation, horizon and metric of an earlier study's setting, with that setting.
 
     Settings are named `<study>/<setting>`.
@@ -159,10 +159,10 @@ def _find_duplicates(studies: Mapping[str, Study], results_by_study: Mapping[str
     return duplicate_settings
 
 
-def _join_variants(studies: Sequence[Study]) -> dict[str, list[str]]:
+def _join_variant_groups(studies: Sequence[Study]) -> dict[str, list[str]]:
     """Return the variants of all studies: the methods of each group, by the name of the group."""
-    group_names = dict.fromkeys(name for study in studies for name in study.variants)
-    return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in group_names}
+    variant_names = dict.fromkeys(name for study in studies for name in study.variants)
+    return {name: list(dict.fromkeys(m for s in studies for m in s.variants.get(name, ()))) for name in variant_names}
 
 
 def _join_results(folder: Path, results_by_study: Mapping[str, Results]) -> Results:

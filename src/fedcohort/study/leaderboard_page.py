@@ -12,7 +12,7 @@ from fedcohort.study.formats import Format, choose_format, format_rank
 from fedcohort.study.judge import judge_settings
 from fedcohort.study.leaderboard import Leaderboard
 from fedcohort.study.method_ranks import Ranks
-from fedcohort.study.overall_table import make_overall_line
+from fedcohort.study.overall_table import make_overall_row
 from fedcohort.study.page_tables import make_difference_tables, make_settings_table, make_table
 from fedcohort.study.results import drop_repeated_runs
 from fedcohort.study.verdict import Verdict
@@ -26,14 +26,14 @@ def write_page(board: Leaderboard) -> list[Path]:
     ranks = ranking.rank_and_compare(study, result_values, methods, board.study_names)
     verdict = replace(judge_settings(study, results), ranks=ranks)
     fmt = choose_format(study, next(iter(board.studies.values())).metric)
-    joint_ranks = {}
+    all_ranks = {}
     for name in unranked_methods:
-        joint_ranks[name] = ranking.rank_and_compare(study, result_values, [*methods, name], board.study_names)
+        all_ranks[name] = ranking.rank_and_compare(study, result_values, [*methods, name], board.study_names)
     tables = {"settings": make_settings_table(study, verdict, fmt)}
     if ranks is not None:
         tables["overall"] = _make_ranked_table(board, ranks, verdict, fmt)
-    if mean_ranks := {method: method_ranks for method, method_ranks in joint_ranks.items() if method_ranks is not None}:
-        tables["others"] = _make_partial_table(board, mean_ranks, verdict, fmt)
+    if valid_ranks := {method: method_ranks for method, method_ranks in all_ranks.items() if method_ranks is not None}:
+        tables["others"] = _make_partial_table(board, valid_ranks, verdict, fmt)
     differences = []
     for name, member_study in board.studies.items():
         settings = {key: setting for key, setting in verdict.settings.items() if board.study_names[key] == name}
@@ -43,11 +43,11 @@ def write_page(board: Leaderboard) -> list[Path]:
     runs = drop_repeated_runs(row for key, row in results.done_runs() if key[0] in board.study_names)
     template_data = report.collect_shared_data(study, results, verdict, fmt) | {
         "board": board,
-        "ranked_settings": [verdict.settings[name] for name in ranks.by_setting] if ranks else [],
+        "ranked_settings": [verdict.settings[name] for name in ranks.rank_table] if ranks else [],
         "summary": page_data.summarise_study(study, results, verdict, {}),
         "tables": tables,
         "differences": differences,
-        "missing": _find_missing_results(board, verdict, [name for name in joint_ranks if name not in mean_ranks]),
+        "missing": _find_missing_results(board, verdict, [name for name in all_ranks if name not in valid_ranks]),
         "runs_by_study": Counter(board.study_names[row["cell"]] for row in runs),
         "origin": page_data.describe_origin(runs),
     }
@@ -66,36 +66,37 @@ def _make_ranked_table(board: Leaderboard, ranks: Ranks, verdict: Verdict, fmt: 
         fmt: format of differences.
     """
     settings_by_study: dict[str, list[str]] = {}
-    for setting in ranks.by_setting:
+    for setting in ranks.rank_table:
         settings_by_study.setdefault(board.study_names[setting], []).append(setting)
-    lines, positions = [], ranks.rank_positions()
-    for method in ranks.mean:
-        line = make_overall_line(board.study, ranks, method, verdict, fmt)
-        line["method"] = f"{positions[method]}. {method}"
+    table_rows, rank_positions = [], ranks.rank_positions()
+    for method in ranks.mean_ranks:
+        table_row = make_overall_row(board.study, ranks, method, verdict, fmt)
+        table_row["method"] = f"{rank_positions[method]}. {method}"
         if len(settings_by_study) > 1:
-            for name, settings in settings_by_study.items():
-                mean_rank = fmean(ranks.by_setting[setting][method] for setting in settings)
-                line[f"rank: {board.label_prefixes[name]} ({len(settings)})"] = format_rank(mean_rank)
-        lines.append(line)
-    return make_table(lines, f"Methods over {len(ranks.by_setting)} settings, differences in {fmt.unit}")
+            for study_name, settings in settings_by_study.items():
+                mean_rank = fmean(ranks.rank_table[setting][method] for setting in settings)
+                table_row[f"rank: {board.label_prefixes[study_name]} ({len(settings)})"] = format_rank(mean_rank)
+        table_rows.append(table_row)
+    return make_table(table_rows, f"Methods over {len(ranks.rank_table)} settings, differences in {fmt.unit}")
 
 
-def _make_partial_table(board: Leaderboard, partial_ranks: Mapping[str, Ranks], verdict: Verdict, fmt: Format) -> Table:
+def _make_partial_table(board: Leaderboard, all_ranks: Mapping[str, Ranks], verdict: Verdict, fmt: Format) -> Table:
     """Return the table of methods without results in some settings, each ranked in the settings that it has.
 
     Args:
         board: the leaderboard.
-        partial_ranks: by method, the ranks of it and of the ranked methods in the settings that they share.
+        all_ranks: by method, the ranks of it and of the ranked methods in the settings that they share.
         verdict: verdict on the joined study.
         fmt: format of differences.
     """
-    lines = []
-    for method, ranks in sorted(partial_ranks.items(), key=lambda item: item[1].mean[item[0]] / len(item[1].mean)):
-        position_text = f"{ranks.rank_positions()[method]} of {len(ranks.mean)}"
+    table_rows = []
+    relative_ranks = {name: ranks.mean_ranks[name] / len(ranks.mean_ranks) for name, ranks in all_ranks.items()}
+    for method, ranks in sorted(all_ranks.items(), key=lambda item: relative_ranks[item[0]]):
+        position_text = f"{ranks.rank_positions()[method]} of {len(ranks.mean_ranks)}"
         n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
-        line = {"method": method, "place": position_text, "settings": len(ranks.by_setting), "seeds": n_seeds}
-        lines.append({**line, **make_overall_line(board.study, ranks, method, verdict, fmt)})
-    return make_table(lines, f"Methods that lack some of these settings, differences in {fmt.unit}")
+        table_row = {"method": method, "place": position_text, "settings": len(ranks.rank_table), "seeds": n_seeds}
+        table_rows.append({**table_row, **make_overall_row(board.study, ranks, method, verdict, fmt)})
+    return make_table(table_rows, f"Methods that lack some of these settings, differences in {fmt.unit}")
 
 
 def _find_missing_results(board: Leaderboard, verdict: Verdict, unranked_methods: list[str]) -> dict[str, object]:
@@ -116,20 +117,20 @@ def _find_missing_results(board: Leaderboard, verdict: Verdict, unranked_methods
     """
     unranked_settings, repeated_settings = dict[tuple[str, ...], list[str]](), dict[tuple[str, str], list[str]]()
     for name, setting in verdict.settings.items() if verdict.ranks else ():
-        if verdict.ranks and name not in verdict.ranks.by_setting:
+        if verdict.ranks and name not in verdict.ranks.rank_table:
             missing_methods = tuple(method for method in verdict.ranks.rank_by_method if method not in setting.methods)
             unranked_settings.setdefault(missing_methods, []).append(board.study.settings[name].label)
-    for duplicate_setting, kept_setting in board.duplicate_settings.items():
+    for duplicate_setting, earlier_setting in board.duplicate_settings.items():
         name, _, setting_name = duplicate_setting.partition("/")
-        label = board.studies[name].settings[setting_name].label
-        repeated_settings.setdefault((name, kept_setting.partition("/")[0]), []).append(label)
-    changed_counts = dict[str, object]()
+        setting_label = board.studies[name].settings[setting_name].label
+        repeated_settings.setdefault((name, earlier_setting.partition("/")[0]), []).append(setting_label)
+    changed_runs_by_study = dict[str, object]()
     for name, study in board.studies.items():
-        changed_counts |= page_data.find_changed_runs(study, board.results_by_study[name])
+        changed_runs_by_study |= page_data.find_changed_runs(study, board.results_by_study[name])
     return {
         "without_runs": Counter(name for key, name in board.study_names.items() if key not in verdict.settings),
         "unranked": unranked_settings,
         "repeated": repeated_settings,
-        "changed": changed_counts,
+        "changed": changed_runs_by_study,
         "unplaced": unranked_methods,
     }

@@ -39,11 +39,11 @@ def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
     }
     correlation_frame = pd.DataFrame(means_by_condition).reindex([*row_names]).dropna(how="all").rename(index=row_names)
     cell_texts = correlation_frame.map(lambda rho: f"{rho:+.2f}" if math.isfinite(rho) else "").to_dict()
-    lines = [
+    table_rows = [
         {"setting": study.settings[key[0]].label, "method": key[1], **cell_texts[key]} for key in means_by_condition
     ]
     caption = "Rank correlation of scores and rewards with facts of the clients"
-    return {"correlations": make_table(lines, caption)} if lines else {}
+    return {"correlations": make_table(table_rows, caption)} if table_rows else {}
 
 
 def make_mean_tables(study: Study, results: Results) -> dict[str, Table]:
@@ -54,13 +54,13 @@ def make_mean_tables(study: Study, results: Results) -> dict[str, Table]:
         results: the study's stored results.
     """
     tables = {}
-    for name, (column, factor, caption) in MEAN_TABLES.items():
+    for table_name, (column, scale_factor, caption) in MEAN_TABLES.items():
         texts_by_method: dict[str, dict[str, str]] = {}
         for (setting, method), rows in group_runs(study, results).items():
-            values = [row[column] for row in rows.values() if math.isfinite(row.get(column, math.nan))]
-            if values:
-                mean_text = f"{factor * sum(values) / len(values):.1f}"
+            run_values = [row[column] for row in rows.values() if math.isfinite(row.get(column, math.nan))]
+            if run_values:
+                mean_text = f"{scale_factor * sum(run_values) / len(run_values):.1f}"
                 texts_by_method.setdefault(method, {})[study.settings[setting].label] = mean_text
-        if lines := [{"method": label_method(study, method), **columns} for method, columns in texts_by_method.items()]:
-            tables[name] = make_table(lines, caption)
+        if lines := [{"method": label_method(study, method), **texts} for method, texts in texts_by_method.items()]:
+            tables[table_name] = make_table(lines, caption)
     return tables

@@ -19,71 +19,73 @@ from fedcohort.round.score_correlation import split_metric_name
 from fedcohort.study.result_files import Row
 
 N_COMPARED_ROUNDS = 8  # whose behaviour is compared by `compare_code.py`
-LOSS_METRIC, ATTACK_METRIC, EPSILON_METRIC = "server_val/loss", "attack/share", "privacy/epsilon"
+LOSS_METRIC, ATTACK_METRIC, PRIVACY_METRIC = "server_val/loss", "attack/share", "privacy/epsilon"
 CURVE_COSTS = ("virtual_s", "bytes")  # costs that `curves.parquet` has
 
 
-def make_row(run: Evaluations, options: Options, target: Target | None = None, target_value: float = math.nan) -> Row:
+def make_row(curve: Evaluations, options: Options, target: Target | None = None, target_value: float = math.nan) -> Row:
     """Return the columns of `results.parquet` that follow from a run's curve: results and cost to target.
 
     `late` is the result by the study's options, `last` and `best` are single evaluations. `<axis>_spent`, which is not
     written, is the cost at the horizon.
 
     Args:
-        run: the evaluations of the run.
+        curve: the evaluations of the run.
         options: the study's rules of comparison, which define the result.
         target: the setting's target; None for no target.
         target_value: value of the target in the metric's unit; NaN if it is not known.
     """
-    trained_values = run.values[run.steps > 0]
-    columns = {
-        "late": measure_run(run, options.result, options.horizon),
-        "last": float((trained_values if len(trained_values) else run.values)[-1]) if len(run.values) else math.nan,
-        "best": float(run.values.max()) if len(run.values) else math.nan,
+    later_values = curve.values[curve.steps > 0]
+    row = {
+        "late": measure_run(curve, options.result, options.horizon),
+        "last": float((later_values if len(later_values) else curve.values)[-1]) if len(curve.values) else math.nan,
+        "best": float(curve.values.max()) if len(curve.values) else math.nan,
         "target": target_value,
     }
-    costs = measure_costs(run, target_value, options, target or Target())
+    target_costs = measure_costs(curve, target_value, options, target or Target())
     for cost_name in ("rounds", "virtual_s", "bytes"):
-        cost = costs.get(cost_name, Cost(math.nan, met=False))  # without an evaluation up to the horizon
-        columns |= {f"{cost_name}_to_target": cost.value if cost.met else math.nan, f"{cost_name}_spent": cost.value}
-    return columns
+        cost = target_costs.get(cost_name, Cost(math.nan, met=False))  # without an evaluation up to the horizon
+        row |= {f"{cost_name}_to_target": cost.value if cost.met else math.nan, f"{cost_name}_spent": cost.value}
+    return row
 
 
-def measure_folder(folder: Path, metric: str) -> tuple[Row, Evaluations]:
-    """Return the costs and the origin of the run in `folder`, columns of `results.parquet`, and its curve of `metric`.
+def measure_run_folder(run_folder: Path, metric: str) -> tuple[Row, Evaluations]:
+    """Return columns of `results.parquet` for the run in `run_folder`, and its curve of `metric`.
+
+    The columns are those of its costs and its origin, such as commit and versions.
 
     Raises `OptionError` if the run has no such metric, and `CheckpointError` if the folder holds no run.
     """
-    history = read_history(folder)
+    history = read_history(run_folder)
     if metric not in history.measured:
         raise OptionError(f"metric must be one of {', '.join(history.measured)}, got {metric!r}")
     curve = Evaluations.from_rows(read_curve(history, "", [metric]), metric, CURVE_COSTS)
-    process_start: Mapping[str, Any] = provenance.read_starts(folder)[-1]
+    process_facts: Mapping[str, Any] = provenance.read_starts(run_folder)[-1]
     run_facts = {
-        "commit": process_start["commit"],
-        "dirty": bool(process_start["dirty"]),
-        "sources": process_start["sources"],
-        "versions": json.dumps(process_start["versions"], sort_keys=True),
+        "commit": process_facts["commit"],
+        "dirty": bool(process_facts["dirty"]),
+        "sources": process_facts["sources"],
+        "versions": json.dumps(process_facts["versions"], sort_keys=True),
         "rounds": int(history.steps[-1]),
         "fingerprint": history.fingerprints[-1],
         "behaviour": compute_fingerprint(history),
-        "yardstick": metadata.load_info(folder).tags.get("yardstick", ""),
-        "follows": json.dumps(mean_correlations(history), sort_keys=True),
+        "yardstick": metadata.load_info(run_folder).tags.get("yardstick", ""),
+        "follows": json.dumps(average_correlations(history), sort_keys=True),
         "attack_share": float(history.metrics[ATTACK_METRIC].mean()) if ATTACK_METRIC in history.metrics else math.nan,
-        "epsilon": float(history.final.get(EPSILON_METRIC, math.nan)),
+        "epsilon": float(history.final.get(PRIVACY_METRIC, math.nan)),
         **{cost: sum(history.final.get(name, 0.0) for name in cost_metrics) for cost, cost_metrics in COSTS.items()},
     }
     return run_facts, curve
 
 
-def mean_correlations(history: History) -> dict[str, float]:
+def average_correlations(history: History) -> dict[str, float]:
     """Return the means over rounds of the rank correlations of scores with facts of the clients, to four decimals.
 
     The keys are `<score>_<fact>`, as "reward_noise" (`round/score_correlation.py`). A selector without scores has none.
     `history` is the journal of a run.
     """
     names = {str(name): split_metric_name(str(name)) for name in history.metrics}
-    means = {"_".join(pair): float(history.metrics[name].mean()) for name, pair in names.items() if pair is not None}
+    means = {"_".join(parts): float(history.metrics[name].mean()) for name, parts in names.items() if parts is not None}
     return {name: round(rho, 4) for name, rho in means.items() if math.isfinite(rho)}
 
 
@@ -93,10 +95,10 @@ def compute_fingerprint(history: History) -> str:
     It is `<digest of cohorts and arrivals>:<losses>`: four digits of `server_val/loss` at each evaluation, that of
     round 0 included. `history` is the run's journal.
     """
-    rounds = zip(history.steps, history.cohorts, history.arrived, strict=True)
+    round_facts = zip(history.steps, history.cohorts, history.arrived, strict=True)
     behaviour_text = json.dumps(
-        [[r, list(cohort), list(arrived)] for r, cohort, arrived in rounds if 0 < r <= N_COMPARED_ROUNDS]
+        [[r, list(cohort), list(arrivals)] for r, cohort, arrivals in round_facts if 0 < r <= N_COMPARED_ROUNDS]
     )
     loss_rounds = [r for r in history.measured.get(LOSS_METRIC, ()) if r <= N_COMPARED_ROUNDS]
-    losses = ",".join(f"{history.metrics[LOSS_METRIC].loc[r]:.4g}" for r in loss_rounds)
-    return f"{hashlib.blake2b(behaviour_text.encode(), digest_size=6).hexdigest()}:{losses}"
+    losses_text = ",".join(f"{history.metrics[LOSS_METRIC].loc[r]:.4g}" for r in loss_rounds)
+    return f"{hashlib.blake2b(behaviour_text.encode(), digest_size=6).hexdigest()}:{losses_text}"

@@ -33,13 +33,13 @@ class OverallResult:
         """
         return sign_of_verdict(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
 
-    def sign_elsewhere(self, rules: Rules) -> int:
+    def sign_in_families(self, rules: Rules) -> int:
         """Return 1 for a method that is significantly better over settings like these, -1 for a worse one, else 0.
 
         `rules` has the level of significance and the minimum effect.
         """
-        general = self.families
-        return sign_of_verdict(name_verdict(general.mean, general.p, math.nan, rules.seeds, rules)) if general else 0
+        families = self.families
+        return sign_of_verdict(name_verdict(families.mean, families.p, math.nan, rules.seeds, rules)) if families else 0
 
 
 @dataclass(frozen=True)
@@ -48,23 +48,23 @@ class Ranks:
 
     Attributes:
         rank_by_method: mean rank of each method, the best first.
-        by_setting: rank of each method in each setting, by setting and method.
+        rank_table: rank of each method in each setting, by setting and method.
         seeds: seeds that are compared in each setting.
-        overall: comparison of each method with the baseline, the largest mean difference first; empty if the baseline
-            is not ranked.
+        overall_results: comparison of each method with the baseline, the largest mean difference first; empty if the
+            baseline is not ranked.
     """
 
     rank_by_method: Mapping[str, MeanRank]
-    by_setting: Mapping[str, Mapping[str, float]]
+    rank_table: Mapping[str, Mapping[str, float]]
     seeds: Mapping[str, Sequence[int]]
-    overall: Mapping[str, OverallResult]
+    overall_results: Mapping[str, OverallResult]
 
     @property
-    def mean(self) -> dict[str, float]:
+    def mean_ranks(self) -> dict[str, float]:
         """Mean rank of each method, the best (1) first."""
         return {method: rank.mean for method, rank in self.rank_by_method.items()}
 
     def rank_positions(self) -> dict[str, int]:
         """Return the position of each method by mean rank; methods with equal means share the smallest one."""
-        mean_ranks = list(self.mean.values())
-        return {method: 1 + sum(other_rank < mean for other_rank in mean_ranks) for method, mean in self.mean.items()}
+        mean_ranks = list(self.mean_ranks.values())
+        return {method: 1 + sum(rank < mean for rank in mean_ranks) for method, mean in self.mean_ranks.items()}

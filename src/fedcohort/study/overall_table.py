@@ -12,7 +12,7 @@ from fedcohort.study.page_tables import make_table
 from fedcohort.study.verdict import Verdict
 
 
-def make_overall_line(study: Study, ranks: Ranks, method: str, verdict: Verdict, fmt: Format) -> dict[str, object]:
+def make_overall_row(study: Study, ranks: Ranks, method: str, verdict: Verdict, fmt: Format) -> dict[str, object]:
     """Return the cells of a method, by heading, in the table of methods over all settings.
 
     Args:
@@ -22,30 +22,30 @@ def make_overall_line(study: Study, ranks: Ranks, method: str, verdict: Verdict,
         verdict: the study's verdict.
         fmt: format of differences.
     """
-    overall = ranks.overall.get(method)
+    result = ranks.overall_results.get(method)
     difference_headings = ("over these settings", "p", "over settings like these", "p (families)")
-    line: dict[str, object] = {"method": method}
-    line |= dict.fromkeys((*difference_headings, "worst tenth (worst setting)", "better in", "worse in"), "")
-    if overall is not None:
-        verdicts = [verdict.settings[setting].methods[method] for setting in ranks.by_setting]
+    table_row: dict[str, object] = {"method": method}
+    table_row |= dict.fromkeys((*difference_headings, "worst tenth (worst setting)", "better in", "worse in"), "")
+    if result is not None:
+        verdicts = [verdict.settings[setting].methods[method] for setting in ranks.rank_table]
         # "better in some settings" is a claim on the method, whose family is its settings
         verdict_signs = [
             sign_of_verdict(judge_difference(v.difference, v.p_values.within_method, study.rules)) for v in verdicts
         ]
-        worst_label = study.settings[overall.worst_setting].label if overall.worst_setting else EMPTY_CELL
-        family_difference = overall.families
-        line |= {
-            "over these settings": fmt.difference(overall.seeds) + SIGN_MARKS[overall.sign(study.rules)],
-            "p": format_p(overall.seeds.p),
-            "over settings like these": fmt.difference(family_difference) if family_difference else "",
+        worst_label = study.settings[result.worst_setting].label if result.worst_setting else EMPTY_CELL
+        family_difference = result.families
+        table_row |= {
+            "over these settings": fmt.format_diff(result.seeds) + SIGN_MARKS[result.sign(study.rules)],
+            "p": format_p(result.seeds.p),
+            "over settings like these": fmt.format_diff(family_difference) if family_difference else "",
             "p (families)": format_p(family_difference.p) if family_difference else "",
-            "worst tenth (worst setting)": f"{fmt.with_sign(overall.worst_decile)} ({worst_label})",
+            "worst tenth (worst setting)": f"{fmt.format_with_sign(result.worst_decile)} ({worst_label})",
             "better in": verdict_signs.count(1),
             "worse in": verdict_signs.count(-1),
         }
     rank = ranks.rank_by_method[method]
     rank_interval = f" [{format_rank(rank.low)}, {format_rank(rank.high)}]" if math.isfinite(rank.low) else ""
-    return line | {
+    return table_row | {
         "mean rank [95 %]": format_rank(rank.mean) + rank_interval,
         "P(rank 1)": f"{100 * rank.first_share:.0f} %" if math.isfinite(rank.first_share) else "",
     }
@@ -62,6 +62,6 @@ def make_overall_table(study: Study, verdict: Verdict, fmt: Format) -> dict[str,
     ranks = verdict.ranks
     if ranks is None:
         return {}
-    caption = f"Methods over {len(ranks.by_setting)} settings, mean differences to {study.baseline} in {fmt.unit}"
-    lines = [make_overall_line(study, ranks, name, verdict, fmt) for name in ranks.mean]
-    return {"overall": make_table(lines, caption)}
+    caption = f"Methods over {len(ranks.rank_table)} settings, mean differences to {study.baseline} in {fmt.unit}"
+    table_rows = [make_overall_row(study, ranks, method, verdict, fmt) for method in ranks.mean_ranks]
+    return {"overall": make_table(table_rows, caption)}

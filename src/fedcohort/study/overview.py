@@ -27,9 +27,9 @@ from fedcohort.study.verdict import MethodVerdict, Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-TABLE_FILE, NUMBERS_FILE, PAGE_FILE = "tables/overview.csv", "tables/numbers.csv", "README.md"
+OVERVIEW_FILE, NUMBERS_FILE, PAGE_FILE = "tables/overview.csv", "tables/numbers.csv", "README.md"
 SIGNIFICANCE_LEVEL = 0.05  # of the one correction over all studies
-TABLE_COLUMNS = (  # of overview.csv
+OVERVIEW_COLUMNS = (  # of overview.csv
     *("cell", "kind", "largest", "setting", "metric", "seeds", "headroom", "better", "worse", "faster", "pays"),
     "federation",
 )
@@ -48,27 +48,27 @@ def format_overview(study: Study, results: Results, verdict: Verdict, speeds: Sp
     import pandas as pd
 
     federations = list_federations(study, results)
-    lines = []
-    for name, setting in verdict.settings.items():
+    rows = []
+    for setting_name, setting in verdict.settings.items():
         better_methods, headroom = setting.find_better_methods(), setting.headroom.difference
         largest_gain = better_methods[0].difference.mean if better_methods else headroom.mean if headroom else math.nan
         seed_counts = [method.difference.n for method in setting.methods.values() if method.role == METHOD]
-        line = {
-            "cell": name,
+        row = {
+            "cell": setting_name,
             "kind": classify_setting(study, setting),
             "largest": repr(largest_gain * value_format.factor),
-            "setting": study.settings[name].label,
+            "setting": study.settings[setting_name].label,
             "metric": study.metric,
             "seeds": str(mode(seed_counts)) if seed_counts else "",
             "headroom": format_headroom(setting, value_format),
             "better": _format_methods(better_methods, value_format, study.rules.alpha),
             "worse": _format_methods(setting.find_worse_methods(), value_format, study.rules.alpha),
-            "faster": describe_faster_methods(study, name, speeds) or EMPTY_CELL,
-            "pays": "yes" if setting.headroom.is_positive else "no",
-            "federation": federations.get(name, f"{study.name} {name}"),
+            "faster": describe_faster_methods(study, setting_name, speeds) or EMPTY_CELL,
+            "pays": "yes" if setting.headroom.has_headroom else "no",
+            "federation": federations.get(setting_name, f"{study.name} {setting_name}"),
         }
-        lines.append(line)
-    return pd.DataFrame(lines, columns=list(TABLE_COLUMNS)).to_csv(index=False, lineterminator="\n")
+        rows.append(row)
+    return pd.DataFrame(rows, columns=list(OVERVIEW_COLUMNS)).to_csv(index=False, lineterminator="\n")
 
 
 def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: float) -> str:
@@ -81,8 +81,8 @@ def _format_methods(methods: list[MethodVerdict], value_format: Format, alpha: f
     """
     texts = []
     for method in methods:
-        bold_marks = "**" * (method.p_values.over_all < alpha)
-        texts.append(f"{bold_marks}{method.method} {value_format.with_sign(method.difference.mean)}{bold_marks}")
+        bold_marks = "**" * (method.p_values.in_study < alpha)
+        texts.append(f"{bold_marks}{method.method} {value_format.format_with_sign(method.difference.mean)}{bold_marks}")
     return join_first_texts(texts, MAX_NAMED_METHODS) or EMPTY_CELL
 
 
@@ -97,39 +97,42 @@ def render_page(studies: Path) -> str:
     import pandas as pd
 
     study_folders = sorted(path.parent for path in studies.glob(f"*/{STUDY_FILE}"))
-    lines_by_study = {folder.name: _read_overview(folder / TABLE_FILE) for folder in study_folders}
-    without_page = {folder.name: _read_title(folder) for folder in study_folders if lines_by_study[folder.name].empty}
-    overview_frames = [frame.assign(study=name) for name, frame in lines_by_study.items()]
-    lines = pd.concat(overview_frames or [_read_overview(studies / TABLE_FILE)])
-    tests = _adjust_p_over_studies(studies, sorted(name for name, frame in lines_by_study.items() if not frame.empty))
+    rows_by_study = {folder.name: _read_overview(folder / OVERVIEW_FILE) for folder in study_folders}
+    title_by_study = {folder.name: _read_title(folder) for folder in study_folders if rows_by_study[folder.name].empty}
+    overview_frames = [frame.assign(study=name) for name, frame in rows_by_study.items()]
+    rows = pd.concat(overview_frames or [_read_overview(studies / OVERVIEW_FILE)])
+    tests = _adjust_p_over_studies(studies, sorted(name for name, frame in rows_by_study.items() if not frame.empty))
     tests["is_sure"] = (tests["sign"] == "1") & (tests["p"] < SIGNIFICANCE_LEVEL)
     tests_by_setting = tests.groupby(["study", "cell"])["is_sure"].agg(n_tests="size", is_sure="any")
-    lines = lines.join(tests_by_setting, on=["study", "cell"]).fillna({"n_tests": 0, "is_sure": False})
-    lines = lines.assign(
-        size=lines["largest"].astype(float),
-        n_seeds=lines["seeds"].replace("", "0").astype(int),
-        kind_order=lines["kind"].map(SETTING_KINDS.index),
-        is_sure=lines["is_sure"].astype(bool),
+    rows = rows.join(tests_by_setting, on=["study", "cell"]).fillna({"n_tests": 0, "is_sure": False})
+    rows = rows.assign(
+        size=rows["largest"].astype(float),
+        n_seeds=rows["seeds"].replace("", "0").astype(int),
+        kind_order=rows["kind"].map(SETTING_KINDS.index),
+        is_sure=rows["is_sure"].astype(bool),
     )
-    sorted_lines = lines.sort_values("size", ascending=False, kind="stable")
+    sorted_rows = rows.sort_values("size", ascending=False, kind="stable")
     setting_kinds = (BETTER, UNUSED_GAIN, UNCLEAR, NO_GAIN)
     return render(
         "studies.md.j2",
-        by_kind={kind: sorted_lines[sorted_lines["kind"] == kind].to_dict("records") for kind in setting_kinds},
-        counts=_count_kinds(lines),
+        by_kind={kind: sorted_rows[sorted_rows["kind"] == kind].to_dict("records") for kind in setting_kinds},
+        counts=_count_setting_kinds(rows),
         tests=len(tests),
-        settings=len(lines),
-        names=sorted(set(lines["study"])),
-        without_page={name: title for name, title in without_page.items() if title},
+        settings=len(rows),
+        names=sorted(set(rows["study"])),
+        without_page={name: title for name, title in title_by_study.items() if title},
     )
 
 
-def _read_overview(path: Path) -> "pd.DataFrame":
-    """Return the overview table in the file `path`, all columns as texts; without rows if it is missing or outdated."""
+def _read_overview(csv_file: Path) -> "pd.DataFrame":
+    """Return the overview table in `csv_file`, with texts in all columns.
+
+    The table has no rows if the file is missing, or if a version with other columns wrote it.
+    """
     import pandas as pd
 
-    lines = pd.read_csv(path, dtype=str, keep_default_na=False) if path.exists() else pd.DataFrame()
-    return lines if set(TABLE_COLUMNS) <= set(lines) else pd.DataFrame(columns=[*TABLE_COLUMNS, "study"], dtype=str)
+    rows = pd.read_csv(csv_file, dtype=str, keep_default_na=False) if csv_file.exists() else pd.DataFrame()
+    return rows if set(OVERVIEW_COLUMNS) <= set(rows) else pd.DataFrame(columns=[*OVERVIEW_COLUMNS, "study"], dtype=str)
 
 
 def _read_title(study_folder: Path) -> str:
@@ -157,18 +160,18 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
     return tests.assign(p=adjust_holm(tests["diff_p"].astype(float).tolist()))
 
 
-def _count_kinds(lines: "pd.DataFrame") -> dict[str, int]:
+def _count_setting_kinds(rows: "pd.DataFrame") -> dict[str, int]:
     """Count the settings of each outcome; of several settings with the same federation only the largest counts.
 
     The largest is that with the most seeds, then that with the most tests, then that whose outcome claims least.
-    `lines` are the rows of the page. Further keys count federations: `different`, `repeated` in several settings, with
+    `rows` are the rows of the page. Further keys count federations: `different`, `repeated` in several settings, with
     outcomes that `disagree`, with a `sure` winner, and with a winner `beyond` the headroom.
     """
-    sorted_lines = lines.sort_values(["n_seeds", "n_tests", "kind_order"], ascending=False, kind="stable")
-    distinct_federations = sorted_lines.drop_duplicates("federation")
-    kinds_by_federation = lines.groupby("federation")["kind"].agg(["size", "nunique"])
+    sorted_rows = rows.sort_values(["n_seeds", "n_tests", "kind_order"], ascending=False, kind="stable")
+    distinct_federations = sorted_rows.drop_duplicates("federation")
+    kinds_by_federation = rows.groupby("federation")["kind"].agg(["size", "nunique"])
     return {
-        **{outcome_kind: int((distinct_federations["kind"] == outcome_kind).sum()) for outcome_kind in SETTING_KINDS},
+        **{setting_kind: int((distinct_federations["kind"] == setting_kind).sum()) for setting_kind in SETTING_KINDS},
         "different": len(distinct_federations),
         "repeated": int((kinds_by_federation["size"] > 1).sum()),
         "disagree": int((kinds_by_federation["nunique"] > 1).sum()),

@@ -25,14 +25,14 @@ from fedcohort.study.verdict import SettingVerdict, Verdict
 BETTER, UNUSED_GAIN, NO_GAIN, UNCLEAR = SETTING_KINDS = ("won", "unused", "nothing", "open")
 
 
-def summarise_study(study: Study, results: Results, verdict: Verdict, speed_ups: Speeds) -> dict[str, Any]:
+def summarise_study(study: Study, results: Results, verdict: Verdict, speeds_by_cost: Speeds) -> dict[str, Any]:
     """Return the data of the first paragraphs of a study's page.
 
     Args:
         study: the study's definition.
         results: the study's stored results.
         verdict: the study's verdict.
-        speed_ups: speed-ups by cost, and by setting and method.
+        speeds_by_cost: speed-ups by cost, and by setting and method.
 
     Returns:
         A dictionary with the keys below.
@@ -54,10 +54,10 @@ def summarise_study(study: Study, results: Results, verdict: Verdict, speed_ups:
         "counts": {setting_kind: kind_counts[setting_kind] for setting_kind in SETTING_KINDS},
         "tests": verdict.n_tests,
         "won_over_all": sum(setting.has_sure_winner(study.rules.alpha) for setting in verdict.settings.values()),
-        "horizons": list(dict.fromkeys(_format_horizon(budget) for budget in budgets if budget)),
+        "horizons": list(dict.fromkeys(_format_horizon(run_budget) for run_budget in budgets if run_budget)),
         "has_clock": any(find_clock_limit((*study.common, *setting.overrides)) for setting in study.settings.values()),
         "seeds": format_range(method.difference.n for method in verdict.methods if method.role == METHOD),
-        "faster": _count_faster(study, speed_ups),
+        "faster": _count_faster_settings(study, speeds_by_cost),
     }
 
 
@@ -68,29 +68,29 @@ def classify_setting(study: Study, setting: SettingVerdict) -> str:
     """
     if setting.find_better_methods():
         return BETTER
-    if setting.headroom.is_positive:
+    if setting.headroom.has_headroom:
         return UNUSED_GAIN
-    differences = [setting.methods[name].difference for name in setting.headroom.oracles]
+    differences = [setting.methods[oracle_name].difference for oracle_name in setting.headroom.oracles]
     # an oracle that equals the baseline on every seed has no interval
     upper_bounds = [oracle.high if math.isfinite(oracle.half_width) else oracle.mean for oracle in differences]
     return NO_GAIN if upper_bounds and all(bound <= study.rules.worth for bound in upper_bounds) else UNCLEAR
 
 
-def _format_horizon(budget: str) -> str:
+def _format_horizon(run_budget: str) -> str:
     """Return a budget in words, as `60 rounds` or `5 h of virtual time or 300 rounds`.
 
-    `budget` is the column of the results, as "rounds=300 virtual_s=18000".
+    `run_budget` is the column of the results, as "rounds=300 virtual_s=18000".
     """
-    limits = dict(re.findall(r"(\w+)=([\d.e+]+)", budget))
+    limits = dict(re.findall(r"(\w+)=([\d.e+]+)", run_budget))
     limit_texts = [f"{units.seconds(float(limits['virtual_s']))} of virtual time"] if "virtual_s" in limits else []
     limit_texts += [units.bytes_(float(limits["bytes"]))] if "bytes" in limits else []
     limit_texts += [f"{units.flops(float(limits['client_flops']))} of the clients"] if "client_flops" in limits else []
     limit_texts += [f"{units.joules(float(limits['joules']))} of the clients"] if "joules" in limits else []
     limit_texts += [f"{limits['rounds']} rounds"] if "rounds" in limits else []
-    return " or ".join(limit_texts) or budget
+    return " or ".join(limit_texts) or run_budget
 
 
-def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | None:
+def _count_faster_settings(study: Study, speeds_by_cost: Speeds) -> dict[str, int] | None:
     """Return the number of settings in which a method is significantly faster, by cost; None without a target.
 
     One Holm correction covers all methods and settings of a cost. The key `settings` counts the settings whose target
@@ -98,16 +98,16 @@ def _count_faster(study: Study, speed_ups_by_axis: Speeds) -> dict[str, int] | N
 
     Args:
         study: the study, which has the rules.
-        speed_ups_by_axis: speed-ups by cost, and by setting and method.
+        speeds_by_cost: speed-ups by cost, and by setting and method.
     """
-    if not any(speed_ups_by_axis.values()):
+    if not any(speeds_by_cost.values()):
         return None
-    faster_counts = {"settings": len({setting for speeds in speed_ups_by_axis.values() for setting, _ in speeds})}
-    for axis, speeds in speed_ups_by_axis.items():
-        speed_ups = {key: speed.speed_up for key, speed in speeds.items() if study.role_of(key[1]) == METHOD}
+    faster_counts = {"settings": len({setting for speeds in speeds_by_cost.values() for setting, _ in speeds})}
+    for cost, speeds in speeds_by_cost.items():
+        speed_ups = {key: speed.speed_up for key, speed in speeds.items() if study.find_role(key[1]) == METHOD}
         p_values = adjust_families({key: gain.p for key, gain in speed_ups.items()}, lambda _: "")
-        faster = {key for key, gain in speed_ups.items() if judge_speed(gain, p_values[key], study.rules) == FASTER}
-        faster_counts[axis] = len({setting for setting, _ in faster})
+        winners = {key for key, gain in speed_ups.items() if judge_speed(gain, p_values[key], study.rules) == FASTER}
+        faster_counts[cost] = len({setting for setting, _ in winners})
     return faster_counts
 
 
@@ -150,10 +150,10 @@ def find_missing_runs(study: Study, verdict: Verdict) -> dict[tuple[tuple[int, i
     `verdict` has the number of missing seeds of each condition of `study`.
     """
     methods_by_gaps: dict[tuple[tuple[int, int, str], ...], list[str]] = {}
-    for method in dict.fromkeys(method for _, method in verdict.missing_seeds):
-        n_missing = {setting: n for (setting, name), n in verdict.missing_seeds.items() if name == method}
+    for method in dict.fromkeys(method for _, method in verdict.missing_seed_counts):
+        n_missing = {setting: n for (setting, name), n in verdict.missing_seed_counts.items() if name == method}
         settings = {n: [setting for setting in n_missing if n_missing[setting] == n] for n in n_missing.values()}
-        n_seeds = len(study.seeds_of(method))
+        n_seeds = len(study.list_seeds(method))
         gaps = tuple((n, n_seeds, _name_settings(study, method, settings[n])) for n in sorted(settings, reverse=True))
         methods_by_gaps.setdefault(gaps, []).append(display_name(method))
     return methods_by_gaps
@@ -189,16 +189,16 @@ def list_rejected_runs(study: Study, results: Results) -> list[tuple[str, Iterab
     conditions_by_reason = dict[str, dict[str, None]]()
     for (setting, method, _), row in results.rows.items():
         if row["status"] != DONE and setting in study.settings:
-            name = f"{method.removeprefix(BOUND_PREFIX)} in {study.settings[setting].label}"
-            conditions_by_reason.setdefault(f"{row['status']}: {row['reason']}", {})[name] = None
+            condition_name = f"{method.removeprefix(BOUND_PREFIX)} in {study.settings[setting].label}"
+            conditions_by_reason.setdefault(f"{row['status']}: {row['reason']}", {})[condition_name] = None
     return list(conditions_by_reason.items())
 
 
 def _name_settings(study: Study, method: str, setting_names: Sequence[str]) -> str:
     """Return `setting_names` as one text, or `all requested settings` where `method` is run in no others of `study`."""
-    bound = method.removeprefix(BOUND_PREFIX)
+    bound_name = method.removeprefix(BOUND_PREFIX)
     n_settings = sum(
-        bound in setting.bounds if bound != method else study.is_requested(name, method)
-        for name, setting in study.settings.items()
+        bound_name in setting.bounds if bound_name != method else study.requests_method(setting_name, method)
+        for setting_name, setting in study.settings.items()
     )
     return "all requested settings" if len(setting_names) == n_settings else ", ".join(setting_names)

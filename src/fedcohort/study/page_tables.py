@@ -24,25 +24,25 @@ def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, lis
         study: the study, which has the axes.
         settings: names of the settings.
     """
-    settings_by_axis: dict[str, list[str]] = {}
+    settings_by_heterogeneity: dict[str, list[str]] = {}
     for setting in settings:
-        settings_by_axis.setdefault(study.settings[setting].heterogeneity, []).append(setting)
+        settings_by_heterogeneity.setdefault(study.settings[setting].heterogeneity, []).append(setting)
     groups: list[tuple[list[str], list[str]]] = []
-    for axis, axis_settings in settings_by_axis.items():
-        for first_position in range(0, len(axis_settings), MAX_SETTING_COLUMNS):
-            column_settings = axis_settings[first_position : first_position + MAX_SETTING_COLUMNS]
+    for heterogeneity, group_settings in settings_by_heterogeneity.items():
+        for column_start in range(0, len(group_settings), MAX_SETTING_COLUMNS):
+            column_settings = group_settings[column_start : column_start + MAX_SETTING_COLUMNS]
             if not groups or len(groups[-1][1]) + len(column_settings) > MAX_SETTING_COLUMNS:
                 groups.append(([], []))
-            groups[-1][0].append(axis)
+            groups[-1][0].append(heterogeneity)
             groups[-1][1].extend(column_settings)
     if len(groups) == 1:
         return [("", list(settings))]
-    return [(", ".join(dict.fromkeys(filter(None, axis_names))), axis_settings) for axis_names, axis_settings in groups]
+    return [(", ".join(dict.fromkeys(filter(None, titles))), group_settings) for titles, group_settings in groups]
 
 
 def label_method(study: Study, method: str) -> str:
     """Return the name of `method` in a table: an oracle of `study` has a mark, and a bound reads `bound: iid`."""
-    oracle_mark = f" {ORACLE_MARK}" if study.role_of(method) == ORACLE else ""
+    oracle_mark = f" {ORACLE_MARK}" if study.find_role(method) == ORACLE else ""
     return method.replace(BOUND_PREFIX, "bound: ") + oracle_mark
 
 
@@ -54,30 +54,30 @@ def make_settings_table(study: Study, verdict: Verdict, fmt: Format) -> Table:
         verdict: the study's verdict.
         fmt: format of the metric's values.
     """
-    lines = []
-    for name, setting in verdict.settings.items():
+    table_rows = []
+    for setting_name, setting in verdict.settings.items():
         baseline = setting.methods.get(study.baseline)
         bound_texts = [
-            f"{fmt.difference(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
+            f"{fmt.format_diff(method.difference)} ({method.method.removeprefix(BOUND_PREFIX)})"
             for method in setting.methods.values()
             if method.role == BOUND
         ]
         power, better_methods = setting.power, setting.find_better_methods()
-        gain_texts = [f"{method.method} {fmt.with_sign(method.difference.mean)}" for method in better_methods]
-        lines.append(
+        gain_texts = [f"{method.method} {fmt.format_with_sign(method.difference.mean)}" for method in better_methods]
+        table_rows.append(
             {
-                "setting": study.settings[name].label,
-                study.baseline: fmt.mean(baseline.value) if baseline else "",
+                "setting": study.settings[setting_name].label,
+                study.baseline: fmt.format_mean(baseline.value) if baseline else "",
                 "headroom (oracle)": format_headroom(setting, fmt) if setting.headroom.difference else "",
                 "bound": "; ".join(bound_texts),
                 "better, Holm within the setting": join_first_texts(gain_texts, MAX_NAMED_METHODS),
-                "of these better, Holm over all": sum(m.p_values.over_all < study.rules.alpha for m in better_methods),
+                "of these better, Holm over all": sum(m.p_values.in_study < study.rules.alpha for m in better_methods),
                 f"seeds for {fmt.format_size(study.rules.worth)}": power.seeds_needed,
                 "these seeds show": f"{power.detectable * fmt.factor:.1f}" if math.isfinite(power.detectable) else "",
             }
         )
     caption = f"Headroom and better methods in each setting, differences to {study.baseline} in {fmt.unit}"
-    return make_table(lines, caption)
+    return make_table(table_rows, caption)
 
 
 def format_headroom(setting: SettingVerdict, value_format: Format) -> str:
@@ -87,8 +87,8 @@ def format_headroom(setting: SettingVerdict, value_format: Format) -> str:
         setting: verdict on the setting.
         value_format: format of differences.
     """
-    difference = setting.headroom.difference
-    return f"{value_format.difference(difference)} ({setting.headroom.oracle})" if difference else EMPTY_CELL
+    gain = setting.headroom.difference
+    return f"{value_format.format_diff(gain)} ({setting.headroom.oracle})" if gain else EMPTY_CELL
 
 
 def make_difference_tables(study: Study, verdict: Verdict, value_format: Format) -> list[tuple[str, Table]]:
@@ -102,16 +102,16 @@ def make_difference_tables(study: Study, verdict: Verdict, value_format: Format)
     methods = dict.fromkeys(method.method for method in verdict.methods if method.role != BOUND)
     tables = []
     for title, settings in split_settings(study, list(verdict.settings)):
-        lines = []
+        table_rows = []
         for method in methods:
             if method != study.baseline:
-                line = {
+                table_row = {
                     study.settings[name].label: _format_difference(study, verdict.settings[name], method, value_format)
                     for name in settings
                 }
-                lines.append({"method": label_method(study, method), **line})
+                table_rows.append({"method": label_method(study, method), **table_row})
         caption = f"Mean difference to {study.baseline} in {value_format.unit}{f': {title}' if title else ''}"
-        tables.append((title, make_table(lines, caption)))
+        tables.append((title, make_table(table_rows, caption)))
     return tables
 
 
@@ -129,9 +129,9 @@ def _format_difference(study: Study, setting: SettingVerdict, method_name: str, 
         return EMPTY_CELL
     if not math.isfinite(method.difference.mean):
         return "diverged" if method.n_diverged else EMPTY_CELL
-    verdict_marks = SIGN_MARKS[method.sign] + OTHER_CODE_MARK * (method.n_other_code > 0)
-    few_seeds = format_few_seeds(method.difference.n, setting.methods[study.baseline])
-    return f"{value_format.with_sign(method.difference.mean)}{verdict_marks}{few_seeds}"
+    verdict_marks = SIGN_MARKS[method.sign] + OTHER_CODE_MARK * (method.n_other_code_seeds > 0)
+    few_seeds_text = format_few_seeds(method.difference.n, setting.methods[study.baseline])
+    return f"{value_format.format_with_sign(method.difference.mean)}{verdict_marks}{few_seeds_text}"
 
 
 def format_few_seeds(n: int, baseline: MethodVerdict) -> str:
@@ -149,21 +149,21 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
     """
     baseline, setting_definition = setting.methods.get(study.baseline), study.settings[setting.setting]
     lines = []
-    for name, method in setting.methods.items():
+    for method_name, method in setting.methods.items():
         diverged_text = f", {method.n_diverged} diverged" if method.n_diverged else ""
-        code_text = f", {method.n_other_code}{OTHER_CODE_MARK}" if method.n_other_code else ""
+        other_code_text = f", {method.n_other_code_seeds}{OTHER_CODE_MARK}" if method.n_other_code_seeds else ""
         rounds_text = f", rounds ended {method.ended_by_rounds} of {method.value.n}" if method.ended_by_rounds else ""
-        has_diverged = method.is_compared and method.n_diverged
-        cost_ratios = {cost: _format_ratio(method, baseline, cost) for cost in COST_NAMES}
+        is_diverged = method.is_compared and method.n_diverged
+        cost_ratios = {cost_name: _format_ratio(method, baseline, cost_name) for cost_name in COST_NAMES}
         joules = method.costs["joules"]  # 0 if it is not measured
         lines.append(
             {
-                "method": f"{label_method(study, name)} {SIGN_MARKS[method.sign]}".strip(),
-                "result": f"{fmt.mean(method.value)} (n={method.value.n}{diverged_text}{code_text})",
-                "difference": f"diverged on {method.n_diverged}" if has_diverged else fmt.difference(method.difference),
+                "method": f"{label_method(study, method_name)} {SIGN_MARKS[method.sign]}".strip(),
+                "result": f"{fmt.format_mean(method.value)} (n={method.value.n}{diverged_text}{other_code_text})",
+                "difference": f"diverged on {method.n_diverged}" if is_diverged else fmt.format_diff(method.difference),
                 "p": format_p(method.p_values.within_setting),
                 "verdict": method.verdict,
-                "headroom closed": format_share(method.share_closed),
+                "headroom closed": format_share(method.headroom_share),
                 "rank": format_rank(method.rank),
                 "virtual time": units.seconds(method.costs["virtual_s"]) + cost_ratios["virtual_s"] + rounds_text,
                 "bytes": units.bytes_(method.costs["bytes"]) + cost_ratios["bytes"],
@@ -175,17 +175,17 @@ def make_setting_table(study: Study, setting: SettingVerdict, fmt: Format) -> Ta
     return make_table(lines, f"{setting_definition.label}: results and differences to {study.baseline} in {fmt.unit}")
 
 
-def _format_ratio(method: MethodVerdict, baseline: MethodVerdict | None, cost: str) -> str:
+def _format_ratio(method: MethodVerdict, baseline: MethodVerdict | None, cost_name: str) -> str:
     """Format a method's mean cost as a multiple of the baseline's: ` (×3.07)`; "" if there is none.
 
     Args:
         method: verdict on the method in a setting.
         baseline: verdict on the baseline there; None if it has no runs.
-        cost: name of the cost, a key of `MethodVerdict.costs`.
+        cost_name: name of the cost, a key of `MethodVerdict.costs`.
     """
-    if baseline is None or method.method == baseline.method or not baseline.costs[cost] > 0:
+    if baseline is None or method.method == baseline.method or not baseline.costs[cost_name] > 0:
         return ""
-    return f" (×{method.costs[cost] / baseline.costs[cost]:.2f})"
+    return f" (×{method.costs[cost_name] / baseline.costs[cost_name]:.2f})"
 
 
 def format_target(method: MethodVerdict, cost_names: Sequence[str] = tuple(TARGET_FORMATS)) -> str:
@@ -196,12 +196,12 @@ def format_target(method: MethodVerdict, cost_names: Sequence[str] = tuple(TARGE
         cost_names: names of the costs, keys of `TARGET_FORMATS`.
     """
     if not math.isfinite(method.target[cost_names[0]]):
-        return f"{method.n_reached} of {method.value.n}"
+        return f"{method.n_reached_seeds} of {method.value.n}"
     return ", ".join(TARGET_FORMATS[cost_name](method.target[cost_name]) for cost_name in cost_names)
 
 
-def make_table(lines: Sequence[Mapping[str, object]], caption: str) -> Table:
-    """Return a table with a caption from `lines`, dictionaries of texts and numbers by heading."""
+def make_table(table_rows: Sequence[Mapping[str, object]], caption: str) -> Table:
+    """Return a table with a caption from `table_rows`, dictionaries of texts and numbers by heading."""
     import pandas as pd
 
-    return Table(pd.DataFrame(lines, dtype=object), caption)
+    return Table(pd.DataFrame(table_rows, dtype=object), caption)

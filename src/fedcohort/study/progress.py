@@ -34,19 +34,19 @@ class Progress:
         return list(self.states.values()).count(state)
 
 
-def find_run_state(row: Row | None, digest: str) -> str:
+def find_run_state(row: Row | None, config_digest: str) -> str:
     """Return the state of a run: "done", "changed", "refused", "missing" or "failed".
 
     Args:
         row: stored row of the run; None if it has none.
-        digest: present digest of its overrides and yaml files.
+        config_digest: present digest of its overrides and yaml files.
     """
     if row is None:
         return MISSING
     if row["status"] == DONE:
-        return DONE if row["stamp"] == digest else CHANGED
+        return DONE if row["stamp"] == config_digest else CHANGED
     if row["status"] == REFUSED:  # the same code refuses the same overrides again
-        is_same_run = row["stamp"] == digest and (row["commit"], row["dirty"]) == provenance.current_commit()
+        is_same_run = row["stamp"] == config_digest and (row["commit"], row["dirty"]) == provenance.current_commit()
         return REFUSED if is_same_run else MISSING
     return FAILED
 
@@ -59,11 +59,11 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
         progress: states of the requested runs.
         results: the study's stored results.
     """
-    keys_by_state: dict[str, list[RunKey]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
+    run_keys_by_state: dict[str, list[RunKey]] = {state: [] for state in (DONE, MISSING, CHANGED, REFUSED, FAILED)}
     for run_key, state in progress.states.items():
-        keys_by_state[state].append(run_key)
+        run_keys_by_state[state].append(run_key)
     rows_by_state = {
-        state: [results.rows[key] for key in keys] for state, keys in keys_by_state.items() if state != MISSING
+        state: [results.rows[key] for key in keys] for state, keys in run_keys_by_state.items() if state != MISSING
     }
     time_left = estimate_time_left(results)
     return render(
@@ -71,10 +71,10 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
         study=study,
         rows=rows_by_state,
         total=len(progress.runs),
-        missing=keys_by_state[MISSING],
-        methods=list(dict.fromkeys(display_name(method) for _, method, _ in keys_by_state[MISSING])),
+        missing=run_keys_by_state[MISSING],
+        methods=list(dict.fromkeys(display_name(method) for _, method, _ in run_keys_by_state[MISSING])),
         different=[row for row in rows_by_state[DONE] if row["differs"]],
-        seconds={state: time_left.seconds([key[:2] for key in keys]) for state, keys in keys_by_state.items()},
+        seconds={state: time_left.seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()},
         conditions=lambda rows_by_state: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows_by_state),
         commit=provenance.current_commit()[0],
     ).rstrip()
@@ -96,21 +96,21 @@ def describe_ranks(study: Study, results: Results) -> list[str]:
     """
     user_methods = sorted({method for _, method, _ in results.rows if study.is_user_method(method)})
     result_values = collect_ranked_results(study, results) if user_methods else {}
-    return [line for method in user_methods if (line := _describe_rank(study, result_values, method))]
+    return [rank_line for method in user_methods if (rank_line := _describe_rank(study, result_values, method))]
 
 
 def _describe_rank(study: Study, result_values: ResultsBySetting, user_method: str) -> str:
-    shared_results = {name: by_method for name, by_method in result_values.items() if user_method in by_method}
+    shared_results = {setting: results for setting, results in result_values.items() if user_method in results}
     methods = [
         method
-        for method in dict.fromkeys(method for by_method in shared_results.values() for method in by_method)
-        if all(set(by_method[user_method]) <= set(by_method.get(method, ())) for by_method in shared_results.values())
+        for method in dict.fromkeys(method for results in shared_results.values() for method in results)
+        if all(set(results[user_method]) <= set(results.get(method, ())) for results in shared_results.values())
     ]
     ranks = rank_and_compare(study, shared_results, methods)
     if ranks is None:
         return ""
     n_seeds = len({seed for seeds in ranks.seeds.values() for seed in seeds})
     return (
-        f"{user_method}: mean rank {ranks.mean[user_method]:.1f} of {len(methods)} methods by {study.metric}, "
+        f"{user_method}: mean rank {ranks.mean_ranks[user_method]:.1f} of {len(methods)} methods by {study.metric}, "
         f"{format_count(len(ranks.seeds), 'setting')}, {format_count(n_seeds, 'seed')}"
     )

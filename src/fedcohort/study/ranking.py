@@ -63,7 +63,7 @@ def collect_ranked_results(study: Study, results: Results) -> ResultsBySetting:
     """
     result_values: dict[str, dict[str, dict[int, float]]] = {}
     for (setting, method), runs in group_runs(study, results).items():
-        if study.role_of(method) in RANKED_ROLES:
+        if study.find_role(method) in RANKED_ROLES:
             result_values.setdefault(setting, {})[method] = results_by_seed(runs)
     return result_values
 
@@ -78,21 +78,21 @@ def split_methods(study: Study, result_values: ResultsBySetting) -> tuple[list[s
     methods = dict.fromkeys(method for results_by_method in result_values.values() for method in results_by_method)
     settings = {
         method: frozenset(
-            name
-            for name, results_by_method in result_values.items()
-            if len(results_by_method.get(method, ())) >= max(1, half_seed_count(study, results_by_method))
+            setting_name
+            for setting_name, results_by_method in result_values.items()
+            if len(results_by_method.get(method, ())) >= max(1, halve_seed_count(study, results_by_method))
         )
         for method in study.overrides
         if method in methods
     }
-    ranked_methods = _find_largest_table(settings, study.baseline)
+    ranked_methods = _find_largest_method_group(settings, study.baseline)
     for method in methods:
         if method not in study.overrides and _has_enough_seeds(study, result_values, ranked_methods, method):
             ranked_methods.append(method)
     return ranked_methods, [method for method in dict.fromkeys((*settings, *methods)) if method not in ranked_methods]
 
 
-def _find_largest_table(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
+def _find_largest_method_group(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
     """Return the methods of the largest complete table of methods by settings that includes the baseline.
 
     Args:
@@ -118,15 +118,15 @@ def _has_enough_seeds(study: Study, result_values: ResultsBySetting, methods: Se
     """
     shared_settings = find_shared_settings(result_values, methods)
     has_enough_seeds = all(
-        len(result_values[name].get(method, {}).keys() & result_values[name][study.baseline].keys())
-        >= half_seed_count(study, result_values[name])
-        for name in shared_settings
-        if study.baseline in result_values[name]
+        len(result_values[setting_name].get(method, {}).keys() & result_values[setting_name][study.baseline].keys())
+        >= halve_seed_count(study, result_values[setting_name])
+        for setting_name in shared_settings
+        if study.baseline in result_values[setting_name]
     )
     return has_enough_seeds and set(shared_settings) == set(find_shared_settings(result_values, [*methods, method]))
 
 
-def half_seed_count(study: Study, runs: Mapping[str, Sized]) -> float:
+def halve_seed_count(study: Study, runs: Mapping[str, Sized]) -> float:
     """Return half of the number of seeds that the baseline has in a setting, at most half of the study's own.
 
     `runs` holds the runs of the setting, by method and seed.
@@ -140,11 +140,11 @@ def find_shared_settings(result_values: ResultsBySetting, methods: Sequence[str]
     `result_values` are results by setting, method and seed.
     """
     shared_seeds = {
-        name: sorted(set.intersection(*(set(results_by_method[method]) for method in methods)))
-        for name, results_by_method in result_values.items()
+        setting_name: sorted(set.intersection(*(set(results_by_method[method]) for method in methods)))
+        for setting_name, results_by_method in result_values.items()
         if methods and set(methods) <= set(results_by_method)
     }
-    return {name: seeds for name, seeds in shared_seeds.items() if seeds}
+    return {setting_name: seeds for setting_name, seeds in shared_seeds.items() if seeds}
 
 
 def rank_and_compare(
@@ -168,21 +168,21 @@ def rank_and_compare(
     if len(methods) < 2 or not shared_settings:
         return None
     settings = {
-        name: overall.SettingResults(
-            np.array([[result_values[name][method][seed] for seed in seeds] for method in methods]),
+        setting_name: overall.SettingResults(
+            np.array([[result_values[setting_name][method][seed] for seed in seeds] for method in methods]),
             seeds,
-            study.settings[name].family,
-            study_by_setting[name] if study_by_setting else study.name,
+            study.settings[setting_name].family,
+            study_by_setting[setting_name] if study_by_setting else study.name,
         )
-        for name, seeds in shared_settings.items()
+        for setting_name, seeds in shared_settings.items()
     }
-    by_method, by_setting = overall.rank_methods(methods, settings, study.name)
-    compared_methods = [method for method in by_method if method != study.baseline] if study.baseline in methods else []
-    overall_results = _compare_all(study, result_values, compared_methods, shared_settings)
-    return Ranks(by_method, by_setting, shared_settings, overall_results)
+    all_ranks, rank_table = overall.rank_methods(methods, settings, study.name)
+    compared_methods = [method for method in all_ranks if method != study.baseline] if study.baseline in methods else []
+    overall_results = _compare_methods(study, result_values, compared_methods, shared_settings)
+    return Ranks(all_ranks, rank_table, shared_settings, overall_results)
 
 
-def _compare_all(
+def _compare_methods(
     study: Study, result_values: ResultsBySetting, methods: Sequence[str], shared_settings: SharedSeeds
 ) -> dict[str, OverallResult]:
     """Return the comparison of each method with the baseline, with p corrected by Holm over the methods.
@@ -196,7 +196,7 @@ def _compare_all(
         shared_settings: the settings that count, each with its seeds.
     """
     family_by_setting = {name: study.settings[name].family for name in shared_settings}
-    results_by_method = {}
+    overall_by_method = {}
     for method in methods:
         differences = {
             name: {
@@ -204,13 +204,13 @@ def _compare_all(
             }
             for name, seeds in shared_settings.items()
         }
-        means = {name: float(np.mean(list(by_seed.values()))) for name, by_seed in differences.items()}
-        by_seeds = overall.average_over_seeds(differences, family_by_setting)
-        by_families = overall.average_over_families(differences, family_by_setting)
-        results_by_method[method] = OverallResult(by_seeds, by_families, *overall.find_worst_decile(means))
-    p_values = adjust_holm([result.seeds.p for result in results_by_method.values()])
-    family_p_values = adjust_holm([r.families.p if r.families else math.nan for r in results_by_method.values()])
-    for (method, result), p, family_p in zip(results_by_method.items(), p_values, family_p_values, strict=True):
-        families = result.families and replace(result.families, p=family_p)
-        results_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
-    return dict(sorted(results_by_method.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))
+        mean_gains = {name: float(np.mean(list(gains.values()))) for name, gains in differences.items()}
+        over_seeds = overall.average_over_seeds(differences, family_by_setting)
+        over_families = overall.average_over_families(differences, family_by_setting)
+        overall_by_method[method] = OverallResult(over_seeds, over_families, *overall.find_worst_decile(mean_gains))
+    p_values = adjust_holm([result.seeds.p for result in overall_by_method.values()])
+    family_p_values = adjust_holm([r.families.p if r.families else math.nan for r in overall_by_method.values()])
+    for (method, result), p, family_p_value in zip(overall_by_method.items(), p_values, family_p_values, strict=True):
+        families = result.families and replace(result.families, p=family_p_value)
+        overall_by_method[method] = replace(result, seeds=replace(result.seeds, p=p), families=families)
+    return dict(sorted(overall_by_method.items(), key=lambda item: np.nan_to_num(-item[1].seeds.mean, nan=math.inf)))

@@ -28,10 +28,10 @@ from fedcohort.study.verdict import Verdict
 if TYPE_CHECKING:
     import pandas as pd
 
-MAP_FILE, RANKS_FILE, TABLES_FOLDER = "map.png", "ranks.png", "tables"
+MAP_FIGURE, RANKS_FILE, TABLES_FOLDER = "map.png", "ranks.png", "tables"
 PAGE_FILES = ("report.html", "README.md")
 TABLE_PREFIXES = ("setting", "differences", "speed", "overall", "others", "correlations")  # beginnings of tables' names
-PAGE_FILTERS = {
+TEMPLATE_FUNCTIONS = {
     "p": format_p,
     "share": format_share,
     "power": summarise_power,
@@ -46,26 +46,26 @@ def write_report(study: Study, results: Results) -> list[Path]:
     `results` are the study's stored results. Raises `OptionError` if the folder has a page that was not written here,
     such as a user's own notes.
     """
-    disk.check_outputs(study.folder, (*PAGE_FILES, MAP_FILE, RANKS_FILE), "README.md", "\n## How to read it\n")
+    disk.check_outputs(study.folder, (*PAGE_FILES, MAP_FIGURE, RANKS_FILE), "README.md", "\n## How to read it\n")
     study = mark_oracles(study, results)
     verdict, speeds = judge_study(study, results), measure_speeds(study, results)
     fmt = choose_format(study, study.metric)
     differences = page_tables.make_difference_tables(study, verdict, fmt)
-    faster_tables = make_speed_tables(study, verdict, speeds)
+    speed_tables = make_speed_tables(study, verdict, speeds)
     tables = {"settings": page_tables.make_settings_table(study, verdict, fmt)}
     tables |= name_tables("differences", [table for _, table in differences])
     tables |= make_overall_table(study, verdict, fmt)
-    for axis in COST_LABELS:
-        tables |= name_tables(f"speed_{axis}", [table for table_axis, _, table in faster_tables if table_axis == axis])
+    for cost in COST_LABELS:
+        tables |= name_tables(f"speed_{cost}", [table for table_cost, _, table in speed_tables if table_cost == cost])
     tables |= mean_tables.make_correlation_table(study, results) | mean_tables.make_mean_tables(study, results)
     setting_tables = {}
-    for name, setting in verdict.settings.items():
-        setting_tables[name] = page_tables.make_setting_table(study, setting, fmt)
+    for setting_name, setting in verdict.settings.items():
+        setting_tables[setting_name] = page_tables.make_setting_table(study, setting, fmt)
     template_data = collect_shared_data(study, results, verdict, fmt) | {
         "summary": page_data.summarise_study(study, results, verdict, speeds),
         "tables": tables,
         "differences": differences,
-        "speeds": [(COST_LABELS[axis], title, table) for axis, title, table in faster_tables],
+        "speeds": [(COST_LABELS[cost], title, table) for cost, title, table in speed_tables],
         "setting_tables": setting_tables,
         "missing": {
             "gaps": page_data.find_missing_runs(study, verdict),
@@ -74,7 +74,7 @@ def write_report(study: Study, results: Results) -> list[Path]:
         "rejected": page_data.list_rejected_runs(study, results),
         "origin": page_data.describe_origin(drop_repeated_runs(row for _, row in results.done_runs())),
     }
-    tables = tables | {f"setting_{name}": table for name, table in setting_tables.items()}
+    tables = tables | {f"setting_{setting_name}": table for setting_name, table in setting_tables.items()}
     csv_by_name = {
         "numbers": make_numbers_frame(study, verdict).to_csv(index=False, lineterminator="\n"),
         "overview": overview.format_overview(study, results, verdict, speeds, fmt),
@@ -91,9 +91,9 @@ def collect_shared_data(study: Study, results: Results, verdict: Verdict, value_
         verdict: the study's verdict.
         value_format: format of the metric's values.
     """
-    notes, figures = page_data.collect_notes(study, results, verdict), draw_figures(study, verdict, value_format)
+    notes, figure_files = page_data.collect_notes(study, results, verdict), draw_figures(study, verdict, value_format)
     page_variables = {"study": study, "base": study.baseline, "verdict": verdict, "show": value_format}
-    return {**page_variables, "notes": notes, "figures": figures, **PAGE_FILTERS}
+    return {**page_variables, "notes": notes, "figures": figure_files, **TEMPLATE_FUNCTIONS}
 
 
 def name_tables(name: str, tables: Sequence[Table]) -> dict[str, Table]:
@@ -115,19 +115,19 @@ def save_report(
     """
     folder = study.folder
     (folder / TABLES_FOLDER).mkdir(parents=True, exist_ok=True)
-    html, markdown_text = (render(template, with_figures=with_figures, **data) for with_figures in (True, False))
-    content_by_file = {"report.html": render_document(study.title, html, folder), "README.md": markdown_text}
+    page_html, markdown_text = (render(template, with_figures=with_figures, **data) for with_figures in (True, False))
+    content_by_file = {"report.html": render_document(study.title, page_html, folder), "README.md": markdown_text}
     for name, table in tables.items():
         content_by_file |= {f"{TABLES_FOLDER}/{name}.csv": table.csv(), f"{TABLES_FOLDER}/{name}.tex": table.latex()}
-    content_by_file |= {f"{TABLES_FOLDER}/{name}.csv": content for name, content in csv_by_name.items()}
-    for name, content in content_by_file.items():
-        write_atomically(folder / name, content)
-    for path in (folder / TABLES_FOLDER).iterdir():
-        is_generated = path.name.startswith(TABLE_PREFIXES) and path.suffix in (".csv", ".tex") and path.is_file()
-        if is_generated and f"{TABLES_FOLDER}/{path.name}" not in content_by_file:
-            path.unlink()
-    figures = [name for name in (MAP_FILE, RANKS_FILE) if (folder / name).exists()]
-    return [folder / name for name in dict.fromkeys((*PAGE_FILES, *figures, *content_by_file))]
+    content_by_file |= {f"{TABLES_FOLDER}/{name}.csv": file_content for name, file_content in csv_by_name.items()}
+    for name, file_content in content_by_file.items():
+        write_atomically(folder / name, file_content)
+    for file in (folder / TABLES_FOLDER).iterdir():
+        is_generated = file.name.startswith(TABLE_PREFIXES) and file.suffix in (".csv", ".tex") and file.is_file()
+        if is_generated and f"{TABLES_FOLDER}/{file.name}" not in content_by_file:
+            file.unlink()
+    figure_files = [name for name in (MAP_FIGURE, RANKS_FILE) if (folder / name).exists()]
+    return [folder / name for name in dict.fromkeys((*PAGE_FILES, *figure_files, *content_by_file))]
 
 
 def draw_figures(study: Study, verdict: Verdict, value_format: Format) -> list[tuple[str, str]]:
@@ -139,44 +139,44 @@ def draw_figures(study: Study, verdict: Verdict, value_format: Format) -> list[t
         value_format: format of differences.
     """
     captions = {}
-    for name in (MAP_FILE, RANKS_FILE):
+    for name in (MAP_FIGURE, RANKS_FILE):
         (study.folder / name).unlink(missing_ok=True)
     if method_names := list(dict.fromkeys(m.method for m in verdict.methods if m.role in (METHOD, ORACLE, REFERENCE))):
-        _draw_map(study, verdict, method_names, value_format)
+        _draw_difference_map(study, verdict, method_names, value_format)
         caption = f"Mean difference to {study.baseline} of each method in each setting, in {value_format.unit}"
-        captions[MAP_FILE] = caption
+        captions[MAP_FIGURE] = caption
     if verdict.ranks is not None:
-        note = f"{study.title}; {len(verdict.ranks.by_setting)} settings; a rank does not say how far apart results are"
-        by_method = verdict.ranks.rank_by_method
-        ranks = {name: (_choose_group(study, name), rank.mean, rank.low, rank.high) for name, rank in by_method.items()}
+        note = f"{study.title}; {len(verdict.ranks.rank_table)} settings; a rank does not say how far apart results are"
+        all_ranks = verdict.ranks.rank_by_method
+        ranks = {name: (_group_method(study, name), rank.mean, rank.low, rank.high) for name, rank in all_ranks.items()}
         draw_ranks(ranks, study.baseline, note, study.folder / RANKS_FILE)
         captions[RANKS_FILE] = "Mean rank of each method over the settings"
     return list(captions.items())
 
 
-def _choose_group(study: Study, method: str) -> str:
+def _group_method(study: Study, method: str) -> str:
     """Return the group of `method` in figures, which decides its colour: that of its role in `study`, or its name."""
-    return {ORACLE: ORACLES, REFERENCE: REFERENCES}.get(study.role_of(method)) or describe_method(method)[1]
+    return {ORACLE: ORACLES, REFERENCE: REFERENCES}.get(study.find_role(method)) or describe_method(method)[1]
 
 
-def _draw_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -> None:
+def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt: Format) -> None:
     import pandas as pd
 
     verdicts = [[setting.methods.get(name) for name in methods] for setting in verdict.settings.values()]
     values = [[method.difference.mean * fmt.factor if method else math.nan for method in row] for row in verdicts]
     is_significant = np.array([[method is not None and method.sign != 0 for method in row] for row in verdicts])
-    statistic = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
-    metric = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
+    result_text = "mean of the last evaluations" if study.result == "late" else f"{study.result} evaluation"
+    metric_label = " or ".join(map(label_metric, study.metric.split(" or ")))  # a leaderboard has several
     datasets = [f"dataset {override.split('=')[1]}" for override in study.common if override.startswith("dataset=")]
     seeds = format_range(method.value.n for method in verdict.methods)
-    subtitle = f"{'; '.join([study.title, *datasets])}; {statistic} of {metric}; {seeds} seeds"
+    subtitle = f"{'; '.join([study.title, *datasets])}; {result_text} of {metric_label}; {seeds} seeds"
     title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
-    difference = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))
-    groups = [_choose_group(study, name) for name in methods]
-    draw_map(difference, is_significant, groups, title, subtitle, study.folder / MAP_FILE)
+    differences = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))
+    method_groups = [_group_method(study, name) for name in methods]
+    draw_map(differences, is_significant, method_groups, title, subtitle, study.folder / MAP_FIGURE)
 
 
-def make_numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str] | None = None) -> "pd.DataFrame":
+def make_numbers_frame(study: Study, verdict: Verdict, metric_names: Mapping[str, str] | None = None) -> "pd.DataFrame":
     """Return all numbers in the metric's own unit, a row per setting and method; infinite numbers and NaN are empty.
 
     The column `joules` is left out if no run measured energy.
@@ -184,21 +184,21 @@ def make_numbers_frame(study: Study, verdict: Verdict, metrics: Mapping[str, str
     Args:
         study: the study's definition.
         verdict: the study's verdict.
-        metrics: metric of each setting that does not have the study's; None if all have it.
+        metric_names: metric of each setting that does not have the study's; None if all have it.
     """
     import pandas as pd
 
-    def read_field(value: object, field_path: str) -> object:
-        for name in field_path.split("."):
+    def read_field(value: object, attribute_path: str) -> object:
+        for name in attribute_path.split("."):
             value = value.get(name) if isinstance(value, Mapping) else getattr(value, name, None)
         return None if isinstance(value, float) and not math.isfinite(value) else value
 
-    path_by_column, lines = read_yaml(Path(__file__).with_name("numbers.yaml")), []
+    path_by_column, table_rows = read_yaml(Path(__file__).with_name("numbers.yaml")), []
     if not any(method.costs.get("joules") for method in verdict.methods):
         del path_by_column["joules"]
     for method in verdict.methods:
-        line = {name: read_field(method, field_path) for name, field_path in path_by_column.items()}
+        table_row = {name: read_field(method, attribute_path) for name, attribute_path in path_by_column.items()}
         has_target = study.settings[method.setting].target is not None
-        line |= {"metric": (metrics or {}).get(method.setting, study.metric)}
-        lines.append(line | {"reached": method.n_reached if has_target else None})
-    return pd.DataFrame(lines, dtype=object)
+        table_row |= {"metric": (metric_names or {}).get(method.setting, study.metric)}
+        table_rows.append(table_row | {"reached": method.n_reached_seeds if has_target else None})
+    return pd.DataFrame(table_rows, dtype=object)

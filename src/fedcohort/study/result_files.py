@@ -42,9 +42,9 @@ def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401
         curves: the evaluated rounds of all runs, a `pyarrow.Table`.
     """
     buffers = {CURVES_FILE: io.BytesIO(), RESULTS_FILE: io.BytesIO()}
-    for file, table in ((buffers[CURVES_FILE], curves), (buffers[RESULTS_FILE], rows)):
-        parquet.write_table(table, file, compression="zstd")
-    manifest.replace_files(folder, {name: file.getbuffer() for name, file in buffers.items()}, create_missing=True)
+    for buffer, table in ((buffers[CURVES_FILE], curves), (buffers[RESULTS_FILE], rows)):
+        parquet.write_table(table, buffer, compression="zstd")
+    manifest.replace_files(folder, {name: buffer.getbuffer() for name, buffer in buffers.items()}, create_missing=True)
 
 
 def has_results(folder: Path) -> bool:
@@ -69,10 +69,10 @@ def read_rows(folder: Path) -> list[Row]:
     rows: list[Row] = _read_table(path, REQUIRED_COLUMNS, COLUMN_TYPES).to_pylist()
     # conflicting copies: neither is known to be right
     if repeated_key := _find_repeated_text(" ".join(str(row[name]) for name in KEY_COLUMNS) for row in rows):
-        raise _damage_error(path, f"it has two rows of {repeated_key}")
+        raise _make_damage_error(path, f"it has two rows of {repeated_key}")
     for row in rows:
         if row["status"] not in (DONE, REFUSED, FAILED):
-            raise _damage_error(path, f"its column status has the unknown value {row['status']!r}")
+            raise _make_damage_error(path, f"its column status has the unknown value {row['status']!r}")
     return rows
 
 
@@ -83,10 +83,10 @@ def read_curves(folder: Path) -> Any:  # noqa: ANN401
     """
     path = folder / CURVES_FILE
     curve_frame = _read_table(path, (*KEY_COLUMNS, *CURVE_COLUMNS), {**KEY_COLUMNS, **CURVE_COLUMNS}).to_pandas()
-    is_continued = (curve_frame[list(KEY_COLUMNS)] == curve_frame[list(KEY_COLUMNS)].shift()).all(axis=1)
-    is_unordered = (is_continued & (curve_frame["step"].diff() <= 0)) | (curve_frame["step"] < 0)
-    if is_unordered.any() or curve_frame[~is_continued].duplicated([*KEY_COLUMNS]).any():
-        raise _damage_error(path, "the rounds of a run are not in ascending order, or one is repeated")
+    is_same_run = (curve_frame[list(KEY_COLUMNS)] == curve_frame[list(KEY_COLUMNS)].shift()).all(axis=1)
+    is_out_of_order = (is_same_run & (curve_frame["step"].diff() <= 0)) | (curve_frame["step"] < 0)
+    if is_out_of_order.any() or curve_frame[~is_same_run].duplicated([*KEY_COLUMNS]).any():
+        raise _make_damage_error(path, "the rounds of a run are not in ascending order, or one is repeated")
     return curve_frame
 
 
@@ -113,25 +113,25 @@ def _read_table(path: Path, required_columns: Sequence[str], types: Mapping[str,
     except DamagedFile as error:
         raise DataError(f"{error}. {RECOVERY_TEXT}") from error
     except (OSError, pa.ArrowException) as error:
-        raise _damage_error(path, f"it can't be read ({str(error).splitlines()[0]})") from error
-    if repeated_name := _find_repeated_text(table.column_names):
-        raise _damage_error(path, f"it has two columns {repeated_name}")
+        raise _make_damage_error(path, f"it can't be read ({str(error).splitlines()[0]})") from error
+    if repeated_column := _find_repeated_text(table.column_names):
+        raise _make_damage_error(path, f"it has two columns {repeated_column}")
     for name in required_columns:
         if name not in table.column_names:
-            raise _damage_error(path, f"it has no column {name}")
+            raise _make_damage_error(path, f"it has no column {name}")
         if table[name].null_count:
-            raise _damage_error(path, f"its column {name} has empty cells")
-    for field in table.schema:
-        name, dtype = field.name, str(field.type)
+            raise _make_damage_error(path, f"its column {name} has empty cells")
+    for schema_field in table.schema:
+        name, dtype = schema_field.name, str(schema_field.type)
         dtypes = {types.get(name, dtype), {"float64": "double"}.get(types.get(name, "")), SINGLE_PRECISION.get(name)}
         if dtype not in dtypes and (dtype != "null" or table.num_rows):
-            raise _damage_error(path, f"its column {name} must be of the type {types[name]}, not {dtype}")
+            raise _make_damage_error(path, f"its column {name} must be of the type {types[name]}, not {dtype}")
     return table
 
 
 def _find_repeated_text(searched_texts: Iterable[str]) -> str | None:
-    return next((text for text, n_rows in Counter(searched_texts).items() if n_rows > 1), None)
+    return next((repeated_text for repeated_text, n_rows in Counter(searched_texts).items() if n_rows > 1), None)
 
 
-def _damage_error(path: Path, reason: str) -> DataError:
+def _make_damage_error(path: Path, reason: str) -> DataError:
     return DataError(f"{path} is damaged: {reason}. {RECOVERY_TEXT}")

@@ -26,8 +26,8 @@ from fedcohort.study.result_files import COLUMN_TYPES, CURVE_COLUMNS, CURVES_FIL
 log = logging.getLogger("fedcohort")
 # columns that identify a run, which may be the result of several rows
 RUN_COLUMNS = ("seed", "config_hash", "budget", "when")
-EMPTY_VALUES = {"string": "", "float64": math.nan, "int64": 0, "bool": False}
-EMPTY_ROW: Row = {name: EMPTY_VALUES[kind] for name, kind in COLUMN_TYPES.items()}
+EMPTY_VALUE_BY_TYPE = {"string": "", "float64": math.nan, "int64": 0, "bool": False}
+EMPTY_ROW: Row = {name: EMPTY_VALUE_BY_TYPE[kind] for name, kind in COLUMN_TYPES.items()}
 
 
 @dataclass
@@ -40,7 +40,7 @@ class Results:
         curves: curves of the runs that are done, by key.
         changed: keys of done runs whose present configuration is another one (`StudyRunner.mark_changed_runs`).
         user_folder: where the rows of a user's own methods are kept; None for the study's folder.
-        user_keys: keys of the runs that are kept in `user_folder`.
+        user_run_keys: keys of the runs that are kept in `user_folder`.
     """
 
     folder: Path
@@ -48,7 +48,7 @@ class Results:
     curves: dict[RunKey, Evaluations] = field(default_factory=dict)
     changed: frozenset[RunKey] = frozenset()
     user_folder: Path | None = None
-    user_keys: set[RunKey] = field(default_factory=set)
+    user_run_keys: set[RunKey] = field(default_factory=set)
 
     def store_run(self, row: Row, curve: Evaluations | None, *, is_user_method: bool = False) -> None:
         """Store the outcome of a run in place of an earlier one, in memory.
@@ -61,7 +61,7 @@ class Results:
         run_key = (row["cell"], row["selector"], row["seed"])
         self.rows[run_key] = EMPTY_ROW | row
         if is_user_method and self.user_folder is not None:
-            self.user_keys.add(run_key)
+            self.user_run_keys.add(run_key)
         self.curves.pop(run_key, None)
         if curve is not None:
             self.curves[run_key] = curve
@@ -78,27 +78,27 @@ class Results:
             setting: name of the setting.
             new_run_key: key of the only run that has changed, which may change the target of the others; None for all.
         """
-        options, setting_definition = study.options, study.settings.get(setting)
-        target, goal_value = setting_definition.target if setting_definition else None, math.nan
+        options, setting_definition = study.comparison_options, study.settings.get(setting)
+        target, target_value = setting_definition.target if setting_definition else None, math.nan
         run_keys = [key for key in self.curves if key[0] == setting and key in self.rows]
         if new_run_key is not None and (target is None or target.value is not None):
             run_keys = [key for key in run_keys if key == new_run_key]
         clock_limits = {key: read_clock_limit(self.rows[key]["budget"]) for key in run_keys}
-        runs = {key: self.curves[key].cut_at_horizon(options.horizon, clock_limits[key]) for key in run_keys}
+        curves = {key: self.curves[key].cut_at_horizon(options.horizon, clock_limits[key]) for key in run_keys}
         if target is not None:
-            baseline_runs = [run for key, run in runs.items() if key[1] == study.baseline and key not in self.changed]
-            goal_value = find_target_value(baseline_runs, options, target)
-        for key, run in runs.items():
-            self.rows[key] |= make_row(run, options, target, goal_value)
+            baseline_runs = [run for key, run in curves.items() if key[1] == study.baseline and key not in self.changed]
+            target_value = find_target_value(baseline_runs, options, target)
+        for key, run in curves.items():
+            self.rows[key] |= make_row(run, options, target, target_value)
 
     def save(self) -> None:
         """Write the result files of the study and of user's methods; an interrupted write leaves them old or new."""
-        if self.user_keys and self.user_folder is not None:
-            self._write_files(self.user_folder, sorted(self.user_keys))
-        if (run_keys := sorted(self.rows.keys() - self.user_keys)) or result_files.has_results(self.folder):
-            self._write_files(self.folder, run_keys)
+        if self.user_run_keys and self.user_folder is not None:
+            self._write_result_files(self.user_folder, sorted(self.user_run_keys))
+        if (run_keys := sorted(self.rows.keys() - self.user_run_keys)) or result_files.has_results(self.folder):
+            self._write_result_files(self.folder, run_keys)
 
-    def _write_files(self, folder: Path, run_keys: Sequence[RunKey]) -> None:
+    def _write_result_files(self, folder: Path, run_keys: Sequence[RunKey]) -> None:
         import pandas as pd
         import pyarrow as pa
 
@@ -109,8 +109,8 @@ class Results:
         n_rounds = [len(curve.steps) for curve in curves.values()]
         curve_frame = pd.DataFrame([*curves], columns=[*KEY_COLUMNS]).iloc[np.repeat(np.arange(len(curves)), n_rounds)]
         for name in CURVE_COLUMNS:
-            columns = [{"step": curve.steps, "value": curve.values, **curve.costs}[name] for curve in curves.values()]
-            curve_frame = curve_frame.assign(**{name: np.concatenate([np.empty(0), *columns])})
+            arrays = [{"step": curve.steps, "value": curve.values, **curve.costs}[name] for curve in curves.values()]
+            curve_frame = curve_frame.assign(**{name: np.concatenate([np.empty(0), *arrays])})
         table = pa.Table.from_pandas(curve_frame, make_schema({**KEY_COLUMNS, **CURVE_COLUMNS}), preserve_index=False)
         rows = pa.Table.from_pylist([self.rows[run_key] for run_key in run_keys], schema=make_schema(COLUMN_TYPES))
         folder.mkdir(parents=True, exist_ok=True)
@@ -131,15 +131,15 @@ def load_results(study: Study, user_folder: Path | None = None) -> Results:
     """
     results = Results(study.folder, user_folder=user_folder)
     if user_folder is not None:
-        _read_folder(study, user_folder, results)
-        results.user_keys = set(results.rows)
-    _read_folder(study, study.folder, results)
+        _read_result_files(study, user_folder, results)
+        results.user_run_keys = set(results.rows)
+    _read_result_files(study, study.folder, results)
     for setting in {setting for setting, _, _ in results.curves}:
         results.measure_setting(study, setting)
     return results
 
 
-def _read_folder(study: Study, folder: Path, results: Results) -> None:
+def _read_result_files(study: Study, folder: Path, results: Results) -> None:
     """Read the result files in `folder` and add the runs to `results`.
 
     `study` has the metric. Raises `DataError` for a damaged file, and for done rows of another metric.
@@ -150,13 +150,13 @@ def _read_folder(study: Study, folder: Path, results: Results) -> None:
     run_keys = curve_frame[[*KEY_COLUMNS]]
     curve_columns = [curve_frame[name].to_numpy(dtype=float) for name in CURVE_COLUMNS]
     start_rows = np.flatnonzero((run_keys != run_keys.shift()).any(axis=1))  # none in a table without rows
-    key_rows, end_rows = run_keys.iloc[start_rows].itertuples(index=False), [*start_rows[1:], len(run_keys)]
-    for (setting, selector, seed), start_row, end_row in zip(key_rows, start_rows, end_rows, strict=False):
+    start_keys, end_rows = run_keys.iloc[start_rows].itertuples(index=False), [*start_rows[1:], len(run_keys)]
+    for (setting, selector, seed), start_row, end_row in zip(start_keys, start_rows, end_rows, strict=False):
         steps, curve_values, *curve_costs = (curve_column[start_row:end_row] for curve_column in curve_columns)
         curve = Evaluations(steps, curve_values, dict(zip(CURVE_COSTS, curve_costs, strict=True)))
         results.curves[str(setting), str(selector), int(seed)] = curve
     for row in result_files.read_rows(folder):
-        key = (row["cell"], row["selector"], row["seed"])
+        run_key = (row["cell"], row["selector"], row["seed"])
         if row["metric"] != study.metric:
             if row["status"] != DONE:
                 continue
@@ -165,19 +165,19 @@ def _read_folder(study: Study, folder: Path, results: Results) -> None:
                 f"{study.metric}: restore the metric, make another study folder for {study.metric}, or remove "
                 f"{RESULTS_FILE}, {CURVES_FILE} and {manifest.MANIFEST_FILE}"
             )
-        if row["status"] == DONE and key not in results.curves:
+        if row["status"] == DONE and run_key not in results.curves:
             log.warning(
                 "%s has no evaluations of the run %s %s seed %d: the next `fedcohort study run` repeats it",
                 folder / CURVES_FILE,
-                *key,
+                *run_key,
             )
             continue
-        results.rows[key] = EMPTY_ROW | row
+        results.rows[run_key] = EMPTY_ROW | row
 
 
 def drop_repeated_runs(rows: Iterable[Row]) -> list[Row]:
     """Return one row for each distinct run. A run has several rows if it is, for instance, a bound and a baseline."""
-    return list({tuple(row[name] for name in RUN_COLUMNS): row for row in rows}.values())
+    return list({tuple(row[column] for column in RUN_COLUMNS): row for row in rows}.values())
 
 
 def list_federations(study: Study, results: Results) -> dict[str, str]:
@@ -194,5 +194,5 @@ def mark_oracles(study: Study, results: Results) -> Study:
 
     `results` are the study's stored results.
     """
-    oracles = {key[1] for key, row in results.done_runs() if row["yardstick"] and study.role_of(key[1]) == METHOD}
+    oracles = {key[1] for key, row in results.done_runs() if row["yardstick"] and study.find_role(key[1]) == METHOD}
     return replace(study, roles={**study.roles, **dict.fromkeys(oracles, ORACLE)})

@@ -17,9 +17,9 @@ from fedcohort.study.definition import Condition, Overrides, RunKey, Study, opti
 from fedcohort.study.result_files import DONE, REFUSED, Row
 from fedcohort.study.results import Results
 from fedcohort.study.same_cost import resolve_conditions
-from fedcohort.study.tasks import Outcome, Task, check_conditions, run_tasks
+from fedcohort.study.tasks import RunOutcome, Task, check_conditions, run_tasks
 
-COMPOSING_TEXT = "yaml files changed: composing the affected runs to see if their configuration changed (10 a second)"
+COMPOSITION_NOTE = "yaml files changed: composing the affected runs to see if their configuration changed (10 a second)"
 PrintLine = Callable[[str], None]
 Run = tuple[Condition, int]  # a condition and a seed
 
@@ -65,32 +65,32 @@ class StudyRunner:
             raise OptionError(
                 "\n".join([*status_lines, "wait for these jobs, or cancel them, before more are started"])
             )
-        limited_conditions = [condition for condition in conditions if condition.method in self.study.same_cost]
-        other_conditions = [condition for condition in conditions if condition not in limited_conditions]
-        if other_conditions or not limited_conditions:
-            self._run_missing(other_conditions, seeds, limited_conditions)
-        if limited_conditions:  # their limits are known now
-            self._run_missing(limited_conditions, seeds)
+        cost_limited_conditions = [condition for condition in conditions if condition.method in self.study.same_cost]
+        other_conditions = [condition for condition in conditions if condition not in cost_limited_conditions]
+        if other_conditions or not cost_limited_conditions:
+            self._do_missing_runs(other_conditions, seeds, cost_limited_conditions)
+        if cost_limited_conditions:  # their limits are known now
+            self._do_missing_runs(cost_limited_conditions, seeds)
 
-    def _run_missing(
+    def _do_missing_runs(
         self, conditions: Sequence[Condition], seeds: Sequence[int], later_conditions: Sequence[Condition] = ()
     ) -> None:
         """Do the missing runs of `conditions` with `seeds`; before the first, check `later_conditions`, too."""
-        progress_now = self.find_progress(conditions, seeds)
-        self._update_digests(progress_now)
+        run_progress = self.find_progress(conditions, seeds)
+        self._update_config_digests(run_progress)
         runs_to_do = {
             key: (condition, seed)
-            for condition, seed in progress_now.runs
-            if (progress_now.states[key := condition.key(seed)] in progress.UNFINISHED and not condition.awaited_method)
-            or (progress_now.states[key] == DONE and self._is_outdated(self.results.rows[key]))
+            for condition, seed in run_progress.runs
+            if (run_progress.states[key := condition.key(seed)] in progress.UNFINISHED and not condition.awaited_method)
+            or (run_progress.states[key] == DONE and self._needs_rerun(self.results.rows[key]))
         }
         methods = {condition.method for condition, _ in runs_to_do.values()}
         unfinished_conditions = [condition for condition in conditions if condition.method in methods]
         check_conditions(self.study, [*unfinished_conditions, *(later_conditions if runs_to_do else ())], self.configs)
-        n_to_do, time_left = len(runs_to_do), progress.estimate_time_left(self.results)
-        n_done = progress_now.count_runs(DONE) - sum(progress_now.states[key] == DONE for key in runs_to_do)
-        self.print_line(f"{n_done} of {len(progress_now.runs)} runs are done, {n_to_do} to do")
-        for method in dict.fromkeys(c.awaited_method for c, _ in progress_now.runs if c.awaited_method):
+        n_runs, time_left = len(runs_to_do), progress.estimate_time_left(self.results)
+        n_done_runs = run_progress.count_runs(DONE) - sum(run_progress.states[key] == DONE for key in runs_to_do)
+        self.print_line(f"{n_done_runs} of {len(run_progress.runs)} runs are done, {n_runs} to do")
+        for method in dict.fromkeys(c.awaited_method for c, _ in run_progress.runs if c.awaited_method):
             self.print_line(f"references of same_cost wait for runs of {method}, whose cost they have")
         # an error or a signal ends the processes first
         with closing(self._yield_outcomes(list(runs_to_do.values()))) as outcomes:
@@ -99,9 +99,9 @@ class StudyRunner:
                 del runs_to_do[condition.key(seed)]
                 if row["status"] == DONE and outcome.equal_run is None:
                     time_left.add((condition.setting, condition.method), row["wall_s"])
-                seconds = time_left.seconds([key[:2] for key in runs_to_do]) / self.launch.n_jobs
-                time_text = f", {units.rough_seconds(seconds)} left" if seconds else ""
-                self.print_line(f"[{outcome_number}/{n_to_do}] {_describe_outcome(row, outcome.equal_run)}{time_text}")
+                remaining_seconds = time_left.seconds([key[:2] for key in runs_to_do]) / self.launch.n_jobs
+                time_text = f", {units.rough_seconds(remaining_seconds)} left" if remaining_seconds else ""
+                self.print_line(f"[{outcome_number}/{n_runs}] {_describe_outcome(row, outcome.equal_run)}{time_text}")
 
     def find_progress(self, conditions: Sequence[Condition], seeds: Sequence[int]) -> progress.Progress:
         """Return the runs of `conditions` and `seeds` with their states, sorted by seed."""
@@ -111,16 +111,16 @@ class StudyRunner:
             for condition in conditions:
                 if condition.seeds is None or seed in condition.seeds:
                     runs.append((condition, seed))
-                    digest = self.digests.digest_of(condition.overrides)
+                    digest = self.digests.find_digest(condition.overrides)
                     row = None if condition.awaited_method else self.results.rows.get(condition.key(seed))
                     states[condition.key(seed)] = progress.find_run_state(row, digest)
         if progress.CHANGED in states.values():  # the overrides or yaml files; the configuration may still be the same
-            self.print_line(COMPOSING_TEXT)
+            self.print_line(COMPOSITION_NOTE)
         identity_by_overrides = dict[Overrides, dict[str, str]]()
         for condition, seed in runs:
             if states[run_key := condition.key(seed)] == progress.CHANGED:
                 if condition.overrides not in identity_by_overrides:
-                    identity_by_overrides[condition.overrides] = self._find_identity(condition)
+                    identity_by_overrides[condition.overrides] = self._identify_config(condition)
                 if identity_by_overrides[condition.overrides].items() <= self.results.rows[run_key].items():
                     states[run_key] = DONE
         return progress.Progress(runs, states)
@@ -128,10 +128,10 @@ class StudyRunner:
     def mark_changed_runs(self) -> Results:
         """Mark the done runs whose present configuration is another one, or rejected; return the results."""
         methods = sorted({method for (_, method, _), _ in self.results.done_runs()})
-        present_methods = [name for name in methods if (self.configs / "selector" / f"{name}.yaml").is_file()]
-        complete_study = definition.add_user_methods(self.study, present_methods, self.configs)
+        configured_methods = [method for method in methods if (self.configs / "selector" / f"{method}.yaml").is_file()]
+        extended_study = definition.add_user_methods(self.study, configured_methods, self.configs)
         # with any seed, in all settings
-        conditions = definition.list_conditions(complete_study, methods=list(complete_study.overrides))
+        conditions = definition.list_conditions(extended_study, methods=list(extended_study.overrides))
         states = self.find_progress(conditions, sorted({run_key[2] for run_key, _ in self.results.done_runs()})).states
         self.results.changed = frozenset(run_key for run_key, state in states.items() if state == progress.CHANGED)
         for setting in {setting for setting, _, _ in self.results.changed}:
@@ -144,18 +144,18 @@ class StudyRunner:
         resolved_conditions = resolve_conditions(self.study, conditions, seeds, self.results.rows)
         # of equal conditions the first has the run
         startable_conditions = [c for c in reversed(resolved_conditions) if not c.awaited_method]
-        runs = {_spell_run(c.overrides, seed): (c, seed) for c in startable_conditions for seed in c.seeds or seeds}
+        runs = {_format_run(c.overrides, seed): (c, seed) for c in startable_conditions for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
-            for record in sweep_folder.read_records(sweep).values():
-                overrides = [word for word in record.words if option_name(word) not in ("resume", "paths.logs")]
-                is_new = record.folder is not None and record.folder.exists() and record.how in ("done", "skipped")
-                if is_new and (run := runs.get(" ".join(overrides))) is not None:
-                    outcome = tasks.read_outcome(record, self.make_task(*run))
+            for job in sweep_folder.read_records(sweep).values():
+                overrides = [option for option in job.words if option_name(option) not in ("resume", "paths.logs")]
+                has_new_result = job.folder is not None and job.folder.exists() and job.how in ("done", "skipped")
+                if has_new_result and (run := runs.get(" ".join(overrides))) is not None:
+                    outcome = tasks.read_outcome(job, self.make_task(*run))
                     self.print_line(_describe_outcome(self._store_outcome(*run, outcome), None))
-                    tasks.discard_folder(outcome, self.make_task(*run))
-            plan = sweep_folder.read_plan(sweep)
-            sweep_status = status.read_status(sweep, plan) if plan is not None else None
+                    tasks.discard_run_folder(outcome, self.make_task(*run))
+            sweep_plan = sweep_folder.read_plan(sweep)
+            sweep_status = status.read_status(sweep, sweep_plan) if sweep_plan is not None else None
             if sweep_status is not None and sweep_status.waits:
                 cancel_command = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
                 status_lines.append(f"{status.describe_sweep(sweep.name, sweep_status)}\n  {cancel_command}")
@@ -168,63 +168,63 @@ class StudyRunner:
         resume, metric = self.rerun_rule == "false", self.study.metric
         return Task(condition.overrides, seed, self.configs, self.logs, metric, self.keep_folders, resume)
 
-    def _find_identity(self, condition: Condition) -> dict[str, str]:
+    def _identify_config(self, condition: Condition) -> dict[str, str]:
         """Return hash and budget of the condition's configuration; {"config_hash": "rejected"} if it is rejected."""
         try:
             return tasks.identify_runs(condition.overrides, self.configs)
         except FedcohortError:
             return {"config_hash": "rejected"}
 
-    def _update_digests(self, progress_now: progress.Progress) -> None:
-        """Store the present config digests of the done runs in `progress_now`, which saves their next composition."""
-        is_updated = False
-        for condition, seed in progress_now.runs:
-            row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.digest_of(condition.overrides)
-            if progress_now.states[condition.key(seed)] == DONE and row["stamp"] != digest:
-                row |= {"stamp": digest, "words": _spell_run(condition.overrides, seed)}
-                is_updated = True
-        if is_updated:
+    def _update_config_digests(self, run_progress: progress.Progress) -> None:
+        """Store the present config digests of the done runs in `run_progress`, which saves their next composition."""
+        has_new_digest = False
+        for condition, seed in run_progress.runs:
+            row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.find_digest(condition.overrides)
+            if run_progress.states[condition.key(seed)] == DONE and row["stamp"] != digest:
+                row |= {"stamp": digest, "words": _format_run(condition.overrides, seed)}
+                has_new_digest = True
+        if has_new_digest:
             self.results.save()
 
-    def _is_outdated(self, row: Row) -> bool:
+    def _needs_rerun(self, row: Row) -> bool:
         """Return whether the option `again` repeats the run of this stored row."""
         if self.rerun_rule == "changed":
             return bool(row["differs"])
         return self.rerun_rule == "true" and (row["dirty"] or row["commit"] != provenance.current_commit()[0])
 
-    def _yield_outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, Outcome], None, None]:
+    def _yield_outcomes(self, runs: Sequence[Run]) -> Generator[tuple[Run, RunOutcome], None, None]:
         """Yield the outcome of each run, those known without training first. Equal runs are one job."""
         runs_by_identity = dict[tuple[object, ...], list[Run]]()
         for condition, seed in runs:
-            refusal = tasks.find_refusal(condition.overrides, self.configs)
+            refusal = tasks.find_run_refusal(condition.overrides, self.configs)
             if refusal is not None and refusal.error_class in tasks.REFUSAL_ERRORS:
-                yield (condition, seed), Outcome(REFUSED, refusal.reason)
+                yield (condition, seed), RunOutcome(REFUSED, refusal.reason)
             elif (outcome := self._find_equal_run(condition, seed)) is not None:
                 yield (condition, seed), outcome
             else:
-                identity = tasks.identify_runs(condition.overrides, self.configs)
-                runs_by_identity.setdefault((*identity.values(), seed), []).append((condition, seed))
-        groups = list(runs_by_identity.values())
-        with closing(run_tasks([self.make_task(*equal_runs[0]) for equal_runs in groups], self.launch)) as outcomes:
-            for run_number, outcome in outcomes:
-                for condition, seed in groups[run_number]:  # a bound of one setting can equal the baseline of another
+                config_identity = tasks.identify_runs(condition.overrides, self.configs)
+                runs_by_identity.setdefault((*config_identity.values(), seed), []).append((condition, seed))
+        run_groups = list(runs_by_identity.values())
+        with closing(run_tasks([self.make_task(*equal_runs[0]) for equal_runs in run_groups], self.launch)) as outcomes:
+            for group_number, outcome in outcomes:
+                for condition, seed in run_groups[group_number]:  # a bound can equal another setting's baseline
                     yield (condition, seed), self._find_equal_run(condition, seed) or outcome
 
-    def _find_equal_run(self, condition: Condition, seed: int) -> Outcome | None:
+    def _find_equal_run(self, condition: Condition, seed: int) -> RunOutcome | None:
         """Return the stored outcome of an equal run with this seed, of any condition; None if there is none."""
-        identity = tasks.identify_runs(condition.overrides, self.configs)
+        config_identity = tasks.identify_runs(condition.overrides, self.configs)
         for key, row in sorted(self.results.done_runs(), key=lambda key_and_row: key_and_row[0] != condition.key(seed)):
-            if key[2] == seed and identity.items() <= row.items() and not self._is_outdated(row):
-                return Outcome(DONE, "", row, self.results.curves[key], key)
+            if key[2] == seed and config_identity.items() <= row.items() and not self._needs_rerun(row):
+                return RunOutcome(DONE, "", row, self.results.curves[key], key)
         return None
 
-    def _store_outcome(self, condition: Condition, seed: int, outcome: Outcome) -> Row:
+    def _store_outcome(self, condition: Condition, seed: int, outcome: RunOutcome) -> Row:
         """Store the outcome of the run of `condition` with `seed`, and return its row."""
         commit, is_dirty = provenance.current_commit()
         row: Row = {"commit": commit, "dirty": is_dirty, **outcome.result_columns}
         row |= {"cell": condition.setting, "selector": condition.method, "seed": seed, "metric": self.study.metric}
-        row |= {"status": outcome.status, "reason": outcome.reason, "words": _spell_run(condition.overrides, seed)}
-        row["stamp"] = self.digests.digest_of(condition.overrides)
+        row |= {"status": outcome.status, "reason": outcome.reason, "words": _format_run(condition.overrides, seed)}
+        row["stamp"] = self.digests.find_digest(condition.overrides)
         if outcome.equal_run is None and not row["dirty"]:
             row |= {"compared": row["commit"], "differs": ""}
         if outcome.curve is not None:
@@ -235,14 +235,14 @@ class StudyRunner:
         return self.results.rows[condition.key(seed)]
 
 
-def _spell_run(overrides: Overrides, seed: int) -> str:
+def _format_run(overrides: Overrides, seed: int) -> str:
     return " ".join((*overrides, f"seed={seed}"))
 
 
 def _describe_outcome(row: Row, equal_run: RunKey | None) -> str:
-    name = f"{row['cell']} {row['selector']} seed {row['seed']}"
+    run_name = f"{row['cell']} {row['selector']} seed {row['seed']}"
     if equal_run:
-        return f"{name}: {row['late']:.4f}, the same run as {equal_run[0]} {equal_run[1]}"
+        return f"{run_name}: {row['late']:.4f}, the same run as {equal_run[0]} {equal_run[1]}"
     if row["status"] == DONE:
-        return f"{name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
-    return f"{name}: {row['status']}: {row['reason']}"
+        return f"{run_name}: {row['late']:.4f} in {row['wall_s']:.1f} s"
+    return f"{run_name}: {row['status']}: {row['reason']}"

@@ -19,7 +19,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.results.difference import summarise_differences
 from fedcohort.study import checks, definition
-from fedcohort.study.definition import CLOCK, Condition, Overrides, RunKey, SameCost, Study, option_name
+from fedcohort.study.definition import CLOCK_KEY, Condition, CostReference, Overrides, RunKey, Study, option_name
 from fedcohort.study.ranking import group_runs
 from fedcohort.study.result_files import DONE, Row
 from fedcohort.study.results import Results
@@ -28,16 +28,16 @@ COST_NAMES = {"bytes": "bytes", "client_flops": "client FLOPs"}
 MAX_ROUNDS_RATIO = 100  # largest number of rounds of a reference, relative to the run whose cost it has
 
 
-def read_same_cost(value: object, overrides: Mapping[str, Overrides], baseline: str) -> dict[str, SameCost]:
+def read_same_cost(yaml_value: object, overrides: Mapping[str, Overrides], baseline: str) -> dict[str, CostReference]:
     """Return the references of equal cost by name from the option `same_cost`. Raises `OptionError`.
 
     Args:
-        value: content of the option.
+        yaml_value: content of the option.
         overrides: overrides of the other methods, by name.
         baseline: name of the baseline.
     """
     references = {}
-    for name, reference_value in checks.read_named_mapping("same_cost", value).items():
+    for name, reference_value in checks.read_named_mapping("same_cost", yaml_value).items():
         yaml_path, options = f"same_cost.{name}", checks.read_mapping(f"same_cost.{name}", reference_value)
         checks.check_option_names(yaml_path, options, ("of", "equal", "words"), ("of", "equal"))
         if name in overrides:
@@ -47,7 +47,7 @@ def read_same_cost(value: object, overrides: Mapping[str, Overrides], baseline: 
         cohort_overrides = [override for override in overrides[options["of"]] if option_name(override) == "cohort"]
         reference_overrides = options.get("words", [*overrides[baseline], *cohort_overrides])
         reference_overrides = checks.read_overrides(f"{yaml_path}.words", reference_overrides)
-        references[name] = SameCost(options["of"], options["equal"], reference_overrides)
+        references[name] = CostReference(options["of"], options["equal"], reference_overrides)
     return references
 
 
@@ -70,11 +70,11 @@ def resolve_conditions(
             resolved_conditions.append(condition)
             continue
         for seed in condition.seeds or seeds:
-            resolved_conditions.append(replace(_limit_cost(study, condition, seed, rows), seeds=(seed,)))
+            resolved_conditions.append(replace(_limit_reference_cost(study, condition, seed, rows), seeds=(seed,)))
     return resolved_conditions
 
 
-def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[RunKey, Row]) -> Condition:
+def _limit_reference_cost(study: Study, condition: Condition, seed: int, rows: Mapping[RunKey, Row]) -> Condition:
     """Return the condition of one seed, which ends at the cost of the other method's run.
 
     Args:
@@ -88,13 +88,13 @@ def _limit_cost(study: Study, condition: Condition, seed: int, rows: Mapping[Run
     if row is None or row["status"] != DONE:
         return replace(condition, awaited_method=reference.method)
     cost_limit = float(row[reference.cost])
-    is_baseline = condition.overrides == study.overrides_in(setting, study.overrides[study.baseline])
-    if is_baseline and baseline_row is not None and baseline_row["status"] == DONE:
+    equals_baseline = condition.overrides == study.list_overrides(setting, study.overrides[study.baseline])
+    if equals_baseline and baseline_row is not None and baseline_row["status"] == DONE:
         baseline_cost = baseline_row[reference.cost]
         if abs(baseline_cost - cost_limit) < baseline_cost / max(baseline_row["rounds"], 1):
             return condition
     limit_overrides = [f"until.{reference.cost}={cost_limit!r}", f"rounds={MAX_ROUNDS_RATIO * row['rounds']}"]
-    limit_overrides += [f"{CLOCK}=null" for override in condition.overrides if option_name(override) == CLOCK]
+    limit_overrides += [f"{CLOCK_KEY}=null" for override in condition.overrides if option_name(override) == CLOCK_KEY]
     return replace(condition, overrides=definition.merge_overrides(condition.overrides, limit_overrides))
 
 
@@ -113,19 +113,19 @@ def compare_references(study: Study, results: Results) -> list[dict[str, object]
         same_run: number of these seeds where the baseline's own run is the reference.
         short: number of these seeds where the reference's rounds ended before its limit.
     """
-    runs, lines = group_runs(study, results), []
-    for setting, name in product(study.settings, study.same_cost):
-        reference = study.same_cost[name]
-        methods = (reference.method, name, study.baseline)
+    runs, comparisons = group_runs(study, results), []
+    for setting, reference_name in product(study.settings, study.same_cost):
+        reference = study.same_cost[reference_name]
+        methods = (reference.method, reference_name, study.baseline)
         method_rows, reference_rows, baseline_rows = (runs.get((setting, method), {}) for method in methods)
         if seeds := sorted(method_rows.keys() & reference_rows.keys()):
             rounds = {seed: reference_rows[seed]["rounds"] for seed in seeds}
             differences = {seed: method_rows[seed]["late"] - reference_rows[seed]["late"] for seed in seeds}
             budgets = [(baseline_rows.get(seed, {}).get("budget"), reference_rows[seed]["budget"]) for seed in seeds]
-            line: dict[str, object] = {"setting": study.settings[setting].label, "method": reference.method}
-            line |= {"reference": name, "cost": COST_NAMES[reference.cost]}
-            line |= {"difference": summarise_differences(differences)}
-            line |= {"rounds": list(rounds.values()), "same_run": sum(a == b for a, b in budgets)}
-            line["short"] = sum(rounds[seed] >= MAX_ROUNDS_RATIO * method_rows[seed]["rounds"] for seed in seeds)
-            lines.append(line)
-    return lines
+            comparison: dict[str, object] = {"setting": study.settings[setting].label, "method": reference.method}
+            comparison |= {"reference": reference_name, "cost": COST_NAMES[reference.cost]}
+            comparison |= {"difference": summarise_differences(differences)}
+            comparison |= {"rounds": list(rounds.values()), "same_run": sum(a == b for a, b in budgets)}
+            comparison["short"] = sum(rounds[seed] >= MAX_ROUNDS_RATIO * method_rows[seed]["rounds"] for seed in seeds)
+            comparisons.append(comparison)
+    return comparisons

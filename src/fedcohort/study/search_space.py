@@ -98,8 +98,8 @@ class SearchSpace:
 
     def count_trials(self, method: str) -> int:
         """Return the number of trials of `method`: at most the number of combinations of its options."""
-        values = [option_range.values for option_range in self.methods[method].values()]
-        return int(min(self.trials, math.prod(math.inf if options is None else len(options) for options in values)))
+        choices = [option_range.values for option_range in self.methods[method].values()]
+        return int(min(self.trials, math.prod(math.inf if options is None else len(options) for options in choices)))
 
 
 @dataclass(frozen=True)
@@ -140,22 +140,22 @@ def read_search_space(value: object, settings: Collection[str], seeds: Collectio
     Raises:
         OptionError: for an option that is unknown, missing or out of range.
     """
-    node = read_mapping("tune", value)
-    check_option_names("tune", node, (*REQUIRED_OPTIONS, "metric"), REQUIRED_OPTIONS)
-    ranges.integer("tune.trials", node["trials"], "[1, inf)")
-    tuning_seeds, metric = read_seeds("tune.seeds", node["seeds"]), node.get("metric", DEFAULT_METRIC)
-    if used_seeds := sorted(set(tuning_seeds) & set(seeds)):
-        allowed_text = f"seeds that the study does not use, unlike {used_seeds[0]}"
-        raise ranges.range_error("tune.seeds", allowed_text, node["seeds"])
-    ranges.words("tune.cells", node["cells"], *settings)
+    tune_options = read_mapping("tune", value)
+    check_option_names("tune", tune_options, (*REQUIRED_OPTIONS, "metric"), REQUIRED_OPTIONS)
+    ranges.integer("tune.trials", tune_options["trials"], "[1, inf)")
+    tuning_seeds, metric = read_seeds("tune.seeds", tune_options["seeds"]), tune_options.get("metric", DEFAULT_METRIC)
+    if shared_seeds := sorted(set(tuning_seeds) & set(seeds)):
+        allowed_text = f"seeds that the study does not use, unlike {shared_seeds[0]}"
+        raise ranges.range_error("tune.seeds", allowed_text, tune_options["seeds"])
+    ranges.words("tune.cells", tune_options["cells"], *settings)
     ranges.choice("tune.metric", metric, DEFAULT_METRIC)
     methods = dict[str, dict[str, Range]]()
-    for method, method_options in read_mapping("tune.space", node["space"]).items():
+    for method, method_options in read_mapping("tune.space", tune_options["space"]).items():
         yaml_path = f"tune.space.{method}"
         if not (method_options := read_mapping(yaml_path, method_options)):
             raise ranges.range_error(yaml_path, "one option or more", {})
         methods[method] = {name: _read_range(f"{yaml_path}.{name}", value) for name, value in method_options.items()}
-    return SearchSpace(node["trials"], tuning_seeds, tuple(node["cells"]), metric, methods)
+    return SearchSpace(tune_options["trials"], tuning_seeds, tuple(tune_options["cells"]), metric, methods)
 
 
 def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any value of a yaml
@@ -169,7 +169,7 @@ def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any valu
             raise ranges.range_error(yaml_path, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return Interval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
-    is_plain = is_list and all(list_value is None or isinstance(list_value, str | int | float) for list_value in value)
+    is_plain = is_list and all(element is None or isinstance(element, str | int | float) for element in value)
     if is_plain and len(set(map(spell_value, value))) == len(value):
         return Choice(tuple(value))
     allowed_text = "a list of two or more different values, or {low: 0.1, high: 10, log: true}"
@@ -184,24 +184,24 @@ def load_tunings(folder: Path) -> dict[str, TuningResult]:
     return {
         f"{method}{TUNED_SUFFIX}": TuningResult(
             method,
-            commits=Counter(trial_result["commit"] for trial_result in search_facts["tried"]),
-            **{name: search_facts[name] for name in RESULT_FIELDS},
+            commits=Counter(trial_result["commit"] for trial_result in search["tried"]),
+            **{name: search[name] for name in RESULT_FIELDS},
         )
-        for method, search_facts in load_searches(folder).items()
-        if search_facts["words"] and len(search_facts["tried"]) >= search_facts["trials"]
+        for method, search in load_searches(folder).items()
+        if search["words"] and len(search["tried"]) >= search["trials"]
     }
 
 
 def load_searches(folder: Path) -> dict[str, dict[str, Any]]:
     """Return the content of `tuned.yaml` in `folder` by method; {} without the file. Raises `OptionError`."""
-    path = folder / TUNED_FILE
-    if not path.is_file():
+    tuned_file = folder / TUNED_FILE
+    if not tuned_file.is_file():
         return {}
-    with name_file_in_errors(path, ()):
-        searches = read_named_mapping("rows", read_yaml(path))
-        search_by_method = {method: read_mapping(method, facts) for method, facts in searches.items()}
-        for method, facts in search_by_method.items():
-            check_option_names(method, facts, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
-            for trial_result in (*facts["tried"], *facts["spare"]):
+    with name_file_in_errors(tuned_file, ()):
+        searches = read_named_mapping("rows", read_yaml(tuned_file))
+        search_by_method = {method: read_mapping(method, search) for method, search in searches.items()}
+        for method, search in search_by_method.items():
+            check_option_names(method, search, (*RESULT_FIELDS, *SEARCH_FIELDS), (*RESULT_FIELDS, *SEARCH_FIELDS))
+            for trial_result in (*search["tried"], *search["spare"]):
                 check_option_names(f"{method}: a trial", trial_result, (*TRIAL_FIELDS, "reason"), TRIAL_FIELDS)
         return search_by_method

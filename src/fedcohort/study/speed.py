@@ -27,7 +27,7 @@ COST_LABELS = {"virtual_s": "virtual time", "bytes": "bytes", "rounds": "rounds"
 
 
 @dataclass(frozen=True)
-class Speed:
+class SpeedVerdict:
     """The speed-up of a method to the target of a setting, with its verdict.
 
     Attributes:
@@ -48,7 +48,7 @@ class Speed:
         return sign_of_verdict(self.verdict)
 
 
-Speeds = Mapping[str, Mapping[ConditionKey, Speed]]  # by axis, and by setting and method
+Speeds = Mapping[str, Mapping[ConditionKey, SpeedVerdict]]  # by axis, and by setting and method
 
 
 def measure_speeds(study: Study, results: Results) -> Speeds:
@@ -56,59 +56,59 @@ def measure_speeds(study: Study, results: Results) -> Speeds:
 
     Bounds have none. `results` are the stored results of `study`.
     """
-    runs = {key: rows for key, rows in group_runs(study, results).items() if study.role_of(key[1]) != BOUND}
-    untested_conditions = [key for key in runs if study.role_of(key[1]) != METHOD]
+    runs = {key: rows for key, rows in group_runs(study, results).items() if study.find_role(key[1]) != BOUND}
+    untested_conditions = [key for key in runs if study.find_role(key[1]) != METHOD]
     run_costs = {
         cost: {key: {seed: row[cost] for seed, row in rows.items()} for key, rows in runs.items()} for cost in RUN_COSTS
     }
-    speeds: dict[str, dict[ConditionKey, Speed]] = {}
+    speeds: dict[str, dict[ConditionKey, SpeedVerdict]] = {}
     for cost_name in COST_LABELS:
         costs = {key: {seed: target_cost(row, cost_name) for seed, row in rows.items()} for key, rows in runs.items()}
         speeds[cost_name] = {}
-        for key, cost_result in compare_axis_costs(costs, untested_conditions, study.options).items():
+        for key, cost_result in compare_axis_costs(costs, untested_conditions, study.comparison_options).items():
             speed_up = cost_result.speed_up
             if speed_up is not None and speed_up.n_unmet < speed_up.n and math.isfinite(speed_up.ratio):
                 baseline = key[0], study.baseline
                 ratios = {cost: compute_relative_cost(total[key], total[baseline]) for cost, total in run_costs.items()}
-                speeds[cost_name][key] = Speed(speed_up, cost_result.p, cost_result.verdict, ratios)
+                speeds[cost_name][key] = SpeedVerdict(speed_up, cost_result.p, cost_result.verdict, ratios)
     return speeds
 
 
-def make_speed_tables(study: Study, verdict: Verdict, speed_ups: Speeds) -> list[tuple[str, str, Table]]:
+def make_speed_tables(study: Study, verdict: Verdict, speeds_by_cost: Speeds) -> list[tuple[str, str, Table]]:
     """Return tables of speed-ups with a line per method and a column per setting in which a run met the target.
 
     Args:
         study: the study's definition.
         verdict: the study's verdict.
-        speed_ups: speed-ups by axis, and by setting and method.
+        speeds_by_cost: speed-ups by axis, and by setting and method.
 
     Returns:
         For each table: the axis, which is the cost that the speed-up is measured by; the title of the group of settings
             that it shows, "" for a single group; and the table.
     """
     tables = []
-    for cost_name, cost_speeds in speed_ups.items():
+    for cost_name, cost_speeds in speeds_by_cost.items():
         reached_settings = [setting for setting in verdict.settings if setting in {name for name, _ in cost_speeds}]
         for title, settings in split_settings(study, reached_settings):
             baseline_verdicts = {name: verdict.settings[name].methods[study.baseline] for name in settings}
             setting_labels = {name: study.settings[name].label for name in settings}
-            line = {setting_labels[name]: format_target(baseline_verdicts[name], (cost_name,)) for name in settings}
-            lines = [{"method": f"{study.baseline} (cost)", **line}]
+            row = {setting_labels[name]: format_target(baseline_verdicts[name], (cost_name,)) for name in settings}
+            table_rows = [{"method": f"{study.baseline} (cost)", **row}]
             for method in dict.fromkeys(method for name in settings for method in verdict.settings[name].methods):
-                line = {}
+                row = {}
                 for name in settings:
                     if speed := cost_speeds.get((name, method)):
-                        few_seeds = format_few_seeds(speed.speed_up.n, baseline_verdicts[name])
-                        line[setting_labels[name]] = f"{format_speed(speed)} {format_costs(speed)}{few_seeds}"
-                if line:
+                        few_seeds_text = format_few_seeds(speed.speed_up.n, baseline_verdicts[name])
+                        row[setting_labels[name]] = f"{format_speed(speed)} {format_cost_ratios(speed)}{few_seeds_text}"
+                if row:
                     empty_cells = dict.fromkeys(setting_labels.values(), EMPTY_CELL)
-                    lines.append({"method": label_method(study, method), **empty_cells, **line})
+                    table_rows.append({"method": label_method(study, method), **empty_cells, **row})
             caption = f"Speed-up to the target over {study.baseline}, by {COST_LABELS[cost_name]}"
-            tables.append((cost_name, title, make_table(lines, caption + (title and f": {title}"))))
+            tables.append((cost_name, title, make_table(table_rows, caption + (title and f": {title}"))))
     return tables
 
 
-def format_speed(speed: Speed) -> str:
+def format_speed(speed: SpeedVerdict) -> str:
     """Format a `speed`-up: `1.91▲`, `>=1.91▲`, `1.10 (restricted)`, or `not reached` if most pairs never met it."""
     if speed.verdict == UNREACHED:
         return "not reached"
@@ -116,31 +116,31 @@ def format_speed(speed: Speed) -> str:
     return f"{ratio_text} ({bound_mark})" if bound_mark == RESTRICTED else f"{bound_mark}{ratio_text}"
 
 
-def format_costs(speed: Speed) -> str:
+def format_cost_ratios(speed: SpeedVerdict) -> str:
     """Format client FLOPs and bytes of whole runs of `speed` as multiples of the baseline's: `(7.6, 2.8)`.
 
     A multiple that is not finite is "–".
     """
-    return f"({', '.join(f'{cost:.1f}' if math.isfinite(cost) else EMPTY_CELL for cost in speed.costs.values())})"
+    return f"({', '.join(f'{ratio:.1f}' if math.isfinite(ratio) else EMPTY_CELL for ratio in speed.costs.values())})"
 
 
-def describe_faster_methods(study: Study, setting: str, speed_ups: Speeds) -> str:
+def describe_faster_methods(study: Study, setting: str, speeds_by_cost: Speeds) -> str:
     """Describe the faster methods of a setting: `virtual time: fedcbs 1.86 (1.0, 1.2); bytes: ...`; "" without any.
 
     Args:
         study: the study's definition.
         setting: name of the setting.
-        speed_ups: speed-ups by cost, and by setting and method.
+        speeds_by_cost: speed-ups by cost, and by setting and method.
     """
     cost_texts = []
-    for cost_name, speeds in speed_ups.items():
+    for cost_name, speeds in speeds_by_cost.items():
         faster_methods = {
             method: speed
             for (name, method), speed in speeds.items()
-            if name == setting and speed.sign > 0 and study.role_of(method) == METHOD
+            if name == setting and speed.sign > 0 and study.find_role(method) == METHOD
         }
         texts = [
-            f"{method} {format_speed(speed).replace(SIGN_MARKS[1], '')} {format_costs(speed)}"
+            f"{method} {format_speed(speed).replace(SIGN_MARKS[1], '')} {format_cost_ratios(speed)}"
             for method, speed in sorted(faster_methods.items(), key=lambda item: -item[1].speed_up.ratio)
         ]
         cost_texts += [f"{COST_LABELS[cost_name]}: {join_first_texts(texts, MAX_NAMED_METHODS)}"] if texts else []

@@ -29,13 +29,13 @@ from fedcohort.startup.compose import Composition
 from fedcohort.startup.compose_jobs import compose_job
 from fedcohort.study.checks import name_file_in_errors
 from fedcohort.study.definition import BASELINE, BOUND, STUDY_FILE, Condition, Overrides, RunKey, Study, option_name
-from fedcohort.study.measure import measure_folder
+from fedcohort.study.measure import measure_run_folder
 from fedcohort.study.result_files import DONE, FAILED, REFUSED
 
 REFUSAL_ERRORS = ("OptionError", "IncompatibleConfig", "UndeclaredSignal")  # not of missing data, which may be added
 SWEEPS_FOLDER = "sweeps"  # subfolder of the study's logs
 # options that decide how many rounds are evaluated
-SCHEDULE_OPTIONS = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
+EVALUATION_OPTIONS = ("rounds", "experiment", "eval.every", "eval.clients_every", "until.virtual_s")
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class RunOutcome:
     """The outcome of a run: done with its results, refused, or failed with the reason.
 
     Attributes:
@@ -102,24 +102,24 @@ def identify_runs(overrides: Overrides, configs: Path) -> dict[str, str]:
     """Return `config_hash` and `budget` of the runs with `overrides` and the groups in the folder `configs`.
 
     The override of an option that the environment decides (`dataset.path=${oc.env:DATA,null}`) counts, and not its
-    value: another machine has the same data in another folder. Raises `FedcohortError`.
+    override_value: another machine has the same data in another folder. Raises `FedcohortError`.
     """
     config = deepcopy(dict(compose_run(overrides, configs).config))
     for override in overrides:
-        name, _, value = override.lstrip("+").partition("=")
-        if value.startswith("${oc.env:"):
-            *option_groups, option = name.split(".")
-            reduce(getitem, option_groups, config)[option] = value
+        option_name, _, override_value = override.lstrip("+").partition("=")
+        if override_value.startswith("${oc.env:"):
+            *group_names, option = option_name.split(".")
+            reduce(getitem, group_names, config)[option] = override_value
     return {"config_hash": config_hash(config), "budget": str(Budget.from_config(config))}
 
 
 @cache
-def find_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
+def find_run_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
     """Return why runs with `overrides` and the groups in `configs` are rejected before data are read, or None."""
     return next(list_rejected_jobs([overrides], lambda _: compose_run(overrides, configs), configs), None)
 
 
-def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Outcome], None, None]:
+def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, RunOutcome], None, None]:
     """Run tasks as the jobs of a sweep, and yield the position and the outcome of each task when it ends.
 
     Before the next outcome, a run's folder is removed unless its task keeps it. That of the sweep is removed once all
@@ -137,53 +137,53 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Out
         for job_number in ended_jobs:
             outcome = read_outcome(sweep_folder.read_record(sweep, job_number), tasks[job_number])
             yield job_number, outcome
-            discard_folder(outcome, tasks[job_number])
+            discard_run_folder(outcome, tasks[job_number])
             n_ended_jobs += 1
     if n_ended_jobs == len(tasks):
         shutil.rmtree(sweep, ignore_errors=True)
 
 
-def discard_folder(outcome: Outcome, task: Task) -> None:
+def discard_run_folder(outcome: RunOutcome, task: Task) -> None:
     """Remove the run folder of `outcome`, whose results are stored, unless `task` keeps it."""
     if outcome.folder is not None and not task.keeps_run:
         shutil.rmtree(outcome.folder, ignore_errors=True)
 
 
-def read_outcome(record: JobRecord | None, task: Task) -> Outcome:
-    """Return the outcome of `task` from its run folder; `record` is that of its job, None if it never started."""
-    if record is None:
-        return Outcome(FAILED, "its job was never started: repeat the command")
-    if record.how in ("done", "skipped") and record.folder is not None:
+def read_outcome(job: JobRecord | None, task: Task) -> RunOutcome:
+    """Return the outcome of `task` from its run folder; `job` is that of its job, None if it never started."""
+    if job is None:
+        return RunOutcome(FAILED, "its job was never started: repeat the command")
+    if job.how in ("done", "skipped") and job.folder is not None:
         try:
-            run_facts, curve = measure_folder(record.folder, task.metric)
+            run_facts, curve = measure_run_folder(job.folder, task.metric)
         except FedcohortError as error:
-            return Outcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
-        began_s, ended_s = record.began or 0.0, record.ended or 0.0
-        wall_seconds = measure_earlier_seconds(record.folder, int(1000 * began_s)) + ended_s - began_s
-        ended_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(ended_s))
-        return Outcome(DONE, "", {**run_facts, "wall_s": wall_seconds, "when": ended_text}, curve, folder=record.folder)
-    reason, separator, log_text = record.reason.partition("; log: ")
-    if record.how == "failed" and record.kind in REFUSAL_ERRORS:
-        return Outcome(REFUSED, reason)
-    if record.how == "stopped":
+            return RunOutcome(REFUSED if type(error).__name__ in REFUSAL_ERRORS else FAILED, str(error))
+        start_s, end_s = job.began or 0.0, job.ended or 0.0
+        wall_seconds = measure_earlier_seconds(job.folder, int(1000 * start_s)) + end_s - start_s
+        end_text = time.strftime("%Y-%m-%dT%H:%M:%S%z", time.localtime(end_s))
+        return RunOutcome(DONE, "", {**run_facts, "wall_s": wall_seconds, "when": end_text}, curve, folder=job.folder)
+    reason, log_separator, log_text = job.reason.partition("; log: ")
+    if job.how == "failed" and job.kind in REFUSAL_ERRORS:
+        return RunOutcome(REFUSED, reason)
+    if job.how == "stopped":
         reason = "its process was ended by a signal"
-    if record.how == "stopped" or record.kind == WORKER_DIED:
+    if job.how == "stopped" or job.kind == WORKER_DIED:
         reason += "; the same command resumes the run"
     env_variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
-    if record.kind == "DataError" and env_variable:
+    if job.kind == "DataError" and env_variable:
         reason += f" (here by the environment: {env_variable[1]}=folder fedcohort study run ...)"
-    return Outcome(FAILED, f"{reason}{separator}{log_text}")
+    return RunOutcome(FAILED, f"{reason}{log_separator}{log_text}")
 
 
-def measure_earlier_seconds(folder: Path, process_start_ms: int) -> float:
-    """Return the wall time in seconds that earlier processes trained the run in `folder`; 0 without any.
+def measure_earlier_seconds(run_folder: Path, process_start_ms: int) -> float:
+    """Return the wall time in seconds that earlier processes trained the run in `run_folder`; 0 without any.
 
     `process_start_ms` is the start of the present process, in milliseconds since 1970.
     """
-    start_times = [start_ms for start_ms in metadata.read_start_times(folder) if start_ms < process_start_ms]
+    start_times = [start_ms for start_ms in metadata.read_start_times(run_folder) if start_ms < process_start_ms]
     if not start_times:
         return 0.0
-    return wall_s(start_times, [time_ms for time_ms in read_history(folder).times if time_ms < process_start_ms])
+    return wall_s(start_times, [round_ms for round_ms in read_history(run_folder).times if round_ms < process_start_ms])
 
 
 def check_conditions(study: Study, conditions: Sequence[Condition], configs: Path) -> None:
@@ -199,24 +199,24 @@ def check_conditions(study: Study, conditions: Sequence[Condition], configs: Pat
     Raises:
         OptionError: for a configuration that is rejected, and for a `horizon` that the runs do not evaluate.
     """
-    study_path, reason_by_method, accepted_methods = study.folder / STUDY_FILE, dict[str, str](), set[str]()
+    study_file, reason_by_method, accepted_methods = study.folder / STUDY_FILE, dict[str, str](), set[str]()
     for condition in conditions:
         method = condition.method
-        has_schedule = any(option_name(override) in SCHEDULE_OPTIONS for override in study.overrides.get(method, ()))
-        is_required = study.role_of(method) in (BASELINE, BOUND)
-        if method in accepted_methods and not is_required and not has_schedule:
+        has_schedule = any(option_name(override) in EVALUATION_OPTIONS for override in study.overrides.get(method, ()))
+        must_run = study.find_role(method) in (BASELINE, BOUND)
+        if method in accepted_methods and not must_run and not has_schedule:
             continue
-        if (refusal := find_refusal(condition.overrides, configs)) is None:
-            with name_file_in_errors(study_path, ()):
+        if (refusal := find_run_refusal(condition.overrides, configs)) is None:
+            with name_file_in_errors(study_file, ()):
                 check_evaluations(study, condition, compose_run(condition.overrides, configs).config)
             accepted_methods.add(method)
-        elif is_required:
-            raise OptionError(f"{study_path}: {condition.setting}, {method}: {refusal.reason}")
+        elif must_run:
+            raise OptionError(f"{study_file}: {condition.setting}, {method}: {refusal.reason}")
         else:
             reason_by_method.setdefault(method, refusal.reason)
     for method, reason in reason_by_method.items():
         if method not in accepted_methods:
-            raise OptionError(f"{study_path}: {method}: {reason}")
+            raise OptionError(f"{study_file}: {method}: {reason}")
 
 
 def check_evaluations(study: Study, condition: Condition, config: Mapping[str, Any]) -> None:
@@ -229,15 +229,15 @@ def check_evaluations(study: Study, condition: Condition, config: Mapping[str, A
     if config["until"]["virtual_s"] is not None and study.horizon is None:  # the clock has a window of its own
         return
     option = next((name for prefix, name in INTERVAL_OPTION_BY_METRIC.items() if study.metric.startswith(prefix)), None)
-    rounds, interval = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
-    n_evaluations = rounds // interval if interval else 0
-    schedule_text = f"rounds={rounds}" + (f" {option}={interval}" if option else "")
+    rounds, eval_interval = config["rounds"], config["eval"][option.partition(".")[2]] if option else 1
+    n_evaluations = rounds // eval_interval if eval_interval else 0
+    schedule_text = f"rounds={rounds}" + (f" {option}={eval_interval}" if option else "")
     condition_name = f"{condition.setting}, {condition.method}"
     if not n_evaluations:
         raise OptionError(
             f"{condition_name}: {schedule_text} measures {study.metric} in no round: set {option} in [1, {rounds}]"
         )
-    if study.horizon is not None and not interval <= study.horizon <= rounds:
+    if study.horizon is not None and not eval_interval <= study.horizon <= rounds:
         rounds_text = f"the evaluated rounds of {condition_name} ({schedule_text})"
-        range_text = f"an integer in [{interval}, {rounds}], {rounds_text}, or null"
-        raise ranges.range_error("horizon", range_text, study.horizon)
+        allowed_text = f"an integer in [{eval_interval}, {rounds}], {rounds_text}, or null"
+        raise ranges.range_error("horizon", allowed_text, study.horizon)

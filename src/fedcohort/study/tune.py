@@ -65,42 +65,42 @@ class Tuning:
         Raises `OptionError` before the first trial for an unknown option, or a range that lacks the option's default.
         """
         with name_file_in_errors(self.study.folder / STUDY_FILE, ()):
-            defaults = {method: self._read_default_options(method) for method in methods}
+            default_options = {method: self._read_default_options(method) for method in methods}
         for method in methods:
-            self._search_options(method, defaults[method])
+            self._search_options(method, default_options[method])
 
-    def _search_options(self, method: str, defaults: Mapping[str, Any]) -> None:
+    def _search_options(self, method: str, default_options: Mapping[str, Any]) -> None:
         optuna = import_optuna()
         options, digest = self.space.methods[method], self._digest_search(method)
-        stored = load_searches(self.study.folder).get(method, {})
-        stored_trials: list[Trial] = [*stored["tried"], *stored["spare"]] if stored.get("stamp") == digest else []
-        stored_by_overrides = {tuple(trial["words"]): trial for trial in stored_trials}
+        search = load_searches(self.study.folder).get(method, {})
+        stored_trials: list[Trial] = [*search["tried"], *search["spare"]] if search.get("stamp") == digest else []
+        trial_by_overrides = {tuple(trial["words"]): trial for trial in stored_trials}
         sampler = optuna.samplers.TPESampler(seed=rng.philox_key(0, f"tune/{method}") % 2**32)
         optuna_study = optuna.create_study(direction="maximize", sampler=sampler)
-        optuna_study.enqueue_trial(defaults)
+        optuna_study.enqueue_trial(default_options)
         done_trials: dict[Overrides, Trial] = {}
         n_trials = self.space.count_trials(method)
         while len(done_trials) < n_trials:
             suggestion = optuna_study.ask()
-            overrides = _spell_overrides({name: _suggest(suggestion, name, option) for name, option in options.items()})
-            is_new, is_repeated = overrides not in stored_by_overrides, overrides in done_trials
-            if is_new:
-                stored_by_overrides[overrides] = self._run_trial(method, overrides)
-            trial = stored_by_overrides[overrides]
-            state = optuna.trial.TrialState
-            optuna_study.tell(suggestion, trial["value"], state.FAIL if trial["value"] is None else state.COMPLETE)
-            if is_repeated:  # no trial is done twice; where options have few combinations, try the next one
-                if (combination := _find_combination(options, done_trials)) is not None:
-                    optuna_study.enqueue_trial(combination)
+            overrides = _make_overrides({name: _suggest(suggestion, name, option) for name, option in options.items()})
+            is_new_trial, is_repeated_trial = overrides not in trial_by_overrides, overrides in done_trials
+            if is_new_trial:
+                trial_by_overrides[overrides] = self._run_trial(method, overrides)
+            trial = trial_by_overrides[overrides]
+            states = optuna.trial.TrialState
+            optuna_study.tell(suggestion, trial["value"], states.FAIL if trial["value"] is None else states.COMPLETE)
+            if is_repeated_trial:  # no trial is done twice; where options have few combinations, try the next one
+                if (new_values := _find_new_values(options, done_trials)) is not None:
+                    optuna_study.enqueue_trial(new_values)
                 continue
             done_trials[overrides] = trial
-            if is_new:  # the file stays unchanged while stored trials are replayed
-                self._write_search(method, digest, done_trials, stored_by_overrides)
-            self.print_line(f"{method} [{len(done_trials)}/{n_trials}] {' '.join(overrides)}: {_spell_value(trial)}")
-        self._write_search(method, digest, done_trials, stored_by_overrides)
-        if n_failed := sum(trial["value"] is None for trial in done_trials.values()):
+            if is_new_trial:  # the file stays unchanged while stored trials are replayed
+                self._write_search(method, digest, done_trials, trial_by_overrides)
+            self.print_line(f"{method} [{len(done_trials)}/{n_trials}] {' '.join(overrides)}: {_format_trial(trial)}")
+        self._write_search(method, digest, done_trials, trial_by_overrides)
+        if n_failed_trials := sum(trial["value"] is None for trial in done_trials.values()):
             self.print_line(
-                f"{method}: {n_failed} of {len(done_trials)} trials have no value and are not repeated; "
+                f"{method}: {n_failed_trials} of {len(done_trials)} trials have no value and are not repeated; "
                 f"to repeat them, remove them from {self.study.folder / TUNED_FILE}"
             )
 
@@ -110,12 +110,12 @@ class Tuning:
         Raises `OptionError` for an unknown option, or a range that lacks the default.
         """
         options = dict(flatten_config(compose_run(self._list_trial_runs(method, ())[0].overrides, self.configs).config))
-        for name, values in self.space.methods[method].items():
+        for name, option_range in self.space.methods[method].items():
             if name not in options:
                 group_name = name.partition(".")[0]
                 known_options = [option for option in options if option.startswith(f"{group_name}.")] or list(options)
                 raise make_unknown_option_error(f"tune.space.{method}", name, known_options)
-            if not values.contains(options[name]):
+            if not option_range.contains(options[name]):
                 raise OptionError(
                     f"tune.space.{method}.{name} must include the default {spell_value(options[name])}, the first "
                     "trial: add it"
@@ -125,28 +125,28 @@ class Tuning:
     def _list_trial_runs(self, method: str, overrides: Overrides) -> list[Task]:
         """Return the runs of a trial of `method` with `overrides`, one for each setting and seed of the search."""
         method_overrides = self.study.overrides.get(method, (f"selector={method}",))
-        run_overrides = [self.study.overrides_in(name, method_overrides, overrides) for name in self.space.settings]
+        run_overrides = [self.study.list_overrides(name, method_overrides, overrides) for name in self.space.settings]
         options = self.configs, self.logs, self.space.metric
         return [Task(words, seed, *options, keeps_run=False) for words in run_overrides for seed in self.space.seeds]
 
     def _run_trial(self, method: str, overrides: Overrides) -> Trial:
         """Run a trial of `method` with these `overrides`, and return its entry in `tuned.yaml`.
 
-        Its `value` is the mean result of its runs, or None if a run was rejected or failed.
+        Its `mean` is the mean result of its runs, or None if a run was rejected or failed.
         """
         tasks = self._list_trial_runs(method, overrides)
         outcomes = list(dict(sorted(run_tasks(tasks, self.launch))).values())
         commit, is_dirty = provenance.current_commit()
-        code_text = f"{commit[:10]}{' with uncommitted changes' if is_dirty else ''}"
-        trial: Trial = {"words": list(overrides), "value": None, "commit": code_text}
-        options, results = self.study.options, []
+        commit_text = f"{commit[:10]}{' with uncommitted changes' if is_dirty else ''}"
+        trial: Trial = {"words": list(overrides), "value": None, "commit": commit_text}
+        options, run_results = self.study.comparison_options, []
         for task, outcome in zip(tasks, outcomes, strict=True):
             if outcome.curve is None:
                 return {**trial, "reason": f"{outcome.status}: {outcome.reason}"}
             curve = outcome.curve.cut_at_horizon(options.horizon, find_clock_limit(task.overrides) or math.nan)
-            results.append(measure_run(curve, options.result, options.horizon))
-        value = float(np.mean(results))
-        return {**trial, "value": value} if math.isfinite(value) else {**trial, "reason": f"its mean is {value}"}
+            run_results.append(measure_run(curve, options.result, options.horizon))
+        mean = float(np.mean(run_results))
+        return {**trial, "value": mean} if math.isfinite(mean) else {**trial, "reason": f"its mean is {mean}"}
 
     def _digest_search(self, method: str) -> str:
         """Return a digest of the search of `method`, 12 hex digits, by which trials of another search are recognised.
@@ -163,8 +163,8 @@ class Tuning:
         return hashlib.blake2b(search_text.encode(), digest_size=6).hexdigest()
 
     def _write_search(self, method: str, search_digest: str, done_trials: Trials, all_trials: Trials) -> None:
-        scored = [trial for trial in done_trials.values() if trial["value"] is not None]
-        best_trial: Trial = max(scored, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
+        trials = [trial for trial in done_trials.values() if trial["value"] is not None]
+        best_trial: Trial = max(trials, key=lambda trial: trial["value"], default={"words": [], "value": math.nan})
         default_value = next(iter(done_trials.values()))["value"]
         search_facts = {
             "trials": self.space.count_trials(method),
@@ -195,22 +195,22 @@ def import_optuna() -> Any:  # noqa: ANN401 - it has no types, and is imported l
     return optuna
 
 
-def _spell_overrides(value_by_option: Mapping[str, object]) -> Overrides:
+def _make_overrides(value_by_option: Mapping[str, object]) -> Overrides:
     return tuple(f"{name}={spell_value(value)}" for name, value in value_by_option.items())
 
 
-def _find_combination(options: Mapping[str, Range], tried_options: Collection[Overrides]) -> dict[str, object] | None:
+def _find_new_values(options: Mapping[str, Range], tried_overrides: Collection[Overrides]) -> dict[str, object] | None:
     """Return the first combination of values, by option, that was not tried; None if an option is a real number.
 
     Args:
         options: range of each tuned option.
-        tried_options: overrides of the trials that are done.
+        tried_overrides: overrides of the trials that are done.
     """
     value_lists = [option_range.values for option_range in options.values() if option_range.values is not None]
     if len(value_lists) < len(options):
         return None
-    combinations = (dict(zip(options, combination, strict=True)) for combination in product(*value_lists))
-    return next((choice for choice in combinations if _spell_overrides(choice) not in tried_options), None)
+    combinations = (dict(zip(options, new_values, strict=True)) for new_values in product(*value_lists))
+    return next((values for values in combinations if _make_overrides(values) not in tried_overrides), None)
 
 
 def _suggest(trial: Any, name: str, option_range: Range) -> object:  # noqa: ANN401 - Optuna's
@@ -220,5 +220,5 @@ def _suggest(trial: Any, name: str, option_range: Range) -> object:  # noqa: ANN
     return suggest_number(name, option_range.low, option_range.high, log=option_range.log)
 
 
-def _spell_value(trial: Trial) -> str:
+def _format_trial(trial: Trial) -> str:
     return f"no value, {trial.get('reason', 'failed')}" if trial["value"] is None else f"{trial['value']:.4f}"

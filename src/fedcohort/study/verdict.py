@@ -12,7 +12,7 @@ from fedcohort.study.definition import METHOD, ConditionKey
 from fedcohort.study.method_ranks import Ranks
 
 COST_NAMES = ("virtual_s", "bytes", "probe_bytes", "client_flops", "server_flops", "joules")
-TARGET_AXES = ("rounds", "virtual_s", "bytes")
+TARGET_COSTS = ("rounds", "virtual_s", "bytes")
 
 
 @dataclass(frozen=True)
@@ -23,12 +23,12 @@ class PValues:
         within_setting: corrected over all methods of the setting. An oracle, a reference, a bound or a method with too
             few seeds is in no family and keeps its p.
         within_method: corrected over all settings of the method, or of its variants; without a family it is p.
-        over_all: corrected over all methods in all settings; NaN for a row that is in no family.
+        in_study: corrected over all methods in all settings; NaN for a row that is in no family.
     """
 
     within_setting: float = math.nan
     within_method: float = math.nan
-    over_all: float = math.nan
+    in_study: float = math.nan
 
 
 @dataclass(frozen=True)
@@ -40,37 +40,37 @@ class MethodVerdict:
         method: name of the method.
         role: role of the method in the study.
         value: mean result over its seeds, in the metric's unit.
-        mean_last: mean over its seeds of the last measured value.
+        mean_last_value: mean over its seeds of the last measured value.
         n_diverged: number of seeds whose result is not finite.
         difference: difference to the baseline; an empty one for the baseline, or without common seeds.
         p_values: p-values of the difference.
         verdict: a verdict of `results.verdict`, with the correction within the setting; "" for the baseline, or without
             common seeds.
-        share_closed: share of the headroom that the method closes; None without headroom, or with few common seeds.
+        headroom_share: share of the headroom that the method closes; None without headroom, or with few common seeds.
         rank: rank among methods and the baseline, 1 for the best; NaN for other roles, and with few seeds.
         costs: mean costs of a run, by name; joules are 0 if they are not measured.
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
-        n_reached: number of seeds that met the target.
+        n_reached_seeds: number of seeds that met the target.
         ended_by_rounds: number of seeds that completed their rounds before the clock that was to end them.
-        n_other_code: number of seeds computed by code that behaves differently (`compare_code.py`).
+        n_other_code_seeds: number of seeds computed by code that behaves differently (`compare_code.py`).
     """
 
     setting: str
     method: str
     role: str
     value: Mean
-    mean_last: float
+    mean_last_value: float
     n_diverged: int
     difference: Difference
     p_values: PValues
     verdict: str
-    share_closed: ShareClosed | None
+    headroom_share: ShareClosed | None
     rank: float
     costs: Mapping[str, float]
     target: Mapping[str, float]
-    n_reached: int
+    n_reached_seeds: int
     ended_by_rounds: int
-    n_other_code: int
+    n_other_code_seeds: int
 
     @property
     def sign(self) -> int:
@@ -91,14 +91,14 @@ class Headroom:
         oracle: name of the oracle with the largest mean difference; "" if no oracle has a difference.
         difference: difference of this oracle; with several oracles and five common seeds or more, that of choosing one
             on the other seeds. None if no oracle has a difference.
-        is_positive: whether the interval, or the mean without an interval, is above 0, the mean is at least the minimum
-            effect, and there are enough seeds for a verdict.
+        has_headroom: whether the interval, or the mean without an interval, is above 0, the mean is at least the
+            minimum effect, and there are enough seeds for a verdict.
         oracles: names of the oracles with enough seeds.
     """
 
     oracle: str = ""
     difference: Difference | None = None
-    is_positive: bool = False
+    has_headroom: bool = False
     oracles: Sequence[str] = ()
 
 
@@ -132,12 +132,12 @@ class SettingVerdict:
 
     def has_sure_winner(self, alpha: float) -> bool:
         """Return whether a method is better at level `alpha` after one correction over all methods and settings."""
-        return any(method.p_values.over_all < alpha for method in self.find_better_methods())
+        return any(method.p_values.in_study < alpha for method in self.find_better_methods())
 
     def find_diverged_methods(self, baseline: str) -> list[MethodVerdict]:
         """Return the methods that diverged on more seeds than `baseline`, the worst first; they have no test."""
-        baseline_count = self.methods[baseline].n_diverged if baseline in self.methods else 0
-        diverged_methods = [method for method in self.methods.values() if method.n_diverged > baseline_count]
+        n_baseline_diverged = self.methods[baseline].n_diverged if baseline in self.methods else 0
+        diverged_methods = [method for method in self.methods.values() if method.n_diverged > n_baseline_diverged]
         return sorted((m for m in diverged_methods if m.role == METHOD), key=lambda method: -method.n_diverged)
 
 
@@ -148,13 +148,13 @@ class Verdict:
     Attributes:
         settings: verdicts on the settings, by name.
         ranks: ranks of methods over settings; None if there is too little to rank.
-        missing_seeds: number of the study's seeds without a result, by setting and method.
+        missing_seed_counts: number of the study's seeds without a result, by setting and method.
         collapsing: methods whose mean gain hides large losses on some seeds (`results.difference.is_collapsing`).
     """
 
     settings: Mapping[str, SettingVerdict]
     ranks: Ranks | None
-    missing_seeds: Mapping[ConditionKey, int]
+    missing_seed_counts: Mapping[ConditionKey, int]
     collapsing: frozenset[str] = frozenset()
 
     @property
@@ -164,5 +164,5 @@ class Verdict:
 
     @property
     def n_tests(self) -> int:
-        """Number of tests of methods over all settings, for which `PValues.over_all` is corrected."""
-        return sum(math.isfinite(method.p_values.over_all) for method in self.methods)
+        """Number of tests of methods over all settings, for which `PValues.in_study` is corrected."""
+        return sum(math.isfinite(method.p_values.in_study) for method in self.methods)
