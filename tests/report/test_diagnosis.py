@@ -71,7 +71,7 @@ def test_other_cases(diagnosis: Diagnosis, gaps: tuple[float, ...], sentence: st
 
 def test_uneven_cohorts_and_persistent_speeds(diagnosis: Diagnosis) -> None:
     quiet = replace(diagnosis, probe_results=[look(13, 0.05)])
-    uneven = replace(quiet, skew=replace(quiet.skew, cohort_classes=1.2))  # type: ignore[type-var]
+    uneven = replace(quiet, skew=replace(quiet.skew, n_cohort_classes=1.2))  # type: ignore[type-var]
     assert "Random cohorts hold 1.2 of 2.0 effective classes." in describe_diagnosis(uneven)
     speeds = Speeds(0.8, 0.6, 0.9, np.zeros(6), 0.1)
     text = describe_diagnosis(replace(quiet, speeds=speeds, speed_gain=1.7))

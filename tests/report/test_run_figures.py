@@ -225,7 +225,7 @@ def test_both_validation_curves_are_thin_lines(
     accuracy, loss = drawn["accuracy.png"].axes
     for axes, name, scale in ((accuracy, "acc", 100.0), (loss, "loss", 1.0)):
         (line,) = [line for line in axes.lines if line.get_label() == "server's validation set"]
-        assert line.get_linewidth() == curves.THIN_LINE
+        assert line.get_linewidth() == curves.THIN_LINE_WIDTH
         values = np.array([scale * make_report(s, clients=5).metrics[f"server_val/{name}"] for s in range(102)])
         means = curves.smooth_values(pd.Series(values), 3)
         np.testing.assert_allclose(np.asarray(line.get_ydata(), dtype=float), means)

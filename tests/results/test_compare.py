@@ -14,7 +14,7 @@ from results.constant_runs import ACC, make_frames
 
 
 def verdicts(comparison: Comparison) -> dict[tuple[str, str], str]:
-    return {cell: entry.verdict for cell, entry in comparison.entries.items()}
+    return {cell: entry.verdict for cell, entry in comparison.results.items()}
 
 
 def test_a_difference_is_paired_over_common_seeds() -> None:
@@ -22,14 +22,14 @@ def test_a_difference_is_paired_over_common_seeds() -> None:
     comparison = compare_conditions(
         make_frames({("", "random"): [0.1, 0.2, 0.4, 0.5], ("", "ucb"): [0.2, 0.4, 0.7]}), Options(ACC, "random")
     )
-    entry = comparison.entries["", "ucb"]
+    entry = comparison.results["", "ucb"]
     assert entry.difference is not None
     assert entry.difference.n == 3
     assert entry.difference.mean == pytest.approx(0.2)
     assert entry.p == pytest.approx(1 - math.sqrt(12 / 14))
     assert entry.verdict == "not settled"
     assert entry.seeds_needed is not None
-    assert comparison.entries["", "random"].difference is None
+    assert comparison.results["", "random"].difference is None
     assert comparison.result_window == (4, 6)
 
 
@@ -48,10 +48,10 @@ def test_the_family_is_the_methods_of_a_setting_without_oracles() -> None:
         )
     }
     comparison = compare_conditions(make_frames(values), Options(ACC, "random"))
-    raw = {cell: entry.difference.p for cell, entry in comparison.entries.items() if entry.difference is not None}
-    assert comparison.entries["a", "good"].p == pytest.approx(2 * raw["a", "good"])
-    assert comparison.entries["a", "oracle_clean"].p == raw["a", "oracle_clean"]
-    assert comparison.entries["b", "good"].p == raw["b", "good"]
+    raw = {cell: entry.difference.p for cell, entry in comparison.results.items() if entry.difference is not None}
+    assert comparison.results["a", "good"].p == pytest.approx(2 * raw["a", "good"])
+    assert comparison.results["a", "oracle_clean"].p == raw["a", "oracle_clean"]
+    assert comparison.results["b", "good"].p == raw["b", "good"]
     assert (comparison.settings["a"].n_tests, comparison.settings["b"].n_tests) == (2, 1)
     assert verdicts(comparison)["a", "bad"] == "worse"
     assert list(comparison.list_results("a")) == ["oracle_clean", "good", "random", "bad"]
@@ -68,15 +68,15 @@ def test_verdicts_without_a_significant_difference() -> None:
     comparison = compare_conditions(make_frames(values), Options(ACC, "random"))
     expected = {"random": "", "same": "same on all seeds", "diverged": "diverged", "few": "too few seeds"}
     assert verdicts(comparison) == {("", name): verdict for name, verdict in expected.items()}
-    assert math.isnan(comparison.entries["", "diverged"].p)
+    assert math.isnan(comparison.results["", "diverged"].p)
     assert list(comparison.list_results(""))[-1] == "diverged"
-    assert compare_conditions(make_frames({("", "a"): [nan]}), Options(ACC)).entries["", "a"].verdict == ""
+    assert compare_conditions(make_frames({("", "a"): [nan]}), Options(ACC)).results["", "a"].verdict == ""
 
 
 def test_conditions_with_other_data_are_not_paired() -> None:
     runs = make_frames({("", "random"): [0.1, 0.2], ("", "ucb"): [0.2, 0.4]})
     assert (
-        compare_conditions(runs, Options(ACC, "random"), unpaired_cells={("", "ucb")}).entries["", "ucb"].difference
+        compare_conditions(runs, Options(ACC, "random"), unpaired_cells={("", "ucb")}).results["", "ucb"].difference
         is None
     )
 
@@ -89,20 +89,20 @@ def test_the_result_of_a_run_by_hand(options: dict[str, Any], expected: float) -
     """Of the values 1 to 6 the last three are averaged, as a sixth of six rounds holds one evaluation."""
     runs = make_frames({("", "a"): [0.0]})
     runs.curves[ACC] = runs.curves["round"].astype(float)
-    assert compare_conditions(runs, Options(ACC, **options)).entries["", "a"].mean.mean == expected
+    assert compare_conditions(runs, Options(ACC, **options)).results["", "a"].mean.mean == expected
 
 
 def test_the_best_of_a_loss_is_the_lowest() -> None:
     runs = make_frames({("", "a"): [0.0]})
     runs.curves[ACC] = runs.curves["round"].astype(float)
-    assert compare_conditions(runs, Options(ACC, sign=-1, result="best")).entries["", "a"].mean.mean == 1.0
+    assert compare_conditions(runs, Options(ACC, sign=-1, result="best")).results["", "a"].mean.mean == 1.0
 
 
 def test_a_clock_weighs_each_model_by_its_time() -> None:
     """Rounds end at 1 to 6 s; of the last sixth of 12 s, from 10 on, the newest model is the sixth."""
     runs = make_frames({("", "a"): [0.0]}, clock_s=12.0)
     runs.curves[ACC] = runs.curves["round"].astype(float)
-    assert compare_conditions(runs, Options(ACC)).entries["", "a"].mean.mean == 6.0
+    assert compare_conditions(runs, Options(ACC)).results["", "a"].mean.mean == 6.0
 
 
 def test_the_order_of_runs_and_seeds_does_not_matter() -> None:
@@ -110,7 +110,7 @@ def test_the_order_of_runs_and_seeds_does_not_matter() -> None:
     values = {(s, m): list(rng.normal(0.5, 0.02, 6)) for s in ("a", "b") for m in ("random", "x", "y")}
     runs = make_frames(values)
     shuffled = RunFrames(runs.runs.sample(frac=1, random_state=1), runs.curves.sample(frac=1, random_state=2))
-    first, second = (compare_conditions(ordered, Options(ACC, "random")).entries for ordered in (runs, shuffled))
+    first, second = (compare_conditions(ordered, Options(ACC, "random")).results for ordered in (runs, shuffled))
     for cell, entry in first.items():
         shuffled_entry = second[cell]
         assert (entry.mean, entry.verdict, entry.seeds_needed) == (

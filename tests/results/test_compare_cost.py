@@ -35,10 +35,10 @@ def rising(slopes: dict[str, list[float]], rounds: int = 6) -> RunFrames:
 def test_the_cost_is_computed_along_every_known_axis() -> None:
     """.3 is met in round 3 with .1 a round, in round 2 with .15: 1.5 times as fast, on every seed."""
     comparison = compare_cost(rising({"a": [1.0] * 3, "b": [1.5] * 3}), Options(ACC, "a"), FIRST)
-    assert set(comparison.entries) == {"virtual_s", "bytes", "rounds"}
-    entry = comparison.entries["virtual_s"]["", "b"]
+    assert set(comparison.results) == {"virtual_s", "bytes", "rounds"}
+    entry = comparison.results["virtual_s"]["", "b"]
     assert (entry.median.value, entry.median.n_met) == (14.0, 3)
-    assert comparison.entries["bytes"]["", "a"].median.value == 9e6
+    assert comparison.results["bytes"]["", "a"].median.value == 9e6
     assert entry.speed_up is not None
     assert entry.speed_up.ratio == pytest.approx(1.5)
 
@@ -48,21 +48,21 @@ def test_energy_is_an_axis_where_all_runs_measure_it() -> None:
     frames = rising({"a": [1.0] * 3, "b": [1.5] * 3})
     frames.runs["joules"], frames.curves["joules"] = 12.0, 2.0 * frames.curves["round"]
     comparison = compare_cost(frames, Options(ACC, "a"), FIRST, "joules")
-    assert comparison.entries["joules"]["", "a"].median.value == 6.0
+    assert comparison.results["joules"]["", "a"].median.value == 6.0
     assert sum_costs(frames, "a")["joules"]["", "b"].mean == 12.0
 
 
 def test_a_window_averages_as_many_evaluations_as_the_result() -> None:
     """The mean of three evaluations is at least .3 in round 4: (.2 + .3 + .4) / 3."""
     comparison = compare_cost(rising({"a": [1.0]}), Options(ACC, "a"), Target(0.3), "rounds")
-    assert comparison.entries["rounds"]["", "a"].median.value == 4
+    assert comparison.results["rounds"]["", "a"].median.value == 4
 
 
 def test_the_default_target_is_a_share_of_the_baselines_result() -> None:
     """Results .5 and 1, the mean of rounds 4 to 6: .95 times .75."""
     comparison = compare_cost(rising({"a": [1.0, 2.0], "b": [1.0, 1.0]}), Options(ACC, "a"), Target(), "rounds")
     assert comparison.targets == {"": {0: pytest.approx(0.7125), 1: pytest.approx(0.7125)}}
-    assert comparison.entries["rounds"]["", "b"].median.n_met == 0
+    assert comparison.results["rounds"]["", "b"].median.n_met == 0
 
 
 def test_the_best_of_conditions_is_a_target_for_each_seed() -> None:
@@ -76,12 +76,12 @@ def test_the_best_of_conditions_is_a_target_for_each_seed() -> None:
 
 def test_a_run_that_never_meets_the_target_is_a_bound() -> None:
     comparison = compare_cost(rising({"a": [0.4] * 3, "b": [1.0] * 3}), Options(ACC, "a"), FIRST, "rounds")
-    entry = comparison.entries["rounds"]["", "b"]
+    entry = comparison.results["rounds"]["", "b"]
     assert entry.speed_up is not None
     assert entry.speed_up.bound == ">="
     assert entry.speed_up.ratio == pytest.approx(2.0)
-    assert math.isinf(comparison.entries["rounds"]["", "a"].median.value)
-    assert comparison.entries["rounds"]["", "b"].verdict == "too few seeds" or entry.speed_up.n == 3
+    assert math.isinf(comparison.results["rounds"]["", "a"].median.value)
+    assert comparison.results["rounds"]["", "b"].verdict == "too few seeds" or entry.speed_up.n == 3
 
 
 def test_an_unknown_axis_is_rejected() -> None:

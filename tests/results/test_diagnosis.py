@@ -52,7 +52,7 @@ def test_clients_of_one_class(tmp_path: Path) -> None:
     assert diagnosis.noise_case == "none"
     assert diagnosis.advice == "classes"
     assert diagnosis.skew is not None
-    assert diagnosis.skew.cohort_classes < 5 < 8 < diagnosis.skew.all_classes
+    assert diagnosis.skew.n_cohort_classes < 5 < 8 < diagnosis.skew.n_all_classes
     np.testing.assert_array_equal(diagnosis.skew.counts.sum(1), ran.info.n_train)
     assert diagnosis.speeds is not None
 

@@ -38,7 +38,7 @@ def test_differences_without_an_interval() -> None:
     assert math.isnan(constant.half_width)
     assert math.isnan(constant.p)
     lost = paired_difference({0: 0.9, 1: math.nan, 2: math.inf}, {0: 0.8, 1: 0.5, 2: 0.1})
-    assert (lost.diverged, lost.reason) == (2, "diverged on 2 of 3 seeds")
+    assert (lost.n_diverged, lost.reason) == (2, "diverged on 2 of 3 seeds")
     assert math.isnan(lost.mean)
     assert math.isnan(lost.p)
     assert estimate_mean([0.5, 0.5]).half_width == 0.0

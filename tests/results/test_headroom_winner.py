@@ -10,16 +10,25 @@ def test_the_winner_of_a_case_by_hand() -> None:
     inputs, expected = load_case(11)
     result = cross_fit(np.array(inputs["D"]))
     assert result.best_row == expected.pop("winner")
-    assert result.cross_fitted is not None
+    assert result.cross_fitted_difference is not None
     naive = np.mean(inputs["D"][result.best_row])
-    numbers = [naive, result.cross_fitted.mean, result.fold_share, result.cross_fitted.low, result.cross_fitted.high]
+    numbers = [
+        naive,
+        result.cross_fitted_difference.mean,
+        result.fold_share,
+        result.cross_fitted_difference.low,
+        result.cross_fitted_difference.high,
+    ]
     assert numbers == close_to(list(expected.values()))
     few = cross_fit(np.array(inputs["D"])[:, :4])
-    assert few.cross_fitted is None
+    assert few.cross_fitted_difference is None
 
 
 def test_the_naive_winner_of_equal_methods_is_biased() -> None:
     x = np.random.default_rng(0).normal(size=(300, 20, 10))
     winners = [cross_fit(differences) for differences in x]
     assert np.mean([x[i, winner.best_row].mean() for i, winner in enumerate(winners)]) > 0.5
-    assert abs(np.mean([winner.cross_fitted.mean for winner in winners if winner.cross_fitted])) < 0.08
+    assert (
+        abs(np.mean([winner.cross_fitted_difference.mean for winner in winners if winner.cross_fitted_difference]))
+        < 0.08
+    )

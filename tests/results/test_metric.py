@@ -3,7 +3,7 @@
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.results.metric import MetricUnit, default_rules, find_metric_unit, lower_is_better, sign_of_metric
+from fedcohort.results.metric import MetricUnit, default_rules, find_metric_sign, find_metric_unit, lower_is_better
 
 
 def test_the_better_direction_of_a_metric() -> None:
@@ -11,9 +11,13 @@ def test_the_better_direction_of_a_metric() -> None:
     assert all(map(lower_is_better, lower))
     assert all(map(lower_is_better, ("attack/weight", "select/class_imbalance", "round/waited_s", "round/closed_s")))
     assert not any(map(lower_is_better, ("test/acc", "clients/acc_worst5", "clients/jain", "round/arrived")))
-    assert (sign_of_metric("test/acc"), sign_of_metric("test/acc", "low"), sign_of_metric("test/loss")) == (1, -1, -1)
+    assert (find_metric_sign("test/acc"), find_metric_sign("test/acc", "low"), find_metric_sign("test/loss")) == (
+        1,
+        -1,
+        -1,
+    )
     with pytest.raises(OptionError, match="better must be one of auto, high, low, got 'up'"):
-        sign_of_metric("test/acc", "up")
+        find_metric_sign("test/acc", "up")
 
 
 def test_units_of_metrics() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from fedcohort.errors import OptionError
-from fedcohort.results.run import average_over_time, compute_run_result, late_slope, late_window
+from fedcohort.results.run import average_over_time, compute_run_result, fit_late_slope, late_window
 from results.statistics_cases import close_to, load_case
 
 
@@ -24,7 +24,7 @@ def test_the_last_sixth_counts_but_at_least_three_evaluations() -> None:
     assert compute_run_result(steps[:3], values[:3]) == 1.5  # two trained models
     assert math.isnan(compute_run_result(steps[:1], values[:1]))  # the untrained model is no result
     assert (compute_run_result(steps, -values, "last"), compute_run_result(steps, -values, "best")) == (-60.0, -1.0)
-    assert late_slope(steps, 2 * values) == pytest.approx(2.0)
+    assert fit_late_slope(steps, 2 * values) == pytest.approx(2.0)
     assert math.isnan(compute_run_result(steps, np.where(steps == 55, math.nan, values)))
     with pytest.raises(OptionError, match=r"result must be one of late, last, best, got 'mean'"):
         compute_run_result(steps, values, "mean")  # type: ignore[arg-type]

@@ -11,7 +11,7 @@ from fedcohort.results.target import (
     Cost,
     Target,
     compute_baseline_target,
-    costs_to_target,
+    find_costs_to_target,
     find_crossing,
     find_median_cost,
     parse_target,
@@ -23,9 +23,9 @@ def test_costs_to_a_target_of_cases_by_hand() -> None:
     inputs, expected = load_case(3)
     steps, values, cost = (np.asarray(inputs[name], dtype=float) for name in ("steps", "values", "cost"))
     run = Evaluations(steps, values, {"bytes": cost})
-    costs = costs_to_target(run, inputs["target"], inputs["window"])["bytes"]
+    costs = find_costs_to_target(run, inputs["target"], inputs["window"])["bytes"]
     assert [costs.value, costs.met] == close_to(expected)
-    assert costs_to_target(run, inputs["target"]) == {"bytes": Cost(80.0, met=True)}
+    assert find_costs_to_target(run, inputs["target"]) == {"bytes": Cost(80.0, met=True)}
     inputs, expected = load_case(4)
     median = find_median_cost([Cost(*arguments) for arguments in inputs["times"]])
     assert (median.value, median.n_met, median.n) == (close_to(expected), 4, 6)

@@ -41,7 +41,7 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
     study = replace(load_study(ROOT / "studies" / name), **options)
     study = replace(study, settings={key: replace(s, target=target) for key, s in study.settings.items()})
     frames, results = frames_of(study), load_results(study)
-    entries = compare_conditions(frames, study.comparison_options).entries
+    entries = compare_conditions(frames, study.comparison_options).results
     times = compare_cost(frames, study.comparison_options, target, "rounds")
     verdicts = judge_settings(study, results).methods
     methods = {(v.setting, v.method): v for v in verdicts if v.role in (METHOD, ORACLE)}
@@ -59,7 +59,7 @@ def test_compare_and_report_give_the_same_verdict(name: str, options: dict[str, 
     assert any(pair in methods for pair in speeds["rounds"])
     for axis, by_pair in speeds.items():
         for pair in set(by_pair) & set(methods):
-            speed, of_compare = by_pair[pair], times.entries[axis][pair]
+            speed, of_compare = by_pair[pair], times.results[axis][pair]
             assert of_compare.speed_up is not None
             assert speed.speed_up.ratio == pytest.approx(of_compare.speed_up.ratio)
             assert (speed.verdict, speed.speed_up.bound) == (of_compare.verdict, of_compare.speed_up.bound), (

@@ -74,7 +74,7 @@ def numbers(result: Comparison) -> pd.DataFrame:
             e.mean.half_width,
             *((d.mean, d.low, d.high, e.p) if (d := e.difference) else [0.0] * 4),
         )
-        for (_, condition), e in result.entries.items()
+        for (_, condition), e in result.results.items()
     }
     return pd.DataFrame(rows).sort_index(axis=1)
 
@@ -86,7 +86,7 @@ def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Pa
     assert page.to_markdown(by_folder) == page.to_markdown(answer), "with the same notes"
     folders = by_folder.frames
     only = compare_folders(paths, Question(), {"selector": "flash"})
-    assert {condition for _, condition in only.headline.entries} == {"flash"}
+    assert {condition for _, condition in only.headline.results} == {"flash"}
     write_study(folders, tmp_path / "study")
     study = read_study(tmp_path / "study")
     pd.testing.assert_frame_equal(by_key(folders), by_key(answer.frames), rtol=1e-6, check_dtype=False)
@@ -95,5 +95,5 @@ def test_folders_mlflow_and_parquet_give_the_same_table(logs: Logs, tmp_path: Pa
     first, *other_answers = (compare_conditions(frames, options) for frames in (folders, answer.frames, study))
     for variant in other_answers:
         pd.testing.assert_frame_equal(numbers(first), numbers(variant), rtol=1e-6)
-        assert {c: e.verdict for c, e in first.entries.items()} == {c: e.verdict for c, e in variant.entries.items()}
-    assert first.entries["", "flash"].mean.mean == pytest.approx(answer.headline.entries["", "flash"].mean.mean)
+        assert {c: e.verdict for c, e in first.results.items()} == {c: e.verdict for c, e in variant.results.items()}
+    assert first.results["", "flash"].mean.mean == pytest.approx(answer.headline.results["", "flash"].mean.mean)

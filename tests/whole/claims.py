@@ -172,7 +172,7 @@ def format_readme_row(label: str, name: str, cell: str) -> str:
     runs_by_method = read_runs(name, cell)
     rows, seeds = list_published_methods(name, cell), sorted(runs_by_method["random"])
     winner = cross_fit(np.array([[paired_differences(name, cell, row)[seed] for seed in seeds] for row in rows]))
-    assert winner.cross_fitted is not None, "a setting of README's table has five seeds or more"
+    assert winner.cross_fitted_difference is not None, "a setting of README's table has five seeds or more"
     best = rows[winner.best_row]
     worst = min(rows, key=lambda row: average(runs_by_method[row].values()))
     costs = [read_runs(name, cell, column) for column in ("client_flops", "bytes")]
@@ -184,7 +184,8 @@ def format_readme_row(label: str, name: str, cell: str) -> str:
         f"{average(runs_by_method['random'].values()):.1f}",
         find_best_oracle(name, cell)[1],
         mark_significant(
-            f"{name_method(best)} {format_interval(winner.cross_fitted.by_seed.values())}", (name, cell, best)
+            f"{name_method(best)} {format_interval(winner.cross_fitted_difference.by_seed.values())}",
+            (name, cell, best),
         ),
         cost,
         _format_difference(name, cell, "flash") if "flash" in runs_by_method else "not run",

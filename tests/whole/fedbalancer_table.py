@@ -15,7 +15,7 @@ import pandas as pd
 from scipy import stats
 
 from fedcohort.results.run import Evaluations
-from fedcohort.results.target import Cost, SpeedUp, costs_to_target, measure_speed_up
+from fedcohort.results.target import Cost, SpeedUp, find_costs_to_target, measure_speed_up
 from whole.claims import ROOT, average, format_interval, read_runs
 
 STUDY, SETTING, CLOCK_S = "paper_fedbalancer_network", "har", 10600.0
@@ -62,7 +62,7 @@ def targets() -> dict[int, float]:
 def costs(method: str) -> dict[int, Cost]:
     """Return the virtual seconds of each seed until its target."""
     runs = read_evaluations()[method]
-    return {seed: costs_to_target(run, targets()[seed] / 100)["virtual_s"] for seed, run in runs.items()}
+    return {seed: find_costs_to_target(run, targets()[seed] / 100)["virtual_s"] for seed, run in runs.items()}
 
 
 @cache

@@ -133,7 +133,7 @@ class Comparison:
 
     def write(self, out: str | Path) -> list[Path]:
         """Write report.html, tables and figures into the folder `out`; return their paths, the page first."""
-        return page.write_files(self.answer, Path(out).absolute())[1]
+        return page.write_comparison_files(self.answer, Path(out).absolute())[1]
 
     def __repr__(self) -> str:
         return page.to_markdown(self.answer)

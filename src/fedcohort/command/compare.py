@@ -54,7 +54,7 @@ def compare_runs(options: Options) -> tuple[str, list[Path]]:
     wait_s = float(options.wait_s)
     comparison = compare_tracked_runs(options.query, options.question, wait_s)
     page_folder = Path(options.out).absolute()
-    tables_text, written_paths = page.write_files(comparison, page_folder, curves=options.curves == "true")
+    tables_text, written_paths = page.write_comparison_files(comparison, page_folder, curves=options.curves == "true")
     if options.report == "true":
         tables_text += f"\nMLflow: {publish_comparison(comparison, options.query, written_paths, wait_s)}\n"
     return tables_text, written_paths

@@ -29,7 +29,7 @@ from fedcohort.record import history
 from fedcohort.record.replayable import LoggedRound, RunLog, read_run_log
 from fedcohort.report.render import render
 from fedcohort.results import policy_evaluation
-from fedcohort.results.metric import sign_of_metric
+from fedcohort.results.metric import find_metric_sign
 from fedcohort.results.policy_evaluation import ESTIMATORS_WITH_INTERVAL, ComparedRound, PolicyEvaluation, RunHistory
 from fedcohort.rng import new_generator
 
@@ -60,7 +60,7 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
             raise OptionError(f"{folder} is the same run as {equal_folder}, with equal weights: name one of the two")
         if metric not in metrics:
             raise CheckpointError(f"{folder} has no metric {metric}: it has {', '.join(sorted(map(str, metrics)))}")
-        run_history = RunHistory(run_number, run_log, metrics[metric].to_numpy(), sign_of_metric(metric))
+        run_history = RunHistory(run_number, run_log, metrics[metric].to_numpy(), find_metric_sign(metric))
         for round, cohort_laws in replay_laws(run_log, selector, configs):
             if reason := find_exclusion(round, cohort_laws, run_history):
                 exclusion_counts[reason] += 1

@@ -198,7 +198,7 @@ def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
         run_query = RunQuery(tracked_run.tracking_uri, tracked_run.experiment, sweep.name, options.get("filter"))
         rows, columns, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
         comparison = compare_tracked_runs(run_query, Question(rows, columns, baseline=baseline))
-        _, report_files = page.write_files(comparison, sweep / REPORT_FOLDER)
+        _, report_files = page.write_comparison_files(comparison, sweep / REPORT_FOLDER)
         log.info("report: %s", sweep / REPORT_FOLDER / page.PAGE_FILE)
         for verdict_line in page.list_verdicts(comparison):
             log.info("%s", verdict_line)

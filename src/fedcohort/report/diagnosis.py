@@ -18,7 +18,7 @@ from fedcohort.results.diagnosis import EVEN_SHARE, MIN_GAP, MIN_PERSISTENT_SPEE
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PAGE_FILE, DATA_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
+PAGE_FILE, JSON_FILE, PICTURE_FILE = "diagnosis.html", "diagnosis.json", "figures/diagnosis.png"
 MAX_PAGE_ROWS = 60  # clients in the page's table, those with the largest rates
 MAX_TERMINAL_ROWS = 10
 THRESHOLDS = {"scale": MIN_LOSS_GAP, "gap": MIN_GAP, "even_share": EVEN_SHARE, "persistent_speed": MIN_PERSISTENT_SPEED}
@@ -41,19 +41,19 @@ def describe_diagnosis(diagnosis: Diagnosis, max_rows: int = MAX_PAGE_ROWS) -> s
         rounds=diagnosis.rounds,
         advice=diagnosis.advice,
         sentence_unknown=UNKNOWN_ADVICE_TEXTS.get(diagnosis.noise_case, ""),
-        gains=load_gains().get(name_federation_kind(diagnosis), ()),
+        gains=load_measured_gains().get(name_federation_kind(diagnosis), ()),
         noise_case=diagnosis.noise_case,
         last=diagnosis.probe_results[-1] if diagnosis.probe_results else None,
         valid=last_valid_probe,
         gaps=", ".join(f"{probe_result.noise.gap:.2f}" for probe_result in diagnosis.valid_probes),
         n_noisier=0 if last_valid_probe is None else int(last_valid_probe.noise.is_noisier.sum()),
         n_answered=0 if last_valid_probe is None else len(last_valid_probe.clients),
-        rate=diagnosis.rate_of_noisier,
+        rate=diagnosis.rate_of_noisier_clients,
         rows=client_rows[:max_rows],
         hidden=max(len(client_rows) - max_rows, 0),
         truth_known=bool(diagnosis.info.noise_rate.any()),
         skew=diagnosis.skew,
-        quartiles=None if diagnosis.skew is None else np.quantile(diagnosis.skew.client_classes, [0.25, 0.75]),
+        quartiles=None if diagnosis.skew is None else np.quantile(diagnosis.skew.n_client_classes, [0.25, 0.75]),
         speeds=diagnosis.speeds,
         speed_gain=diagnosis.speed_gain,
         availability=diagnosis.availability,
@@ -73,11 +73,11 @@ def name_federation_kind(diagnosis: Diagnosis) -> str:
 
 
 @cache
-def load_gains() -> Mapping[str, list[dict[str, str]]]:
+def load_measured_gains() -> Mapping[str, list[dict[str, str]]]:
     """Return the measured gains of `selector=auto` by kind of federation: labels of settings, and points as text."""
     yaml_text = Path(__file__).with_name("measured_gains.yaml").read_text()
-    gains: Mapping[str, list[dict[str, str]]] = yaml.safe_load(yaml_text)
-    return gains
+    measured_gains: Mapping[str, list[dict[str, str]]] = yaml.safe_load(yaml_text)
+    return measured_gains
 
 
 def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
@@ -118,11 +118,11 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
         "classes": None
         if skew is None
         else {
-            "effective": skew.all_classes,
-            "effective_of_random_cohorts": skew.cohort_classes,
-            "effective_of_clients": skew.client_classes.tolist(),
+            "effective": skew.n_all_classes,
+            "effective_of_random_cohorts": skew.n_cohort_classes,
+            "effective_of_clients": skew.n_client_classes.tolist(),
             "size_variation": skew.size_variation,
-            "share_of_largest_tenth": skew.largest_tenth,
+            "share_of_largest_tenth": skew.share_of_largest_tenth,
         },
         "speeds": None
         if speeds is None
@@ -133,17 +133,17 @@ def to_json(diagnosis: Diagnosis) -> Mapping[str, Any]:
     }
 
 
-def draw_rates(diagnosis: Diagnosis) -> "Figure":
+def draw_noise_rates(diagnosis: Diagnosis) -> "Figure":
     """Return the figure of the excess rates of wrong labels in `diagnosis`; groups differ in colour and marker."""
     rows = list_clients(diagnosis)[::-1]
     figure = style.new_run_figure(diagnosis.info, "Excess rate of wrong labels of each client", style.PAGE, 2.6)
     axes = figure.subplots()
-    for group, colour, marker in (("", style.BLUE, "o"), (rows[-1]["group"], style.VERMILLION, "s")):
+    for group, colour, marker_shape in (("", style.BLUE, "o"), (rows[-1]["group"], style.VERMILLION, "s")):
         group_rows = [(position, row) for position, row in enumerate(rows) if row["group"] == group]
         if not group_rows:
             continue
         row_positions, excess_rates = [position for position, _ in group_rows], [row["rate"] for _, row in group_rows]
-        axes.plot(row_positions, excess_rates, marker, markersize=3, color=colour, label=group or "others")
+        axes.plot(row_positions, excess_rates, marker_shape, markersize=3, color=colour, label=group or "others")
     if diagnosis.info.noise_rate.any():
         true_rates = [row["truth"] for row in rows]
         axes.plot(range(len(rows)), true_rates, "x", color=style.BLACK, markersize=3, label="simulated rate (not used)")
@@ -157,12 +157,12 @@ def draw_rates(diagnosis: Diagnosis) -> "Figure":
 
 def write_page(folder: Path, diagnosis: Diagnosis) -> Path:
     """Write figure, page and numbers of `diagnosis` into the run's folder `folder`, and return the page."""
-    text = describe_diagnosis(diagnosis)
+    page = describe_diagnosis(diagnosis)
     if diagnosis.valid_probes:
         (folder / PICTURE_FILE).parent.mkdir(exist_ok=True)
-        style.save_figure(draw_rates(diagnosis), folder / PICTURE_FILE)
+        style.save_figure(draw_noise_rates(diagnosis), folder / PICTURE_FILE)
         heading = "## Classes and sizes"
-        text = text.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE_FILE})\n\n{heading}", 1)
-    write_atomically(folder / DATA_FILE, json.dumps(to_json(diagnosis), indent=1))
-    write_atomically(folder / PAGE_FILE, render_document("Diagnosis", text, folder))
+        page = page.replace(heading, f"![Excess rate of wrong labels of each client]({PICTURE_FILE})\n\n{heading}", 1)
+    write_atomically(folder / JSON_FILE, json.dumps(to_json(diagnosis), indent=1))
+    write_atomically(folder / PAGE_FILE, render_document("Diagnosis", page, folder))
     return folder / PAGE_FILE

@@ -38,15 +38,15 @@ class Picture:
     caption: str
 
     @property
-    def width(self) -> int:
+    def width_px(self) -> int:
         """Width on the page in CSS pixels, from the header of the PNG."""
-        with self.path.open("rb") as file:
-            return int(int.from_bytes(file.read(20)[16:], "big") * CSS_PIXELS)
+        with self.path.open("rb") as picture_file:
+            return int(int.from_bytes(picture_file.read(20)[16:], "big") * CSS_PIXELS)
 
     @property
     def min_width_px(self) -> int:
         """Width in CSS pixels below which the page scrolls rather than shrinks the figure."""
-        return int(self.width * MIN_WIDTH_SHARE)
+        return int(self.width_px * MIN_WIDTH_SHARE)
 
     @property
     def data_url(self) -> str:
@@ -119,17 +119,17 @@ def _make_parser() -> "MarkdownIt":
 
 
 def _embed_picture(
-    _: object, tokens: "Sequence[Token]", index: int, __: object, folder_by_name: Mapping[str, Path]
+    _: object, tokens: "Sequence[Token]", token_index: int, __: object, folder_by_name: Mapping[str, Path]
 ) -> str:
     """Return an image of Markdown as an embedded picture: a rendering rule of markdown-it, which passes the arguments.
 
     Args:
         _: the renderer, not used.
         tokens: tokens of the text.
-        index: position of the image's token.
+        token_index: position of the image's token.
         __: options and environment, not used.
         folder_by_name: folder of each picture by the name of its file.
     """
-    image_token = tokens[index]
+    image_token = tokens[token_index]
     picture = Picture(folder_by_name["folder"] / str(image_token.attrs["src"]), image_token.content)
     return str(_make_environment().get_template("macros.html.j2").module.image(picture))  # type: ignore[attr-defined]

@@ -145,7 +145,7 @@ def draw_round(folder: Path, step: int, formats: Sequence[str] = PNG_FORMATS) ->
 
 def _save_figures(figures: "dict[str, Figure | None]", folder: Path, formats: Sequence[str]) -> list[Path]:
     figures_and_paths = [(figure, folder / f"{name}.png") for name, figure in figures.items() if figure is not None]
-    return [path for figure, file in figures_and_paths for path in style.save_figure(figure, file, formats)]
+    return [path for figure, png_file in figures_and_paths for path in style.save_figure(figure, png_file, formats)]
 
 
 def _read_run(info: RunInfo) -> tuple[History, Path]:
@@ -217,9 +217,9 @@ def average_correlations(info: RunInfo, history: History) -> dict[str, float]:
         history: the run's journal.
     """
     mean_by_fact = {
-        selector_state.STYLE_BY_FACT[trait][1]: float(np.nanmean(values))
-        for trait in selector_state.list_varying_facts(info)
-        if (values := history.metrics.get(f"{METRIC_PREFIX}score_{trait}")) is not None and values.notna().any()
+        selector_state.STYLE_BY_FACT[client_fact][1]: float(np.nanmean(values))
+        for client_fact in selector_state.list_varying_facts(info)
+        if (values := history.metrics.get(f"{METRIC_PREFIX}score_{client_fact}")) is not None and values.notna().any()
     }
     return dict(sorted(mean_by_fact.items(), key=lambda fact_and_mean: -abs(fact_and_mean[1])))
 

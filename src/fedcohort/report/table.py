@@ -60,7 +60,7 @@ class Table:
     def names(self) -> set[int]:
         """The positions of the columns whose cells are mostly names, except the first; they are left-aligned."""
         starts_with_letter = [[row[i][:1].isalpha() for row in self.rows] for i in range(len(self.headings))]
-        return {i for i, has_letter in enumerate(starts_with_letter) if i and 2 * sum(has_letter) > len(has_letter)}
+        return {i for i, flags in enumerate(starts_with_letter) if i and 2 * sum(flags) > len(flags)}
 
     def markdown(self) -> str:
         """Return a Markdown table without the caption."""
@@ -77,17 +77,17 @@ class Table:
         """Return a LaTeX `table` environment with the caption, for booktabs; methods have their published names."""
         import pandas as pd
 
-        text = pd.DataFrame(self.rows, columns=self.headings)
-        for name in METHOD_COLUMNS & set(text):
-            text[name] = [re.sub(r"[a-z]\w*", lambda option: name_method(option[0]), cell) for cell in text[name]]
-        style = text.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
+        frame = pd.DataFrame(self.rows, columns=self.headings)
+        for name in METHOD_COLUMNS & set(frame):
+            frame[name] = [re.sub(r"[a-z]\w*", lambda option: name_method(option[0]), cell) for cell in frame[name]]
+        styler = frame.style.hide(axis="index").format(escape="latex").format_index(escape="latex", axis=1)
         columns = "l" + "r" * (len(self.headings) - 1)
         caption = re.sub(r"([&%$#_{}])", r"\\\1", self.caption.replace("\\", r"\textbackslash "))
         caption = caption.replace("~", r"\textasciitilde ").replace("^", r"\textasciicircum ")
-        written: str = style.to_latex(hrules=True, caption=caption, column_format=columns, position_float="centering")
+        latex: str = styler.to_latex(hrules=True, caption=caption, column_format=columns, position_float="centering")
         for symbol, latex_command in LATEX_SYMBOLS.items():
-            written = written.replace(symbol, latex_command)
-        return written
+            latex = latex.replace(symbol, latex_command)
+        return latex
 
     def csv(self) -> str:
         """Return all columns of the frame in full precision; a missing value is empty."""
@@ -103,5 +103,5 @@ class Table:
 
         if value is None or value is pd.NA or value != value or value == "":
             return EMPTY_CELL
-        format_ = self.formats.get(name, "")
-        return format_(value) if callable(format_) else format(value, format_) if format_ else str(value)
+        spec = self.formats.get(name, "")
+        return spec(value) if callable(spec) else format(value, spec) if spec else str(value)

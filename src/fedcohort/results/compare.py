@@ -16,7 +16,7 @@ from fedcohort import ranges
 from fedcohort.results.difference import Difference, Mean, estimate_mean, paired_difference
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, RunFrames
 from fedcohort.results.power import Power, count_seeds, measure_power
-from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, late_slope, late_window, measure_run
+from fedcohort.results.run import RESULT_KINDS, Evaluations, ResultKind, fit_late_slope, late_window, measure_run
 from fedcohort.results.target import SpeedUp
 from fedcohort.results.verdict import Rules, adjust_families, judge_difference
 
@@ -82,13 +82,13 @@ class SettingFacts:
     Attributes:
         n_tests: number of tests in the setting, over which Holm corrects.
         power: power of these tests.
-        slope: mean over the baseline's runs of the slope of the metric in the last sixth of the run, in metric units
-            per round; NaN if not known.
+        baseline_slope: slope of the metric in the last sixth of a run, in metric units per round; the mean over the
+            baseline's runs, NaN if it is not known.
     """
 
     n_tests: int
     power: Power
-    slope: float
+    baseline_slope: float
 
 
 @dataclass(frozen=True)
@@ -97,19 +97,19 @@ class Comparison:
 
     Attributes:
         options: options of the comparison.
-        entries: results by setting and condition.
+        results: results by setting and condition.
         settings: facts of each setting, in order.
         result_window: first and last round whose evaluations a result averages, of the run with the latest evaluation.
     """
 
     options: Options
-    entries: Mapping[Cell, CellResult]
+    results: Mapping[Cell, CellResult]
     settings: Mapping[str, SettingFacts]
     result_window: tuple[int, int]
 
     def list_results(self, setting: str) -> dict[str, CellResult]:
         """Return the results of `setting` by condition: the best mean first, diverged conditions last."""
-        entries = [(condition, entry) for (name, condition), entry in self.entries.items() if name == setting]
+        entries = [(condition, entry) for (name, condition), entry in self.results.items() if name == setting]
         means = {condition: self.options.sign * entry.mean.mean for condition, entry in entries}
         return dict(sorted(entries, key=lambda item: -means[item[0]] if math.isfinite(means[item[0]]) else math.inf))
 
@@ -127,13 +127,13 @@ def compare_conditions(frames: RunFrames, options: Options, unpaired_cells: Coll
     cell_results = compare_results(measure_results(runs, options), list_oracles(frames), options, unpaired_cells)
     settings = {}
     for name in dict.fromkeys(setting for setting, _ in cell_results):
-        tested = [e.difference for c, e in cell_results.items() if c[0] == name and e.difference and not e.is_untested]
-        n_tests = sum(math.isfinite(difference.p) and difference.n >= options.rules.seeds for difference in tested)
+        gains = [e.difference for c, e in cell_results.items() if c[0] == name and e.difference and not e.is_untested]
+        n_tests = sum(math.isfinite(difference.p) and difference.n >= options.rules.seeds for difference in gains)
         baseline_runs = [run for run in runs.get((name, str(options.baseline)), {}).values() if len(run.steps)]
-        slopes = [late_slope(run.steps, run.values, options.horizon) for run in baseline_runs]
-        power = measure_power(tested, options.rules)
+        slopes = [fit_late_slope(run.steps, run.values, options.horizon) for run in baseline_runs]
+        power = measure_power(gains, options.rules)
         settings[name] = SettingFacts(n_tests, power, float(np.mean(slopes)) if slopes else math.nan)
-    return Comparison(options, cell_results, settings, _find_window(runs, options))
+    return Comparison(options, cell_results, settings, _find_result_window(runs, options))
 
 
 def compare_results(
@@ -156,7 +156,7 @@ def compare_results(
     differences = {
         cell: paired_difference(values, baseline_values, options.sign)
         for cell, values in results.items()
-        if (baseline_values := baseline_value(results, cell, options.baseline, unpaired_cells)) is not None
+        if (baseline_values := get_baseline(results, cell, options.baseline, unpaired_cells)) is not None
     }
     p_values = correct_within_settings(differences, untested_cells, rules)
     cell_results = {}
@@ -197,8 +197,8 @@ def measure_results(runs: RunsByCell, options: Options) -> dict[Cell, dict[int, 
         options: definition of a result, with horizon and sign.
     """
     return {
-        cell: {seed: measure_run(run, options.result, options.horizon, options.sign) for seed, run in by_seed.items()}
-        for cell, by_seed in runs.items()
+        cell: {seed: measure_run(run, options.result, options.horizon, options.sign) for seed, run in seed_runs.items()}
+        for cell, seed_runs in runs.items()
     }
 
 
@@ -208,7 +208,7 @@ def list_oracles(frames: RunFrames) -> set[Cell]:
     return set(zip(runs["setting"], runs["condition"], strict=True))
 
 
-def baseline_value(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
+def get_baseline(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
     """Return the baseline's value in the setting of a cell, or None; None for the baseline itself and unpaired cells.
 
     Args:
@@ -232,11 +232,11 @@ def correct_within_settings(
         untested: cells, such as those of oracles, whose p-value is not corrected.
         rules: `rules.seeds` is the number of seeds below which a p-value is not corrected.
     """
-    in_family = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
-    return {cell: test.p for cell, test in tests.items()} | adjust_families(in_family, lambda cell: cell[0])
+    tested_p = {c: test.p if test.n >= rules.seeds else math.nan for c, test in tests.items() if c not in untested}
+    return {cell: test.p for cell, test in tests.items()} | adjust_families(tested_p, lambda cell: cell[0])
 
 
-def _find_window(runs: RunsByCell, options: Options) -> tuple[int, int]:
+def _find_result_window(runs: RunsByCell, options: Options) -> tuple[int, int]:
     """Return the first and last round that a result averages, of the run with the latest evaluation; (0, 0) if none.
 
     Args:
@@ -244,6 +244,6 @@ def _find_window(runs: RunsByCell, options: Options) -> tuple[int, int]:
         options: metric and horizon of the comparison.
     """
     step_lists = [run.steps for run_by_seed in runs.values() for run in run_by_seed.values() if len(run.steps)]
-    latest_steps = max(step_lists, key=lambda steps: steps[-1], default=np.empty(0))
-    averaged_rounds = latest_steps[late_window(latest_steps, options.horizon)]
+    longest_steps = max(step_lists, key=lambda steps: steps[-1], default=np.empty(0))
+    averaged_rounds = longest_steps[late_window(longest_steps, options.horizon)]
     return (int(averaged_rounds[0]), int(averaged_rounds[-1])) if len(averaged_rounds) else (0, 0)

@@ -19,7 +19,7 @@ from fedcohort.results import target as target_costs
 from fedcohort.results.compare import Cell, Options, RunsByCell
 from fedcohort.results.frame import COST_COLUMNS, RunFrames
 from fedcohort.results.metric import is_share
-from fedcohort.results.run import Evaluations, count_averaged, measure_run
+from fedcohort.results.run import Evaluations, count_averaged_evaluations, measure_run
 from fedcohort.results.target import BASELINE, BEST_OF, Cost, MedianCost, SpeedUp, Target
 
 ROUNDS_AXIS = "rounds"
@@ -52,12 +52,12 @@ class CostComparison:
     Attributes:
         axis: the cost that the main verdicts compare, one of `COST_AXES`.
         targets: target by setting and seed, in the metric's unit.
-        entries: costs by axis, and by setting and condition; an axis that some run did not log is left out.
+        results: costs by axis, and by setting and condition; an axis that some run did not log is left out.
     """
 
     axis: str
     targets: Mapping[str, Mapping[int, float]]
-    entries: Mapping[str, Mapping[Cell, CostResult]]
+    results: Mapping[str, Mapping[Cell, CostResult]]
 
 
 @dataclass(frozen=True)
@@ -101,8 +101,8 @@ def compare_cost(
     costs: dict[str, dict[Cell, dict[int, Cost]]] = {name: {cell: {} for cell in cell_runs} for name in axes}
     for cell, run_by_seed in cell_runs.items():
         for seed, run in run_by_seed.items():
-            if (goal_value := targets[cell[0]].get(seed)) is not None:
-                for name, cost in measure_costs(run, goal_value, options, target).items():
+            if (target_value := targets[cell[0]].get(seed)) is not None:
+                for name, cost in measure_costs(run, target_value, options, target).items():
                     if name in axes:
                         costs[name][cell][seed] = cost
     oracles = compare.list_oracles(frames)
@@ -110,17 +110,17 @@ def compare_cost(
     return CostComparison(axis, targets, cost_results)
 
 
-def measure_costs(run: Evaluations, goal_value: float, options: Options, target: Target) -> dict[str, Cost]:
-    """Return the costs of `run` until it met `goal_value`, by axis, as `virtual_s` and `rounds`; {} without values.
+def measure_costs(run: Evaluations, target_value: float, options: Options, target: Target) -> dict[str, Cost]:
+    """Return the costs of `run` until it met `target_value`, by axis, as `virtual_s` and `rounds`; {} without values.
 
     `options` has the sign and the horizon. `target.crossing` says whether a mean over evaluations or a single one
     counts.
     """
     if not len(run.steps):
         return {}
-    window = count_averaged(run, options.horizon) if target.crossing == "window" else 1
+    window = count_averaged_evaluations(run, options.horizon) if target.crossing == "window" else 1
     run = replace(run, costs={**run.costs, ROUNDS_AXIS: run.steps})
-    return target_costs.costs_to_target(run, goal_value, window, options.sign)
+    return target_costs.find_costs_to_target(run, target_value, window, options.sign)
 
 
 def compare_axis_costs(
@@ -140,7 +140,7 @@ def compare_axis_costs(
     speed_ups = {
         cell: target_costs.measure_speed_up(baseline_costs, cost_by_seed)
         for cell, cost_by_seed in costs.items()
-        if cost_by_seed and (baseline_costs := compare.baseline_value(costs, cell, options.baseline, unpaired_cells))
+        if cost_by_seed and (baseline_costs := compare.get_baseline(costs, cell, options.baseline, unpaired_cells))
     }
     p_values = compare.correct_within_settings(speed_ups, untested_cells, options.rules)
     cost_results = {}
@@ -167,10 +167,10 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
         raise ranges.range_error("target", "a number, or best_of: and conditions, as there is no baseline", BASELINE)
     targets: dict[str, dict[int, float]] = {}
     for setting in dict.fromkeys(setting for setting, _ in results):
-        results_of = [results.get((setting, name), {}) for name in target.best_of or conditions]
-        seeds, best = (sorted({seed for values in results_of for seed in values}), max if options.sign > 0 else min)
+        run_results = [results.get((setting, name), {}) for name in target.best_of or conditions]
+        seeds, best = (sorted({seed for values in run_results for seed in values}), max if options.sign > 0 else min)
         if target.best_of:
-            values_by_seed = {seed: [values.get(seed, math.nan) for values in results_of] for seed in seeds}
+            values_by_seed = {seed: [values.get(seed, math.nan) for values in run_results] for seed in seeds}
             targets[setting] = {seed: best(row) for seed, row in values_by_seed.items() if all(map(math.isfinite, row))}
         else:
             setting_target = find_target_value(runs.get((setting, str(options.baseline)), {}).values(), options, target)
@@ -210,10 +210,10 @@ def sum_costs(
         for cell, seed, run_cost in zip(runs.index, runs["seed"], runs[cost], strict=True):
             cost_by_cell.setdefault(cell, {})[seed] = run_cost
         costs[cost] = {}
-        for cell, by_seed in cost_by_cell.items():
-            baseline_costs = compare.baseline_value(cost_by_cell, cell, baseline, unpaired_cells) or {}
-            mean_cost = float(np.mean(list(by_seed.values())))
-            costs[cost][cell] = TotalCost(mean_cost, compute_relative_cost(by_seed, baseline_costs))
+        for cell, cost_by_seed in cost_by_cell.items():
+            baseline_costs = compare.get_baseline(cost_by_cell, cell, baseline, unpaired_cells) or {}
+            mean_cost = float(np.mean(list(cost_by_seed.values())))
+            costs[cost][cell] = TotalCost(mean_cost, compute_relative_cost(cost_by_seed, baseline_costs))
     return costs
 
 

@@ -54,32 +54,32 @@ class ClassSkew:
 
     Attributes:
         counts: reported samples by client and class, [K, C].
-        client_classes: effective number of classes of each client with samples, [n].
-        cohort_classes: mean effective number of classes of random cohorts of the run's size.
-        all_classes: effective number of classes of all clients together.
+        n_client_classes: effective number of classes of each client with samples, [n].
+        n_cohort_classes: mean effective number of classes of random cohorts of the run's size.
+        n_all_classes: effective number of classes of all clients together.
     """
 
     counts: Float64[np.ndarray, "_k _c"]
-    client_classes: Values
-    cohort_classes: float
-    all_classes: float
+    n_client_classes: Values
+    n_cohort_classes: float
+    n_all_classes: float
 
     @property
     def is_uneven(self) -> bool:
         """Whether random cohorts hold clearly fewer classes than the federation."""
-        return self.cohort_classes < EVEN_SHARE * self.all_classes
+        return self.n_cohort_classes < EVEN_SHARE * self.n_all_classes
 
     @property
     def size_variation(self) -> float:
         """Coefficient of variation of the clients' numbers of samples."""
-        sizes = self.counts.sum(1)
-        return float(sizes.std() / max(sizes.mean(), 1e-300))
+        client_sizes = self.counts.sum(1)
+        return float(client_sizes.std() / max(client_sizes.mean(), 1e-300))
 
     @property
-    def largest_tenth(self) -> float:
+    def share_of_largest_tenth(self) -> float:
         """Share of all samples that the largest tenth of the clients holds."""
-        sizes = np.sort(self.counts.sum(1))[::-1]
-        return float(sizes[: max(len(sizes) // 10, 1)].sum() / max(sizes.sum(), 1e-300))
+        client_sizes = np.sort(self.counts.sum(1))[::-1]
+        return float(client_sizes[: max(len(client_sizes) // 10, 1)].sum() / max(client_sizes.sum(), 1e-300))
 
 
 @dataclass(frozen=True)
@@ -132,7 +132,7 @@ class Diagnosis:
         return "one_look" if watch.n_looks == 1 else "falling"
 
     @property
-    def rate_of_noisier(self) -> float:
+    def rate_of_noisier_clients(self) -> float:
         """Mean excess rate of wrong labels of the noisier clients at the last valid query; NaN without any."""
         noise = self.valid_probes[-1].noise if self.valid_probes else None
         return float(noise.fit.noise_rate[noise.is_noisier].mean()) if noise and noise.is_noisier.any() else math.nan
@@ -155,15 +155,15 @@ def diagnose_run(folder: Path) -> Diagnosis:
     client_table = run_history.clients()
     probe_results = [_read_probe(rows, round) for round, rows in _list_probe_rows(client_table, "class_loss")]
     counts = _read_class_counts(client_table, probe_results, len(info.n_train))
-    cohort = int(info.config["cohort"])
-    skew = None if counts is None else _measure_skew(counts, cohort)
+    n_cohort = int(info.config["cohort"])
+    skew = None if counts is None else _measure_skew(counts, n_cohort)
     durations = _read_durations(client_table, len(info.n_train))
     samples = info.n_train.astype(np.float64) if counts is None else counts.sum(1)
     speeds, speed_gain = None, 1.0
     if durations.job_counts.any():
         speeds = estimate_speeds(durations, samples)
         if counts is not None and speeds.low > MIN_PERSISTENT_SPEED:
-            _, speed_gain = choose_fast_clients(speeds, counts, samples > 0, cohort, MIN_CLASS_COVER, MIN_SPEED_GAIN)
+            _, speed_gain = choose_fast_clients(speeds, counts, samples > 0, n_cohort, MIN_CLASS_COVER, MIN_SPEED_GAIN)
     return Diagnosis(
         info=info,
         rounds=run_history.steps[-1] if run_history.steps else 0,
@@ -214,8 +214,8 @@ def _read_class_counts(
 
 def _measure_skew(counts: Float64[np.ndarray, "_k _c"], cohort_size: int) -> ClassSkew:
     has_samples = counts.sum(1) > 0
-    cohort_classes, all_classes = compute_cohort_classes(counts, has_samples, cohort_size, np.random.default_rng(0))
-    return ClassSkew(counts, effective_classes(counts[has_samples]), cohort_classes, all_classes)
+    n_cohort_classes, all_classes = compute_cohort_classes(counts, has_samples, cohort_size, np.random.default_rng(0))
+    return ClassSkew(counts, effective_classes(counts[has_samples]), n_cohort_classes, all_classes)
 
 
 def _read_durations(client_table: "pd.DataFrame", n_clients: int) -> Durations:
@@ -240,11 +240,11 @@ def _read_availability(run_history: History, client_table: "pd.DataFrame", n_cli
     rounds = [round for round in run_history.steps if round]
     if not rounds:
         return None
-    available_rounds = np.zeros(n_clients)
+    n_available_rounds = np.zeros(n_clients)
     for round in rounds:
         is_available = run_history.available(round)
         if is_available is None:
             rows = client_table[(client_table["step"] == round) & client_table["available"]]
             is_available = np.isin(np.arange(n_clients), rows["client"])
-        available_rounds += is_available
-    return np.asarray(available_rounds / len(rounds), np.float64)
+        n_available_rounds += is_available
+    return np.asarray(n_available_rounds / len(rounds), np.float64)

@@ -23,7 +23,7 @@ from jaxtyping import Float64
 
 CONFIDENCE_LEVEL = 0.95
 RELATIVE_ROUNDING = 1e-6  # of the values: a smaller spread is the rounding of curves in single precision
-MAX_SKEW = -0.35  # of a method that collapses
+MAX_RESIDUAL_SKEW = -0.35  # of a method that collapses
 MIN_SETTINGS, MIN_SEEDS = 10, 10  # for an estimate of the skew
 
 
@@ -59,13 +59,13 @@ class Difference(Mean):
     Attributes:
         p: p-value of the paired t-test; NaN without a test.
         by_seed: the difference of each seed.
-        diverged: number of paired seeds with a value that is not finite; the mean is NaN if there are any.
+        n_diverged: number of paired seeds with a value that is not finite; the mean is NaN if there are any.
         reason: why there is no interval and no test; "" if there is one.
     """
 
     p: float = math.nan
     by_seed: Mapping[int, float] = field(default_factory=dict)
-    diverged: int = 0
+    n_diverged: int = 0
     reason: str = ""
 
     @property
@@ -112,17 +112,17 @@ def estimate_mean(values: Sequence[float]) -> Mean:
     return Mean(float(x.mean()), float(x.std(ddof=1)), len(x), float(t_test(x)[0]))
 
 
-def paired_difference(values: Mapping[int, float], baseline_values: Mapping[int, float], sign: int = 1) -> Difference:
-    """Return the mean of `values` minus `baseline_values` over common seeds.
+def paired_difference(results: Mapping[int, float], baseline_values: Mapping[int, float], sign: int = 1) -> Difference:
+    """Return the mean of `results` minus `baseline_values` over common seeds.
 
     Args:
-        values: results of the method by seed.
+        results: results of the method by seed.
         baseline_values: results of the baseline by seed.
         sign: -1 if a smaller metric is better, so that positive differences are better.
     """
-    common_seeds = sorted(set(values) & set(baseline_values))
-    difference_by_seed = {seed: sign * (values[seed] - baseline_values[seed]) for seed in common_seeds}
-    largest_value = max((abs(data[seed]) for data in (values, baseline_values) for seed in common_seeds), default=0.0)
+    common_seeds = sorted(set(results) & set(baseline_values))
+    difference_by_seed = {seed: sign * (results[seed] - baseline_values[seed]) for seed in common_seeds}
+    largest_value = max((abs(data[seed]) for data in (results, baseline_values) for seed in common_seeds), default=0.0)
     return summarise_differences(difference_by_seed, largest_value)
 
 
@@ -168,4 +168,4 @@ def is_collapsing(differences: Iterable[Difference]) -> bool:
 
     Verdicts in single settings are then not reliable. `differences` are those to the baseline, one for each setting.
     """
-    return residual_skewness(differences) < MAX_SKEW
+    return residual_skewness(differences) < MAX_RESIDUAL_SKEW

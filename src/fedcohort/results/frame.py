@@ -66,7 +66,7 @@ def read_curves(folders: Iterable[Path], metrics: Sequence[str]) -> "pd.DataFram
     """
     import pandas as pd
 
-    curves = [read_curve(history.read_history(path), path.name, metrics) for path in folders]
+    curves = [read_curve(history.read_history(run_folder), run_folder.name, metrics) for run_folder in folders]
     return pd.concat(curves, ignore_index=True) if curves else pd.DataFrame()
 
 
@@ -88,12 +88,12 @@ def read_curve(journal: history.History, run_id: str, metrics: Sequence[str]) ->
         for cost in COST_COLUMNS
     }
     cost_frame = pd.DataFrame(cost_columns, index=journal.metrics.index).loc[rows.index].reset_index(drop=True)
-    values = rows[measured_metrics].reset_index(drop=True)
+    metric_values = rows[measured_metrics].reset_index(drop=True)
     key_columns = pd.DataFrame({"run": run_id, "round": rows.index.to_numpy()})
-    return pd.concat([key_columns, cost_frame, values], axis=1)
+    return pd.concat([key_columns, cost_frame, metric_values], axis=1)
 
 
-def read_clock_limit(budget: str | None) -> float:
-    """Return the virtual seconds at which a run ends, as 60 for the `budget` "rounds=9 virtual_s=60", or NaN."""
-    limit_match = CLOCK_LIMIT_PATTERN.search(budget or "")
+def read_clock_limit(budget_text: str | None) -> float:
+    """Return the virtual seconds at which a run ends, as 60 for the `budget_text` "rounds=9 virtual_s=60", or NaN."""
+    limit_match = CLOCK_LIMIT_PATTERN.search(budget_text or "")
     return float(limit_match[1]) if limit_match else math.nan

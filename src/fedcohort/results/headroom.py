@@ -28,7 +28,7 @@ MIN_SEEDS = 5  # seeds
 
 
 @dataclass(frozen=True)
-class ShareClosed:
+class HeadroomShare:
     """The share of the headroom that a method closes, above 1 if it is better than the oracle.
 
     Attributes:
@@ -42,11 +42,11 @@ class ShareClosed:
     high: float
 
 
-def estimate_share_closed(
+def estimate_headroom_share(
     method_differences: Float64[np.ndarray, "seeds"],
     oracle_differences: Float64[np.ndarray, "seeds"],
     min_headroom: float = 0.0,
-) -> ShareClosed | None:
+) -> HeadroomShare | None:
     """Return the share of the headroom that a method closes; None without a clear headroom.
 
     A headroom is clear if its 95 % interval excludes 0 and its mean is above `min_headroom`. Fewer than two seeds, or a
@@ -71,7 +71,7 @@ def estimate_share_closed(
     if quadratic <= 0:  # the headroom's own interval reaches 0
         return None
     root = math.sqrt(max(0.0, linear**2 - quadratic * constant_term))
-    return ShareClosed(float(a.mean() / b.mean()), float(linear - root) / quadratic, float(linear + root) / quadratic)
+    return HeadroomShare(float(a.mean() / b.mean()), float(linear - root) / quadratic, float(linear + root) / quadratic)
 
 
 @dataclass(frozen=True)
@@ -82,13 +82,13 @@ class Winner:
 
     Attributes:
         best_row: row of the method that is best on all seeds.
-        cross_fitted: difference to the baseline on each seed, of the method that is best on the other seeds; None for
-            fewer than five seeds.
+        cross_fitted_difference: difference to the baseline on each seed, of the method that is best on the other
+            seeds; None for fewer than five seeds.
         fold_share: share of the folds that chose the method `best_row`; NaN below five seeds.
     """
 
     best_row: int
-    cross_fitted: Difference | None
+    cross_fitted_difference: Difference | None
     fold_share: float
 
 

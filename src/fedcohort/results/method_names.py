@@ -30,8 +30,8 @@ def describe_method(method: str) -> tuple[str, str]:
     """
     if method in METHOD_NAMES:
         return METHOD_NAMES[method]
-    for folder in METHOD_FOLDERS:
-        module_spec = importlib.util.find_spec(f"fedcohort.{folder}.{method}") if method.isidentifier() else None
+    for method_folder in METHOD_FOLDERS:
+        module_spec = importlib.util.find_spec(f"fedcohort.{method_folder}.{method}") if method.isidentifier() else None
         if module_spec is not None and module_spec.origin is not None:
             summary = (ast.get_docstring(ast.parse(Path(module_spec.origin).read_text())) or "").partition("\n\n")[0]
             method_group = PUBLISHED if re.search(r"\d{4}\)", summary) else OURS

@@ -49,10 +49,10 @@ def find_metric_unit(metric: str, largest_value: float = 0.0) -> MetricUnit:
         return MetricUnit(1.0, "nats")
     if metric.startswith("time/"):
         return MetricUnit(1.0, "s")
-    for metric_prefix, name in (("comm/", "B"), ("comp/", "FLOP"), ("energy/", "J")):
+    for metric_prefix, unit_name in (("comm/", "B"), ("comp/", "FLOP"), ("energy/", "J")):
         if metric.startswith(metric_prefix):
-            prefix_index = min(max(int(math.log10(largest_value) // 3), 0), 5) if largest_value > 0 else 0
-            return MetricUnit(1000.0**-prefix_index, units.METRIC_PREFIXES[prefix_index] + name)
+            unit_prefix_index = min(max(int(math.log10(largest_value) // 3), 0), 5) if largest_value > 0 else 0
+            return MetricUnit(1000.0**-unit_prefix_index, units.METRIC_PREFIXES[unit_prefix_index] + unit_name)
     return MetricUnit(1.0, "")
 
 
@@ -73,7 +73,7 @@ def lower_is_better(metric: str) -> bool:
     return has_lower_name or metric.startswith(COST_PREFIXES)
 
 
-def sign_of_metric(metric: str, better: str = "auto") -> int:
+def find_metric_sign(metric: str, better: str = "auto") -> int:
     """Return -1 if smaller values of `metric` are better, else 1.
 
     `better` is `high`, `low`, or `auto`, by the metric's name. Raises `OptionError` for other values.

@@ -27,7 +27,7 @@ from fedcohort.rng import new_generator
 MIN_FAMILIES = 6  # least number for a claim over settings like these
 WORST_SHARE = 0.1
 DifferencesBySetting = Mapping[str, Mapping[int, float]]  # differences by setting and seed
-N_DRAWS = 2000
+N_BOOTSTRAP_DRAWS = 2000
 INTERVAL_PERCENTILES = (2.5, 97.5)  # percent
 
 
@@ -154,28 +154,28 @@ def rank_methods(
 
 
 def _bootstrap_ranks(
-    settings: Mapping[str, SettingResults], families: Mapping[str, Sequence[str]], name: str
+    settings: Mapping[str, SettingResults], families: Mapping[str, Sequence[str]], study_name: str
 ) -> Float64[np.ndarray, "draws methods"]:
     """Return the mean ranks in each bootstrap draw of seeds and families.
 
     Args:
         settings: results of the methods by setting.
         families: settings of each family.
-        name: name of the study, which seeds the bootstrap.
+        study_name: name of the study, which seeds the bootstrap.
     """
     seed_counts: dict[str, dict[int, np.ndarray]] = {}  # how often a draw has a seed, by study and seed
     for study in dict.fromkeys(results.study for results in settings.values()):
         seeds = sorted({seed for results in settings.values() if results.study == study for seed in results.seeds})
-        generator, n = new_generator(0, f"ranks/{name}/{study}"), len(seeds)
-        seed_counts[study] = dict(zip(seeds, generator.multinomial(n, [1 / n] * n, N_DRAWS).T, strict=True))
+        generator, n = new_generator(0, f"ranks/{study_name}/{study}"), len(seeds)
+        seed_counts[study] = dict(zip(seeds, generator.multinomial(n, [1 / n] * n, N_BOOTSTRAP_DRAWS).T, strict=True))
     mean_draws = {}
     for setting, results in settings.items():
         counts = np.array([seed_counts[results.study][seed] for seed in results.seeds], dtype=float)  # [seeds, draws]
         counts[:, counts.sum(axis=0) == 0] = 1.0  # a draw without a seed of this setting takes all of them
         mean_draws[setting] = rank_values(_average_draws(results.values, counts))
     rank_draws = np.stack([np.mean([mean_draws[setting] for setting in group], axis=0) for group in families.values()])
-    generator, n = new_generator(0, f"ranks/{name}/families"), len(families)
-    family_shares = generator.multinomial(n, [1 / n] * n, N_DRAWS) / n
+    generator, n = new_generator(0, f"ranks/{study_name}/families"), len(families)
+    family_shares = generator.multinomial(n, [1 / n] * n, N_BOOTSTRAP_DRAWS) / n
     mean_ranks: Float64[np.ndarray, "draws methods"] = np.einsum("df,fdm->dm", family_shares, rank_draws)
     return np.round(mean_ranks, 9)  # equal means stay equal
 

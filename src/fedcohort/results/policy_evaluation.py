@@ -121,23 +121,24 @@ class RunHistory:
     Attributes:
         run: number of the run, from 0.
         gains: change of the metric in each round, positive if it improves; NaN if it was not measured, [rounds].
-        levels: value of the metric before each round, [rounds].
+        metric_levels: value of the metric before each round, [rounds].
     """
 
-    def __init__(self, run: int, run_log: RunLog, levels: Values, sign: int) -> None:
+    def __init__(self, run: int, run_log: RunLog, metric_levels: Values, sign: int) -> None:
         """Start before the first round of the run with the number `run` and the log `run_log`.
 
-        `levels` has the metric by step, [rounds + 1], NaN if it was not measured; `sign` is -1 if smaller is better.
+        `metric_levels` has the metric by step, [rounds + 1], NaN if it was not measured. `sign` is -1 if smaller values
+        are better.
         """
-        self.run, self.levels, self.gains = run, levels[:-1], sign * np.diff(levels)
+        self.run, self.metric_levels, self.gains = run, metric_levels[:-1], sign * np.diff(metric_levels)
         self._last_loss = np.full(run_log.n_clients, np.nan)
         self._last_round = np.full(run_log.n_clients, -1)
 
     def add_round(self, round: LoggedRound) -> None:
         """Add the outcome of `round`: the reported training losses and the clients that arrived."""
         losses = round.signals["train_loss"]
-        is_known = np.isfinite(losses)
-        self._last_loss[is_known] = losses[is_known]
+        has_loss = np.isfinite(losses)
+        self._last_loss[has_loss] = losses[has_loss]
         self._last_round[round.arrived] = round.t
 
     def summarise_cohorts(
@@ -161,8 +162,8 @@ class RunHistory:
         class_shares, all_shares = class_counts / class_counts.sum(axis=1, keepdims=True), all_counts / all_counts.sum()
         class_distance = np.abs(class_shares - all_shares).sum(axis=1) / 2
         cohort_means = np.stack([*(values[cohorts].mean(axis=1) for values in client_features), class_distance], axis=1)
-        round_features = np.tile([self.levels[t], math.log1p(t)], (len(cohorts), 1))
-        return np.concatenate([round_features, cohort_means, cohort_means * self.levels[t]], axis=1)
+        round_features = np.tile([self.metric_levels[t], math.log1p(t)], (len(cohorts), 1))
+        return np.concatenate([round_features, cohort_means, cohort_means * self.metric_levels[t]], axis=1)
 
 
 def predict_gains(rounds: Sequence[ComparedRound]) -> Float64[np.ndarray, "3 T"]:
@@ -180,10 +181,10 @@ def predict_gains(rounds: Sequence[ComparedRound]) -> Float64[np.ndarray, "3 T"]
     predictions = np.full((3, len(rounds)), math.nan)
     for run in np.unique(runs) if len(np.unique(runs)) > 1 else ():
         is_run = runs == run
-        model = make_pipeline(StandardScaler(), RidgeCV(RIDGE_PENALTIES)).fit(summaries[0, ~is_run], gains[~is_run])
+        ridge = make_pipeline(StandardScaler(), RidgeCV(RIDGE_PENALTIES)).fit(summaries[0, ~is_run], gains[~is_run])
         for summary_index in range(3):
             rows = np.flatnonzero(is_run & np.isfinite(summaries[summary_index]).all(axis=1))
-            predictions[summary_index, rows] = model.predict(summaries[summary_index, rows]) if len(rows) else math.nan
+            predictions[summary_index, rows] = ridge.predict(summaries[summary_index, rows]) if len(rows) else math.nan
     return predictions
 
 
@@ -196,10 +197,10 @@ def estimate_gain(rounds: Sequence[ComparedRound], excluded_rounds: Mapping[str,
     """
     gains = np.array([r.gain for r in rounds])
     ratios = np.exp([r.log_ratio for r in rounds])
-    uncovered = float(np.mean([r.uncovered_share for r in rounds])) if rounds else math.nan
+    uncovered_share = float(np.mean([r.uncovered_share for r in rounds])) if rounds else math.nan
     size = float(ratios.sum() ** 2 / (ratios**2).sum()) if ratios.any() else 0.0
-    base = PolicyEvaluation(len(rounds), size, uncovered, estimate_mean(gains.tolist()), excluded=excluded_rounds)
-    if reason := find_refusal(base):
+    base = PolicyEvaluation(len(rounds), size, uncovered_share, estimate_mean(gains.tolist()), excluded=excluded_rounds)
+    if reason := find_evaluation_refusal(base):
         return replace(base, reason=reason)
     return replace(base, estimates=dict(zip(ESTIMATORS, estimate(ratios, gains, predict_gains(rounds)), strict=True)))
 
@@ -228,7 +229,7 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
     return tuple(replace(estimate_mean(terms.tolist()), mean=value) for value, terms in terms_by_value)
 
 
-def find_refusal(evaluation: PolicyEvaluation) -> str:
+def find_evaluation_refusal(evaluation: PolicyEvaluation) -> str:
     """Return why the rounds of `evaluation` allow no estimate; "" if they do."""
     if evaluation.n_rounds < 2:
         reasons = "; ".join(f"{n} rounds: {reason}" for reason, n in evaluation.excluded.items())

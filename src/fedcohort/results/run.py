@@ -41,11 +41,11 @@ def late_window(steps: Numbers, horizon: float | None = None) -> Mask:
     steps = np.asarray(steps, dtype=float)
     is_trained = steps > 0
     window_end = (steps[-1] if len(steps) else 0.0) if horizon is None else horizon
-    is_counted = is_trained & (steps <= window_end)
-    is_in_window = is_counted & (steps > window_end * (1 - LATE_SHARE) + STEP_TOLERANCE)
+    is_in_horizon = is_trained & (steps <= window_end)
+    is_in_window = is_in_horizon & (steps > window_end * (1 - LATE_SHARE) + STEP_TOLERANCE)
     if is_in_window.sum() < MIN_EVALUATIONS:
         is_in_window = np.zeros(len(steps), dtype=bool)
-        is_in_window[np.flatnonzero(is_counted)[-MIN_EVALUATIONS:]] = True
+        is_in_window[np.flatnonzero(is_in_horizon)[-MIN_EVALUATIONS:]] = True
     return is_in_window
 
 
@@ -64,12 +64,12 @@ def compute_run_result(
     """
     ranges.choice("result", result_kind, *RESULT_KINDS)
     steps, values = np.asarray(steps, dtype=float), np.asarray(values, dtype=float)
-    is_counted = (steps > 0) & (steps <= (math.inf if horizon is None else horizon))
-    if not is_counted.any():
+    is_in_horizon = (steps > 0) & (steps <= (math.inf if horizon is None else horizon))
+    if not is_in_horizon.any():
         return math.nan
     if result_kind == "late":
         return float(values[late_window(steps, horizon)].mean())
-    return float(values[is_counted][-1] if result_kind == "last" else values[is_counted].max())
+    return float(values[is_in_horizon][-1] if result_kind == "last" else values[is_in_horizon].max())
 
 
 @dataclass(frozen=True)
@@ -102,16 +102,16 @@ class Evaluations:
             metric: column of the values.
             costs: columns of cumulative costs.
         """
-        steps, values = (rows[name].to_numpy(dtype=float) for name in ("round", metric))
-        return cls(steps, values, {name: rows[name].to_numpy(dtype=float) for name in costs})
+        steps, values = (rows[column].to_numpy(dtype=float) for column in ("round", metric))
+        return cls(steps, values, {column: rows[column].to_numpy(dtype=float) for column in costs})
 
     def cut_at_horizon(self, horizon: int | None, clock_s: float) -> "Evaluations":
         """Return the evaluations up to the round `horizon`; if it is None, all of them and the limit `clock_s` in s."""
         if horizon is None:
             return replace(self, clock_s=clock_s)
-        is_counted = self.steps <= horizon
-        cut_costs = {name: costs[is_counted] for name, costs in self.costs.items()}
-        return Evaluations(self.steps[is_counted], self.values[is_counted], cut_costs)
+        is_in_horizon = self.steps <= horizon
+        cut_costs = {cost_name: costs[is_in_horizon] for cost_name, costs in self.costs.items()}
+        return Evaluations(self.steps[is_in_horizon], self.values[is_in_horizon], cut_costs)
 
 
 def measure_run(run: Evaluations, result_kind: ResultKind = "late", horizon: int | None = None, sign: int = 1) -> float:
@@ -128,7 +128,7 @@ def measure_run(run: Evaluations, result_kind: ResultKind = "late", horizon: int
     return sign * compute_run_result(run.steps, sign * run.values, result_kind, horizon)
 
 
-def count_averaged(run: Evaluations, horizon: int | None = None) -> int:
+def count_averaged_evaluations(run: Evaluations, horizon: int | None = None) -> int:
     """Return the number of evaluations, one or more, over which the result `late` of a run is a mean.
 
     Args:
@@ -168,7 +168,7 @@ def seconds_as_newest(virtual_s: Numbers, clock_s: float) -> Values:
     return np.asarray(np.minimum(end_s, clock_s) - np.maximum(begin_s, (1 - LATE_SHARE) * clock_s))
 
 
-def late_slope(steps: Numbers, values: Numbers, horizon: float | None = None) -> float:
+def fit_late_slope(steps: Numbers, values: Numbers, horizon: float | None = None) -> float:
     """Return the least-squares slope of a metric over the last sixth of a run; NaN for fewer than two evaluations.
 
     Args:

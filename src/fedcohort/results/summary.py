@@ -22,7 +22,7 @@ BEST_METRICS = (MAIN_METRIC, "server_val/acc", "clients/acc_mean", "clients/acc_
 MEAN_METRICS = ("attack/weight", "attack/share")  # metrics whose mean over the rounds is reported
 CLOCK_METRIC, DOWN_METRIC, UP_METRIC = "time/virtual_s", "comm/down_bytes", "comm/up_bytes"
 ACCURACY_SHARES = (0.8, 0.9, 0.95)  # shares of the best accuracy
-RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
+LOSS_RISE_FACTOR = 10  # factor over the untrained model's loss above which a warning is given
 MIN_SELECTIONS = 3  # selections without an arrival after which a client is reported
 MAX_NAMED_CLIENTS = 3  # clients that the warning names
 LOSS_METRICS = ("test/loss", "server_val/loss", "clients/loss_mean")
@@ -40,10 +40,10 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         status: how the run ended, such as "finished".
         now_ms: time at which the run ended, in milliseconds since 1970; None for the current time.
     """
-    final = history.final
+    final_metrics = history.final
     last_steps = {name: steps[-1] for name, steps in history.measured.items() if name.startswith(EVALUATION_PREFIXES)}
     current_ms = time.time_ns() // 1_000_000 if now_ms is None else now_ms
-    budget_use = BudgetUse().after_round(history.steps[-1] if history.steps else 0, final)
+    budget_use = BudgetUse().after_round(history.steps[-1] if history.steps else 0, final_metrics)
     return {
         "status": status,
         "name": info.name,
@@ -54,17 +54,17 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         "end": info.budget.describe_reached_limits(budget_use) if status == "finished" else "",
         "rounds_without_update": sum(r > 0 for r in history.steps) - len(list_rounds_with_update(history)),
         "warnings": list_warnings(info, history),
-        "final": final,
-        "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final},
+        "final": final_metrics,
+        "means": {name: float(history.metrics[name].mean()) for name in MEAN_METRICS if name in final_metrics},
         "earlier": {name: r for name, r in last_steps.items() if r < history.steps[-1]},
         "best": {name: best_value for name in BEST_METRICS if (best_value := _find_best(history, name))},
         "reached": list_reached_shares(history),
         "fingerprint": history.fingerprints[-1] if history.fingerprints else None,
         "wall_s": wall_s(metadata.read_start_times(info.folder), [*history.times, current_ms]),
-        "virtual_s": final.get("time/virtual_s"),
-        "bytes": {direction: final.get(f"comm/{direction}_bytes") for direction in ("down", "up", "probe")},
-        "client_flops": final.get("comp/client_flops"),
-        "server_flops": final.get("comp/server_flops"),
+        "virtual_s": final_metrics.get("time/virtual_s"),
+        "bytes": {direction: final_metrics.get(f"comm/{direction}_bytes") for direction in ("down", "up", "probe")},
+        "client_flops": final_metrics.get("comp/client_flops"),
+        "server_flops": final_metrics.get("comp/server_flops"),
         "choices": dict(info.choices),
         "tags": {key: value for key, value in info.tags.items() if key != "tracking"},
         "seed": info.seed,
@@ -72,16 +72,16 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         "commit": info.commit,
         "dirty": info.dirty,
         "versions": dict(info.versions),
-        "starts": [dict(start) for start in info.starts],
+        "starts": [dict(process_start) for process_start in info.starts],
         "forced": describe_forced(info.starts),
     }
 
 
-def _find_best(history: History, name: str) -> dict[str, float] | None:
-    """Return `value` and `round` of the first maximum of the metric `name` in `history`; None without values."""
-    if name not in history.metrics or history.metrics[name].isna().all():
+def _find_best(history: History, metric_name: str) -> dict[str, float] | None:
+    """Return `value` and `round` of the first maximum of the metric `metric_name` in `history`; None without values."""
+    if metric_name not in history.metrics or history.metrics[metric_name].isna().all():
         return None
-    metric_values = history.metrics[name].to_numpy()
+    metric_values = history.metrics[metric_name].to_numpy()
     best_position = int(np.nanargmax(metric_values))
     return {"value": float(metric_values[best_position]), "round": history.steps[best_position]}
 
@@ -93,7 +93,7 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     reached is left out. `history` is the run's journal.
 
     Returns:
-        Dictionaries with the keys `share`, `target` (the accuracy), `round`, `virtual_s` and `bytes`. `virtual_s` is
+        Dictionaries with the keys `level`, `target` (the accuracy), `round`, `virtual_s` and `bytes`. `virtual_s` is
         None if no virtual time passes in the run, and `bytes` is None if bytes were not logged.
     """
     metrics = history.metrics
@@ -103,16 +103,16 @@ def list_reached_shares(history: History) -> list[dict[str, Any]]:
     has_clock = CLOCK_METRIC in metrics and bool((metrics[CLOCK_METRIC] > 0).any())
     has_bytes = {DOWN_METRIC, UP_METRIC} <= set(metrics.columns)
     reached_shares = []
-    for share in ACCURACY_SHARES:
-        target_accuracy = share * float(np.nanmax(accuracies))
+    for level in ACCURACY_SHARES:
+        target_accuracy = level * float(np.nanmax(accuracies))
         index = find_crossing(history.steps, accuracies, target_accuracy)
         if index is None:  # the untrained model, which never counts, is the best
             continue
-        reached_row = metrics.iloc[index]
-        total_bytes = float(reached_row[DOWN_METRIC] + reached_row[UP_METRIC]) if has_bytes else math.nan
-        cost = {"virtual_s": float(reached_row[CLOCK_METRIC]) if has_clock else math.nan, "bytes": total_bytes}
-        finite_cost = {name: value if math.isfinite(value) else None for name, value in cost.items()}
-        reached_shares.append({"share": share, "target": target_accuracy, "round": history.steps[index], **finite_cost})
+        crossing_row = metrics.iloc[index]
+        total_bytes = float(crossing_row[DOWN_METRIC] + crossing_row[UP_METRIC]) if has_bytes else math.nan
+        cost = {"virtual_s": float(crossing_row[CLOCK_METRIC]) if has_clock else math.nan, "bytes": total_bytes}
+        cost_values = {cost_name: value if math.isfinite(value) else None for cost_name, value in cost.items()}
+        reached_shares.append({"share": level, "target": target_accuracy, "round": history.steps[index], **cost_values})
     return reached_shares
 
 
@@ -135,13 +135,13 @@ def _warn_never_arrived(info: RunInfo, history: History) -> list[str]:
     `info` has the options of the run, and `history` its journal.
     """
     selections = Counter(client for cohort in history.cohorts for client in cohort)
-    arrived = {client for clients in history.arrived for client in clients}
-    clients = sorted(client for client, n in selections.items() if n >= MIN_SELECTIONS and client not in arrived)
+    arrivals = {client for clients in history.arrived for client in clients}
+    clients = sorted(client for client, n in selections.items() if n >= MIN_SELECTIONS and client not in arrivals)
     if not clients:
         return []
     names = f"{', '.join(map(str, clients[:MAX_NAMED_CLIENTS]))}{', ...' if len(clients) > MAX_NAMED_CLIENTS else ''}"
     reason = f"they were late (deadline={info.choices.get('deadline', '?')})"
-    reason += ", or their updates were dropped" if _drops_updates(history) else ""
+    reason += ", or their updates were dropped" if _has_dropped_updates(history) else ""
     return [
         f"{len(clients)} of {len(info.n_train)} clients were selected {MIN_SELECTIONS} times or more and never arrived "
         f"({names}): {reason}; the model has learned nothing from their data"
@@ -162,10 +162,10 @@ def _warn_diverged(history: History) -> list[str]:
 def _warn_loss_rose(history: History) -> list[str]:
     """Return a warning on a last loss in `history` above ten times the untrained model's; [] without one."""
     for name in LOSS_METRICS:
-        if name in history.final and (steps := history.measured[name])[0] == 0:
+        if name in history.final and (rounds := history.measured[name])[0] == 0:
             initial_loss, final_loss = float(history.metrics[name][0]), history.final[name]
-            if final_loss > RISE_FACTOR * initial_loss > 0:
-                rise_text = f"{name} is {final_loss:.3g} at round {steps[-1]}, {final_loss / initial_loss:.0f} times"
+            if final_loss > LOSS_RISE_FACTOR * initial_loss > 0:
+                rise_text = f"{name} is {final_loss:.3g} at round {rounds[-1]}, {final_loss / initial_loss:.0f} times"
                 advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"
                 return [f"{rise_text} the untrained model's: a smaller client.lr may help, or {advice_text}"]
     return []
@@ -181,24 +181,24 @@ def _warn_no_update(info: RunInfo, history: History) -> list[str]:
         return []
     if list_rounds_with_update(history):
         weight_hashes = {fingerprint.rpartition(":")[2] for fingerprint in history.fingerprints}
-        is_unchanged = len(weight_hashes) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
-        return ["the model is still the initial model: no update changed it"] if is_unchanged else []
-    options = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
-    no_arrival = f"no selected client finished in time ({options['deadline']})"
-    has_dropped_updates = _drops_updates(history)
+        is_model_unchanged = len(weight_hashes) == 1 and len(history.steps) > len(rounds)  # step 0 is among them
+        return ["the model is still the initial model: no update changed it"] if is_model_unchanged else []
+    choices = {group: f"{group}={info.choices.get(group, '?')}" for group in ("availability", "selector", "deadline")}
+    no_arrival_text = f"no selected client finished in time ({choices['deadline']})"
+    has_dropped_updates = _has_dropped_updates(history)
     reasons = {
         "clients' updates were dropped because they were not finite or longer than update_limit": has_dropped_updates,
         "the server's steps were dropped because they were not finite or longer than update_limit (a smaller server.lr "
         "may help)": any(map(len, history.arrived)),
     }
     if not any(map(len, history.cohorts)):
-        reason = f"no client was selected ({options['availability']}, {options['selector']})"
+        reason = f"no client was selected ({choices['availability']}, {choices['selector']})"
     else:
-        reason = ", and ".join(name for name, is_cause in reasons.items() if is_cause) or no_arrival
+        reason = ", and ".join(reason_text for reason_text, is_cause in reasons.items() if is_cause) or no_arrival_text
     return [f"no update was applied in any of the {len(rounds)} rounds, the model is the untrained one: {reason}"]
 
 
-def _drops_updates(history: History) -> bool:
+def _has_dropped_updates(history: History) -> bool:
     """Return whether, by the journal `history`, the update of some client was dropped in some round."""
     dropped_counts = history.metrics.get("round/dropped_nonfinite")
     return dropped_counts is not None and bool(dropped_counts.sum() > 0)

@@ -8,7 +8,7 @@ from fedcohort.record.history import MAIN_METRIC
 from fedcohort.results.metric import METRIC_NAMES
 from fedcohort.results.summary import CLOCK_METRIC, DOWN_METRIC, UP_METRIC
 
-WORST_METRIC = "clients/acc_worst5"
+WORST_CLIENTS_METRIC = "clients/acc_worst5"
 SHORT_TABLE_SHARE = 0.9  # of the best accuracy, whose cost is in the short table
 WALL_TIME_LABEL = "wall time (this machine)"
 COST_PREFIXES = ("time/", "comm/", "comp/", "energy/", "privacy/")
@@ -41,7 +41,7 @@ def list_short_rows(summary: Mapping[str, Any]) -> Rows:
         rows.append((f"test accuracy{format_older_round(summary, 'test/acc')}", units.percent(final["test/acc"])))
     if best := summary["best"].get("test/acc"):
         rows.append(("best so far (early stop)", f"{units.percent(best['value'])} at round {best['round']}"))
-    rows += _list_metric_rows(summary, lambda name: name == WORST_METRIC)
+    rows += _list_metric_rows(summary, lambda name: name == WORST_CLIENTS_METRIC)
     rows.append(("rounds", f"{summary['rounds']} of {summary['rounds_asked']}"))
     rows += _list_reached_rows(summary, lambda share: share == SHORT_TABLE_SHARE)
     rows += _list_metric_rows(summary, lambda name: name == CLOCK_METRIC)
@@ -64,7 +64,7 @@ def list_further_rows(summary: Mapping[str, Any]) -> Rows:
     if "test/loss" in final:
         rows.append((f"test loss{format_older_round(summary, 'test/loss')}", units.number(final["test/loss"])))
     rows += _list_reached_rows(summary, lambda share: share != SHORT_TABLE_SHARE)
-    rows += _list_metric_rows(summary, lambda name: name not in (WORST_METRIC, CLOCK_METRIC))
+    rows += _list_metric_rows(summary, lambda name: name not in (WORST_CLIENTS_METRIC, CLOCK_METRIC))
     rows += [(label, value_format(means[name])) for label, name, value_format in MEAN_ROWS if name in means]
     if "select/share_min" in final and "select/share_max" in final:
         lowest_share, highest_share = units.percent(final["select/share_min"]), units.percent(final["select/share_max"])
@@ -115,5 +115,5 @@ def describe_share(share_facts: dict[str, Any]) -> tuple[str, str]:
     """
     time_text = "no clock" if share_facts["virtual_s"] is None else units.seconds(share_facts["virtual_s"])
     bytes_text = "bytes unknown" if share_facts["bytes"] is None else units.bytes_(share_facts["bytes"])
-    label = f"to {100 * share_facts['share']:.0f} % of its best, {units.percent(share_facts['target'])}"
-    return label, f"round {share_facts['round']}, {time_text}, {bytes_text}"
+    row_label = f"to {100 * share_facts['share']:.0f} % of its best, {units.percent(share_facts['target'])}"
+    return row_label, f"round {share_facts['round']}, {time_text}, {bytes_text}"

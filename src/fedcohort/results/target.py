@@ -25,7 +25,7 @@ from fedcohort.results.run import Evaluations, Numbers
 from fedcohort.results.verdict import BETTER, FASTER, SLOWER, UNREACHED, WORSE, Rules, equivalence_p, name_verdict
 
 DEFAULT_LEVEL = 0.95  # of the baseline's mean result, the default target
-TOLERANCE = 1e-6  # of the target
+TARGET_TOLERANCE = 1e-6  # of the target
 BASELINE, BEST_OF = "baseline", "best_of:"  # values of the option `target`, other than a number
 CROSSINGS = ("window", "first")
 EXACT, AT_LEAST, AT_MOST, RESTRICTED = "", ">=", "<=", "restricted"
@@ -97,8 +97,8 @@ def parse_target(text: str, metric: str, level: float = DEFAULT_LEVEL, crossing:
     """
     if text == BASELINE:
         return Target(level=level, crossing=crossing)
-    if text.startswith(BEST_OF) and (names := [name for name in text.removeprefix(BEST_OF).split(",") if name]):
-        return Target(best_of=names, crossing=crossing)
+    if text.startswith(BEST_OF) and (conditions := [name for name in text.removeprefix(BEST_OF).split(",") if name]):
+        return Target(best_of=conditions, crossing=crossing)
     try:
         value = float(text)
     except ValueError:
@@ -125,11 +125,11 @@ def find_crossing(steps: Numbers, values: Numbers, target: float, window: int = 
     if len(trained_positions) < window:
         return None
     window_values = np.lib.stride_tricks.sliding_window_view(np.asarray(values, dtype=float)[trained_positions], window)
-    met_positions = np.flatnonzero(sign * window_values.mean(axis=-1) >= sign * target - TOLERANCE * abs(target))
+    met_positions = np.flatnonzero(sign * window_values.mean(axis=-1) >= sign * target - TARGET_TOLERANCE * abs(target))
     return int(trained_positions[met_positions[0] + window - 1]) if len(met_positions) else None
 
 
-def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int = 1) -> dict[str, Cost]:
+def find_costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int = 1) -> dict[str, Cost]:
     """Return the costs of a run until it met the target, by name; evaluations after its clock do not meet it.
 
     Args:
@@ -143,7 +143,7 @@ def costs_to_target(run: Evaluations, target: float, window: int = 1, sign: int 
         masked_values = np.where(run.costs["virtual_s"] <= run.clock_s, masked_values, -sign * math.inf)
     crossing = find_crossing(run.steps, masked_values, target, window, sign)
     cost_position, is_met = (-1, False) if crossing is None else (crossing, True)
-    return {name: Cost(float(costs[cost_position]), is_met) for name, costs in run.costs.items()}
+    return {cost_name: Cost(float(costs[cost_position]), is_met) for cost_name, costs in run.costs.items()}
 
 
 def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
@@ -151,9 +151,9 @@ def find_median_cost(costs: Sequence[Cost]) -> MedianCost:
     if not costs:
         return MedianCost(math.nan, math.nan, 0, 0)
     sorted_costs = sorted(cost.value if cost.met else math.inf for cost in costs)
-    lower, upper = sorted_costs[(len(sorted_costs) - 1) // 2], sorted_costs[len(sorted_costs) // 2]
-    median_value = math.sqrt(lower * upper) if math.isfinite(upper) else math.inf
-    return MedianCost(median_value, lower, sum(cost.met for cost in costs), len(costs))
+    lower_middle, upper_middle = sorted_costs[(len(sorted_costs) - 1) // 2], sorted_costs[len(sorted_costs) // 2]
+    median_value = math.sqrt(lower_middle * upper_middle) if math.isfinite(upper_middle) else math.inf
+    return MedianCost(median_value, lower_middle, sum(cost.met for cost in costs), len(costs))
 
 
 def compute_baseline_target(results: Numbers, level: float = DEFAULT_LEVEL, start_value: float = 0.0) -> float:
@@ -219,8 +219,8 @@ def measure_speed_up(baseline_costs: Mapping[int, Cost], method_costs: Mapping[i
         common_horizon = min((cost.value for cost in (b, m) if not cost.met), default=math.inf)
         b_met, m_met = (cost.met and cost.value <= common_horizon for cost in (b, m))
         baseline_cost, method_cost = min(b.value, common_horizon), min(m.value, common_horizon)
-        is_spent = baseline_cost > 0 and method_cost > 0
-        log_ratios[seed] = math.log(baseline_cost) - math.log(method_cost) if is_spent else math.nan
+        has_costs = baseline_cost > 0 and method_cost > 0
+        log_ratios[seed] = math.log(baseline_cost) - math.log(method_cost) if has_costs else math.nan
         n_unmet += not b_met and not m_met
         baseline_is_later |= not b.met and m.met and m.value < common_horizon
         method_is_later |= not m.met and b.met and b.value < common_horizon

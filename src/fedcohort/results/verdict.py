@@ -94,7 +94,7 @@ def judge_difference(difference: Difference, p: float, rules: Rules) -> str:
         p: its p-value after the correction for several tests.
         rules: level, minimum effect, margin and number of seeds.
     """
-    if difference.diverged:
+    if difference.n_diverged:
         return DIVERGED
     if difference.n >= rules.seeds and not math.isfinite(difference.p):
         return SAME_ON_ALL_SEEDS
@@ -116,8 +116,8 @@ def adjust_holm(p_values: Sequence[float]) -> list[float]:
     adjusted_p = np.array(p_values, dtype=float)
     test_positions = np.flatnonzero(np.isfinite(adjusted_p))
     sorted_positions = test_positions[np.argsort(adjusted_p[test_positions], kind="stable")]
-    factors = np.arange(len(sorted_positions), 0, -1)
-    adjusted_p[sorted_positions] = np.minimum(np.maximum.accumulate(adjusted_p[sorted_positions] * factors), 1.0)
+    holm_factors = np.arange(len(sorted_positions), 0, -1)
+    adjusted_p[sorted_positions] = np.minimum(np.maximum.accumulate(adjusted_p[sorted_positions] * holm_factors), 1.0)
     return [float(p) for p in adjusted_p]
 
 

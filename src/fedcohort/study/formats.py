@@ -7,7 +7,7 @@ from statistics import median
 
 from fedcohort.report.table import EMPTY_CELL
 from fedcohort.results.difference import Difference, Mean
-from fedcohort.results.headroom import ShareClosed
+from fedcohort.results.headroom import HeadroomShare
 from fedcohort.results.metric import find_metric_unit
 from fedcohort.study.definition import Study
 from fedcohort.study.verdict import MethodVerdict, SettingVerdict
@@ -69,7 +69,7 @@ def choose_format(study: Study, metric: str) -> Format:
     return Format(factor, unit_name, study.rules.seeds)
 
 
-def format_share(share: ShareClosed | None) -> str:
+def format_share(share: HeadroomShare | None) -> str:
     """Format a share of the headroom with its interval: `31 % [12, 45]`; "–" for None."""
     return f"{100 * share.share:.0f} % [{100 * share.low:.0f}, {100 * share.high:.0f}]" if share else EMPTY_CELL
 

@@ -15,7 +15,7 @@ import numpy as np
 from fedcohort.results.compare import CellResult, compare_results
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, is_collapsing, summarise_differences
 from fedcohort.results.frame import read_clock_limit
-from fedcohort.results.headroom import ShareClosed, Winner, cross_fit, estimate_share_closed
+from fedcohort.results.headroom import HeadroomShare, Winner, cross_fit, estimate_headroom_share
 from fedcohort.results.overall import rank_values
 from fedcohort.results.power import measure_power
 from fedcohort.results.target import Cost, find_median_cost
@@ -148,7 +148,7 @@ def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod,
     oracles = {
         method: difference
         for method, difference in differences.items()
-        if study.find_role(method) == ORACLE and named_oracle in (None, method) and not difference.diverged
+        if study.find_role(method) == ORACLE and named_oracle in (None, method) and not difference.n_diverged
     }
     oracles_with_seeds = {method: difference for method, difference in oracles.items() if difference.n >= min_seeds}
     candidate_differences = oracles_with_seeds or oracles
@@ -158,7 +158,7 @@ def _find_headroom(study: Study, setting: str, differences: DifferencesByMethod,
     difference = candidate_differences[best_oracle]
     if len(candidate_differences) > 1:
         common_seeds, difference_values = _stack_differences(candidate_differences)
-        left_out_mean = cross_fit(difference_values).cross_fitted
+        left_out_mean = cross_fit(difference_values).cross_fitted_difference
         if left_out_mean is not None:
             difference = summarise_differences(dict(zip(common_seeds, left_out_mean.values.tolist(), strict=True)))
     is_above_zero = difference.low > 0 or (not math.isfinite(difference.half_width) and difference.mean > 0)
@@ -172,7 +172,7 @@ def _stack_differences(differences: DifferencesByMethod) -> tuple[list[int], np.
     return common_seeds, np.array([[method.by_seed[seed] for seed in common_seeds] for method in differences.values()])
 
 
-def _measure_share_closed(study: Study, difference: Difference, headroom: Headroom) -> ShareClosed | None:
+def _measure_share_closed(study: Study, difference: Difference, headroom: Headroom) -> HeadroomShare | None:
     """Return the share of the headroom that a method closes; None without headroom, or with too few common seeds.
 
     Args:
@@ -185,7 +185,7 @@ def _measure_share_closed(study: Study, difference: Difference, headroom: Headro
     seeds, (method_values, oracle_values) = _stack_differences({"method": difference, "oracle": headroom.difference})
     if len(seeds) < study.rules.seeds:
         return None
-    return estimate_share_closed(method_values, oracle_values, study.rules.least)
+    return estimate_headroom_share(method_values, oracle_values, study.rules.least)
 
 
 def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tuple[str, Winner] | None:
@@ -198,7 +198,7 @@ def _find_winner(methods: Mapping[str, MethodVerdict], min_seeds: float) -> tupl
     candidate_differences = {
         method_name: method.difference
         for method_name, method in methods.items()
-        if method.role == METHOD and method.difference.n >= min_seeds and not method.difference.diverged
+        if method.role == METHOD and method.difference.n >= min_seeds and not method.difference.n_diverged
     }
     if not any(methods[method_name].sign > 0 for method_name in candidate_differences):
         return None

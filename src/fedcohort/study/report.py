@@ -10,7 +10,7 @@ import numpy as np
 from fedcohort.host import disk
 from fedcohort.record.folder import write_atomically
 from fedcohort.report.comparison.tables import format_p
-from fedcohort.report.figure.methods import draw_map, draw_ranks
+from fedcohort.report.figure.methods import draw_difference_map, draw_ranks
 from fedcohort.report.render import render, render_document
 from fedcohort.report.table import Table
 from fedcohort.results.method_names import ORACLES, REFERENCES, describe_method, name_method
@@ -173,7 +173,7 @@ def _draw_difference_map(study: Study, verdict: Verdict, methods: list[str], fmt
     title = f"Difference to {name_method(study.baseline)}, {fmt.unit} (bold*: significant)"
     differences = pd.DataFrame(values, [study.settings[name].label for name in verdict.settings], pd.Index(methods))
     method_groups = [_group_method(study, name) for name in methods]
-    draw_map(differences, is_significant, method_groups, title, subtitle, study.folder / MAP_FIGURE)
+    draw_difference_map(differences, is_significant, method_groups, title, subtitle, study.folder / MAP_FIGURE)
 
 
 def make_numbers_frame(study: Study, verdict: Verdict, metric_names: Mapping[str, str] | None = None) -> "pd.DataFrame":

@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from fedcohort.results.difference import NO_DIFFERENCE, Difference, Mean
-from fedcohort.results.headroom import ShareClosed, Winner
+from fedcohort.results.headroom import HeadroomShare, Winner
 from fedcohort.results.power import Power
 from fedcohort.results.verdict import sign_of_verdict
 from fedcohort.study.definition import METHOD, ConditionKey
@@ -64,7 +64,7 @@ class MethodVerdict:
     difference: Difference
     p_values: PValues
     verdict: str
-    headroom_share: ShareClosed | None
+    headroom_share: HeadroomShare | None
     rank: float
     costs: Mapping[str, float]
     target: Mapping[str, float]

@@ -77,7 +77,7 @@ def test_settings_have_sentences_of_their_own() -> None:
 
 def test_a_result_other_than_the_default_is_named_first(tmp_path: Path) -> None:
     answer = compare_runs(make_runs_to_compare(), result="last", horizon=2)
-    page.write_files(answer, tmp_path / "out", curves=False)
+    page.write_comparison_files(answer, tmp_path / "out", curves=False)
     text = (tmp_path / "out" / "report.html").read_text()
     assert '<p class="question">6 runs of all runs; last evaluation of each run, horizon 2 rounds</p>' in text
     assert "The result of a run is its last evaluation, not the default mean" in text
@@ -85,7 +85,7 @@ def test_a_result_other_than_the_default_is_named_first(tmp_path: Path) -> None:
 
 def test_all_files_are_written_and_older_ones_go(tmp_path: Path) -> None:
     answer = compare_runs(make_runs_to_compare(), metrics=[ACC, "test/loss"], target=Target(0.3), axis="rounds")
-    text, files = page.write_files(answer, tmp_path / "out")
+    text, files = page.write_comparison_files(answer, tmp_path / "out")
     names = [file.name for file in files]
     assert names[:7] == ["report.html", "table.md", "table.tex", "table.csv", "target.md", "target.tex", "target.csv"]
     figures = {f"{name}.{suffix}" for name in ("forest", "differences", "curves") for suffix in ("png", "pdf", "svg")}
@@ -96,7 +96,7 @@ def test_all_files_are_written_and_older_ones_go(tmp_path: Path) -> None:
     assert html.count("<img") == 3
     assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?(?!data:)[^"'\s>]+""", html) == []
     (tmp_path / "out" / "means.png").write_bytes(b"")
-    _, files = page.write_files(compare_runs(make_runs_to_compare()), tmp_path / "out", curves=False)
+    _, files = page.write_comparison_files(compare_runs(make_runs_to_compare()), tmp_path / "out", curves=False)
     assert {path.name for path in (tmp_path / "out").iterdir()} == {file.name for file in files}
     assert "target.csv" not in {file.name for file in files}
 
@@ -110,13 +110,13 @@ def test_the_csv_has_all_digits_of_every_cell_and_metric() -> None:
         ("ucb", "test/loss"),
         ("random", "test/loss"),
     ]
-    assert float(rows[0]["difference"]) == answer.headline.entries["", "ucb"].difference.mean  # type: ignore[union-attr]
+    assert float(rows[0]["difference"]) == answer.headline.results["", "ucb"].difference.mean  # type: ignore[union-attr]
     assert (rows[0]["verdict"], rows[1]["verdict"], rows[0]["difference_n"]) == ("better", "", "3.0")
 
 
 def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
     answer = compare_runs(make_runs_to_compare(name=ATTACK), rows="selector")
-    text, _ = page.write_files(answer, tmp_path / "out")
+    text, _ = page.write_comparison_files(answer, tmp_path / "out")
     html = (tmp_path / "out" / "report.html").read_text()
     assert "<script" not in html
     assert "&lt;script&gt;alert(1)&lt;/script&gt; is better than random" in html
@@ -125,7 +125,9 @@ def test_markup_in_a_name_is_shown_as_text(tmp_path: Path) -> None:
 
 
 def test_without_a_baseline_there_are_means(tmp_path: Path) -> None:
-    _, files = page.write_files(compare_runs(make_runs_to_compare(), baseline=None), tmp_path / "out", curves=False)
+    _, files = page.write_comparison_files(
+        compare_runs(make_runs_to_compare(), baseline=None), tmp_path / "out", curves=False
+    )
     assert "means.png" in {file.name for file in files}
     assert "A verdict needs a baseline" in (tmp_path / "out" / "report.html").read_text()
 

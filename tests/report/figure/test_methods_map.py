@@ -9,7 +9,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from fedcohort.report.figure import style
-from fedcohort.report.figure.methods import draw_map, draw_ranks
+from fedcohort.report.figure.methods import draw_difference_map, draw_ranks
 from report.test_run_figures import check_layout, drawn, words  # noqa: F401
 
 
@@ -27,7 +27,7 @@ def test_the_map_groups_and_sorts_methods_and_shows_every_number(
     labels = [f"40 % of clients with wrong labels, persistent speeds, for {i} hours" for i in range(n_settings)]
     clear = np.tile([[True, False, False, True]], (n_settings, 1))
     title = "Difference to random, points (bold*: significant)"
-    draw_map(pd.DataFrame(difference, labels, methods), clear, groups, title, "3 seeds", Path("map.png"))
+    draw_difference_map(pd.DataFrame(difference, labels, methods), clear, groups, title, "3 seeds", Path("map.png"))
     figure = drawn["map.png"]
     assert (figure.get_figwidth(), len(figure.axes)) == (width, blocks)
     names = [label.get_text() for label in figure.axes[0].get_yticklabels()]

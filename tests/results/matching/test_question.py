@@ -80,7 +80,7 @@ def test_a_baseline_column_makes_columns_the_conditions() -> None:
     """Of agg=a, the baseline, and agg=b, which brings its own deadline along, in the row of one selector."""
     runs = [make_run("ucb", s, 0.5 + 0.1 * s, agg, options={"deadline": agg}) for agg in ("a", "b") for s in range(2)]
     answer = compare_runs(runs, cols="agg", baseline="a")
-    assert list(answer.headline.entries) == [("ucb", "a"), ("ucb", "b")]
+    assert list(answer.headline.results) == [("ucb", "a"), ("ucb", "b")]
     assert answer.differing_options == {("ucb", "b"): ()}
 
 

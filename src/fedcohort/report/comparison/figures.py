@@ -34,19 +34,19 @@ def draw_comparison(answer: Answer, folder: Path, *, curves: bool = True) -> lis
         folder: folder of the files.
         curves: whether to draw figures by round.
     """
-    paths = _draw_intervals(answer, folder)
+    files = _draw_intervals(answer, folder)
     if not curves:
-        return paths
+        return files
     runs = group_runs_by_cell(answer.frames, answer.headline.options)
     evaluated = {cell: {seed: run for seed, run in by_seed.items() if len(run.steps)} for cell, by_seed in runs.items()}
     runs_by_cell = {cell: by_seed for cell, by_seed in evaluated.items() if by_seed}
-    return [*paths, *_draw_differences(answer, runs_by_cell, folder), *_draw_curves(answer, runs_by_cell, folder)]
+    return [*files, *_draw_differences(answer, runs_by_cell, folder), *_draw_curves(answer, runs_by_cell, folder)]
 
 
 def _format_note(answer: Answer) -> str:
     """Return the second line of a figure of `answer`, such as "digits, 12 runs, 3 seeds per condition"."""
     dataset_names = sorted({run.params["dataset"] for run in answer.matching.runs if "dataset" in run.params})
-    seed_counts = sorted({cell_result.mean.n for cell_result in answer.headline.entries.values()})
+    seed_counts = sorted({cell_result.mean.n for cell_result in answer.headline.results.values()})
     seeds = " to ".join(dict.fromkeys(map(str, (seed_counts[0], seed_counts[-1]))))
     return ", ".join([*dataset_names, f"{len(answer.frames.runs)} runs", f"{seeds} seeds per condition"])
 
@@ -65,47 +65,47 @@ def _draw_intervals(answer: Answer, folder: Path) -> list[Path]:
     `answer` is the comparison; the files are written into `folder` and returned.
     """
     table, unit = answer.headline, find_metric_unit(answer.headline.options.metric)
-    cells = [cell for cell in _sort_cells(answer) if _has_difference(table.entries[cell])]
-    name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(answer))
+    cells = [cell for cell in _sort_cells(answer) if _has_difference(table.results[cell])]
+    figure_name, drawn_cells = ("forest", cells) if cells else ("means", _sort_cells(answer))
     baseline, metric = _name_condition(answer, answer.question.baseline), label_metric(table.options.metric)
-    groups = {cell: _name_group(answer, cell) for cell in drawn_cells}
+    groups = {cell: _name_method_group(answer, cell) for cell in drawn_cells}
     has_parts = [len(table.settings) > 1, answer.matching.condition in METHOD_FOLDERS and len(set(groups.values())) > 1]
-    rows = []
+    interval_rows = []
     for cell in drawn_cells:
-        entry = table.entries[cell]
-        value: Mean = entry.difference if cells and entry.difference is not None else entry.mean
-        lower, high = value.low * unit.factor, value.high * unit.factor
+        result = table.results[cell]
+        estimate: Mean = result.difference if cells and result.difference is not None else result.mean
+        low, high = estimate.low * unit.factor, estimate.high * unit.factor
         group = ", ".join(text for text, is_shown in zip((cell[0], groups[cell]), has_parts, strict=True) if is_shown)
-        sign, is_unlike = sign_of_verdict(entry.verdict), bool(answer.differing_options.get(cell))
+        sign, has_other_options = sign_of_verdict(result.verdict), bool(answer.differing_options.get(cell))
         # hollow: no significant difference, or runs that differ in more than what is compared
-        verdict = _format_verdict(entry, baseline, is_unlike=is_unlike)
-        row_style = (sign, verdict, bool(sign) and not is_unlike) if cells else ()
-        label = f"{_name_condition(answer, cell[1])} (n={value.n})"
-        rows.append(Row(label, group, value.mean * unit.factor, lower, high, *row_style))
+        verdict = _format_verdict(result, baseline, has_other_options=has_other_options)
+        row_style = (sign, verdict, bool(sign) and not has_other_options) if cells else ()
+        label = f"{_name_condition(answer, cell[1])} (n={estimate.n})"
+        interval_rows.append(Row(label, group, estimate.mean * unit.factor, low, high, *row_style))
     title = f"{metric}: paired difference to {baseline}" if cells else f"{metric}: mean and 95 % interval"
     axis_label = f"better than {baseline}, {unit.difference}" if cells else f"{metric}, {unit.name}"
-    canvas = draw_intervals(rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
-    return style.save_figure(canvas, folder / f"{name}.png", style.FILE_FORMATS)
+    canvas = draw_intervals(interval_rows, title, _format_note(answer), axis_label.rstrip(", "), 0.0 if cells else None)
+    return style.save_figure(canvas, folder / f"{figure_name}.png", style.FILE_FORMATS)
 
 
-def _name_group(answer: Answer, cell: Cell) -> str:
-    return ORACLES if answer.headline.entries[cell].is_untested else describe_method(cell[1])[1]
+def _name_method_group(answer: Answer, cell: Cell) -> str:
+    return ORACLES if answer.headline.results[cell].is_untested else describe_method(cell[1])[1]
 
 
 def _sort_cells(answer: Answer) -> list[Cell]:
     """Return the pairs (setting, condition) of `answer` by setting and group of method, the best of a group first."""
     settings = list(answer.headline.settings)
-    return sorted(sort_cells(answer), key=lambda c: (settings.index(c[0]), GROUPS.index(_name_group(answer, c))))
+    return sorted(sort_cells(answer), key=lambda c: (settings.index(c[0]), GROUPS.index(_name_method_group(answer, c))))
 
 
 def _has_difference(cell_result: CellResult) -> bool:
     return cell_result.difference is not None and math.isfinite(cell_result.difference.mean)
 
 
-def _format_verdict(cell_result: CellResult, baseline: str, *, is_unlike: bool) -> str:
+def _format_verdict(cell_result: CellResult, baseline: str, *, has_other_options: bool) -> str:
     sign = sign_of_verdict(cell_result.verdict)
     verdict = {1: f"better than {baseline}", -1: f"worse than {baseline}"}.get(sign, "no significant difference")
-    return f"{verdict}, but other options differ" if is_unlike else verdict
+    return f"{verdict}, but other options differ" if has_other_options else verdict
 
 
 def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]:
@@ -115,7 +115,7 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
     """
     table, baseline = answer.headline, answer.question.baseline
     unit = find_metric_unit(table.options.metric)
-    drawn_cells = [cell for cell in _sort_cells(answer) if _has_difference(table.entries[cell]) and cell in curves]
+    drawn_cells = [cell for cell in _sort_cells(answer) if _has_difference(table.results[cell]) and cell in curves]
     mean_curves = {}
     for cell in drawn_cells:
         baseline_runs = curves.get((cell[0], str(baseline)), {})
@@ -130,8 +130,8 @@ def _draw_differences(answer: Answer, curves: RunsByCell, folder: Path) -> list[
     n_columns = 2 if len(mean_curves) <= 4 else 4
     figure, panels = style.new_panels(titles, title, _format_note(answer), columns=n_columns, height=1.0)
     for axes, (cell, curve) in zip(panels, mean_curves.items(), strict=True):
-        colour, marker = STYLE_BY_SIGN[sign_of_verdict(table.entries[cell].verdict)]
-        verdict = _format_verdict(table.entries[cell], name, is_unlike=False)
+        colour, marker = STYLE_BY_SIGN[sign_of_verdict(table.results[cell].verdict)]
+        verdict = _format_verdict(table.results[cell], name, has_other_options=False)
         line_style = {"color": colour, "marker": marker, "label": verdict}
         _draw_line(axes, curve, 1.0, unit.factor, line_style)
         axes.axhline(0.0, color=style.BLACK, linewidth=0.8)
@@ -152,7 +152,7 @@ def _draw_curves(answer: Answer, curves: RunsByCell, folder: Path) -> list[Path]
     if not curves or not cost_axes:
         return []
     settings = list(table.settings)
-    conditions = list(dict.fromkeys(condition for _, condition in table.entries))
+    conditions = list(dict.fromkeys(condition for _, condition in table.results))
     line_styles = _choose_line_styles(answer, conditions)
     width = style.COLUMN if len(cost_axes) == 1 else style.PAGE
     height = 0.5 + 1.7 * len(settings) + style.LINE_HEIGHT * len(line_styles) / len(cost_axes)
@@ -186,9 +186,9 @@ def _mark_target(axes: "Axes", answer: Answer, setting: str, unit: MetricUnit) -
     """
     targets = set(answer.target_costs.targets[setting].values()) if answer.target_costs is not None else set()
     if len(targets) == 1:
-        target, sign = targets.pop() * unit.factor, answer.headline.options.sign
+        target, metric_sign = targets.pop() * unit.factor, answer.headline.options.sign
         values = np.concatenate([np.asarray(line.get_ydata(), dtype=float) for line in axes.lines] or [np.empty(0)])
-        is_met = np.any(sign * values >= sign * target)
+        is_met = np.any(metric_sign * values >= metric_sign * target)
         target_label = f"target {target:.4g} {unit.name}{'' if is_met else ', met by no mean curve'}"
         axes.axhline(target, color=style.GREY, linewidth=1.0, linestyle="--", label=target_label)
 
@@ -199,8 +199,8 @@ def _list_cost_axes(curves: RunsByCell) -> dict[str, tuple[float, str]]:
     run_seconds, n_bytes = ([float(run_costs[axis][-1]) for run_costs in runs] for axis in ("virtual_s", "bytes"))
     label_by_axis = {ROUNDS_AXIS: (1.0, "communication round")} if curves else {}
     if min(run_seconds, default=0.0) > 0:
-        unit_seconds, name = style.choose_time_unit(run_seconds)
-        label_by_axis["virtual_s"] = (1 / unit_seconds, f"virtual time, {name}")
+        unit_seconds, unit_name = style.choose_time_unit(run_seconds)
+        label_by_axis["virtual_s"] = (1 / unit_seconds, f"virtual time, {unit_name}")
     if min(n_bytes, default=0.0) > 0:
         unit = find_metric_unit("comm/down_bytes", max(n_bytes))
         label_by_axis["bytes"] = (unit.factor, f"bytes, {unit.name}")
@@ -215,7 +215,7 @@ def _choose_line_styles(answer: Answer, conditions: Sequence[str]) -> dict[str, 
     """
 
     def mean(condition: str) -> float:
-        cell_means = [entry.mean.mean for cell, entry in answer.headline.entries.items() if cell[1] == condition]
+        cell_means = [result.mean.mean for cell, result in answer.headline.results.items() if cell[1] == condition]
         mean_result = answer.headline.options.sign * float(np.mean(cell_means))
         return mean_result if math.isfinite(mean_result) else -math.inf
 
@@ -223,15 +223,15 @@ def _choose_line_styles(answer: Answer, conditions: Sequence[str]) -> dict[str, 
     names = list(dict.fromkeys(condition for _, condition in _sort_cells(answer) if condition in best_conditions))
     line_styles = zip(LINE_COLOURS, style.DASHES, style.MARKERS, strict=True)
     return {
-        name: {"color": colour, "linestyle": dashes, "marker": marker, "label": _name_condition(answer, name)}
-        for name, (colour, dashes, marker) in zip(names, line_styles, strict=False)
+        name: {"color": colour, "linestyle": line_dashes, "marker": marker, "label": _name_condition(answer, name)}
+        for name, (colour, line_dashes, marker) in zip(names, line_styles, strict=False)
     }
 
 
-def _draw_line(axes: "Axes", curve: MeanCurve, x_factor: float, factor: float, line_style: Mapping[str, Any]) -> None:
+def _draw_line(axes: "Axes", curve: MeanCurve, x_factor: float, y_factor: float, line_style: Mapping[str, Any]) -> None:
     if not len(curve.x):
         return
-    x, mean, half_width = curve.x * x_factor, curve.mean * factor, curve.half_width * factor
+    x, mean, half_width = curve.x * x_factor, curve.mean * y_factor, curve.half_width * y_factor
     axes.plot(x, mean, linewidth=1.2, markersize=3, markevery=max(1, len(x) // 6), **line_style)
     if np.isfinite(half_width).any():
         axes.fill_between(x, mean - half_width, mean + half_width, color=line_style["color"], alpha=0.16, linewidth=0)

@@ -15,7 +15,7 @@ from fedcohort.results.difference import t_test
 from fedcohort.results.run import Evaluations
 
 ROUNDS_AXIS = "round"  # column of the curves
-N_POINTS = 200  # points at which runs with different costs are compared
+N_CURVE_POINTS = 200  # points at which runs with different costs are compared
 PointValues = Float64[np.ndarray, "_n"]
 RunsBySeed = Mapping[int, Evaluations]
 
@@ -54,7 +54,7 @@ def average_difference(curves: RunsBySeed, base: RunsBySeed, axis: str, options:
         options: options of the comparison, which say whether high values are better.
     """
     pairs = [(curves[seed], base[seed]) for seed in sorted(set(curves) & set(base))]
-    x = _choose_points([run for pair in pairs for run in pair], axis)
+    x = _choose_points([run for seed_pair in pairs for run in seed_pair], axis)
     return _average(x, [options.sign * (_values_at(run, axis, x) - _values_at(base, axis, x)) for run, base in pairs])
 
 
@@ -68,8 +68,8 @@ def _choose_points(runs: Sequence[Evaluations], axis: str) -> PointValues:
     if axis == ROUNDS_AXIS:
         return np.array(sorted(set.intersection(*(set(run.steps.tolist()) for run in runs))))
     costs_by_run = [run.costs[axis] for run in runs]
-    range_start, high = max(float(costs[0]) for costs in costs_by_run), min(float(costs[-1]) for costs in costs_by_run)
-    return np.linspace(range_start, high, N_POINTS) if high > range_start else np.empty(0)
+    range_start, end = max(float(costs[0]) for costs in costs_by_run), min(float(costs[-1]) for costs in costs_by_run)
+    return np.linspace(range_start, end, N_CURVE_POINTS) if end > range_start else np.empty(0)
 
 
 def _values_at(run: Evaluations, axis: str, x: PointValues) -> PointValues:

@@ -23,7 +23,7 @@ EQUAL_COST = 0.005  # relative difference up to which costs count as equal
 FIGURE_FILES = tuple(f"{name}.{suffix}" for name in figures.FIGURE_NAMES for suffix in style.FILE_FORMATS)
 
 
-def write_files(comparison: Answer, folder: Path, curves: bool = True) -> tuple[str, list[Path]]:
+def write_comparison_files(comparison: Answer, folder: Path, curves: bool = True) -> tuple[str, list[Path]]:
     """Write all files of a comparison, and return the tables in Markdown, and the files, the page first.
 
     Files of an earlier comparison that this one does not have are removed.
@@ -39,18 +39,18 @@ def write_files(comparison: Answer, folder: Path, curves: bool = True) -> tuple[
         write_atomically(folder / PAGE_FILE, NOTES_HEADING)  # first: it marks the folder as one that may be overwritten
     figure_paths = figures.draw_comparison(comparison, folder, curves=curves)
     pictures = {path.stem: path for path in figure_paths if path.suffix == ".png"}
-    texts = {PAGE_FILE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_collect_data(comparison))}
+    files = {PAGE_FILE: render("comparison.html.j2", pictures=pictures, picture=Picture, **_collect_data(comparison))}
     result_table, cost_table = tables.make_result_table(comparison), tables.make_cost_table(comparison)
     for file_names, table in ((RESULT_FILES, result_table), (TARGET_FILES, cost_table)):
         if table is not None:
-            texts |= dict(zip(file_names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
+            files |= dict(zip(file_names, (table.markdown() + "\n", table.latex(), table.csv()), strict=True))
     tables_text = to_markdown(comparison)
-    texts["table.md"] = tables_text
-    for name, file_text in texts.items():
-        write_atomically(folder / name, file_text)
-    for name in {*TARGET_FILES, *FIGURE_FILES} - {*texts, *(path.name for path in figure_paths)}:
-        (folder / name).unlink(missing_ok=True)
-    return tables_text, [*(folder / name for name in texts), *figure_paths]
+    files["table.md"] = tables_text
+    for file_name, file_text in files.items():
+        write_atomically(folder / file_name, file_text)
+    for file_name in {*TARGET_FILES, *FIGURE_FILES} - {*files, *(path.name for path in figure_paths)}:
+        (folder / file_name).unlink(missing_ok=True)
+    return tables_text, [*(folder / file_name for file_name in files), *figure_paths]
 
 
 def to_markdown(comparison: Answer) -> str:
@@ -81,13 +81,13 @@ def list_verdicts(comparison: Answer) -> list[str]:
     def format_quantity(value: float) -> str:
         """Return `value` with its unit, such as "1 point", "2.7 points" or "0.05 nats"; "" for NaN."""
         number_text, unit_name = f"{value * unit.factor:.2g}", unit.difference
-        name = unit_name.removesuffix("s") if unit_name == "points" and number_text == "1" else unit_name
-        return f"{number_text} {name}".strip() if math.isfinite(value) else ""
+        unit_text = unit_name.removesuffix("s") if unit_name == "points" and number_text == "1" else unit_name
+        return f"{number_text} {unit_text}".strip() if math.isfinite(value) else ""
 
-    for name in table.settings:
-        entries = {(name, condition): e for condition, e in table.list_results(name).items() if e.difference}
+    for setting in table.settings:
+        entries = {(setting, condition): e for condition, e in table.list_results(setting).items() if e.difference}
         if entries:
-            methods_by_setting[name] = [_describe_method(comparison, c, e, unit, digits) for c, e in entries.items()]
+            methods_by_setting[setting] = [_describe_method(comparison, c, e, unit, digits) for c, e in entries.items()]
     verdict_text = render(
         "verdict.md.j2",
         methods_by_setting=methods_by_setting,
@@ -103,7 +103,7 @@ def list_verdicts(comparison: Answer) -> list[str]:
 
 
 def _describe_method(
-    comparison: Answer, cell: Cell, entry: CellResult, unit: MetricUnit, digits: int
+    comparison: Answer, cell: Cell, result: CellResult, unit: MetricUnit, digits: int
 ) -> dict[str, Any]:
     """Return the values that the template needs for one method, by name, with numbers as text.
 
@@ -113,23 +113,23 @@ def _describe_method(
     Args:
         comparison: result of the comparison.
         cell: setting and condition (method).
-        entry: mean, difference and verdict of this method in this setting.
+        result: mean, difference and verdict of this method in this setting.
         unit: unit of the metric.
         digits: number of decimals.
     """
-    difference = entry.difference or NO_DIFFERENCE
+    difference = result.difference or NO_DIFFERENCE
     mean, low, high = (value * unit.factor for value in (difference.mean, difference.low, difference.high))
-    bounds = sorted((abs(low), abs(high))) if sign_of_verdict(entry.verdict) else (low, high)
+    bounds = sorted((abs(low), abs(high))) if sign_of_verdict(result.verdict) else (low, high)
     ratios = {tables.COST_NAMES[cost]: cost_by_cell[cell].ratio for cost, cost_by_cell in comparison.costs.items()}
     unit_name = f" {unit.difference}" if unit.difference else ""
     return {
         "name": cell[1],
-        "entry": entry,
+        "entry": result,
         "gap": difference,
         "size": f"{abs(mean):.{digits}f}{unit_name}",
         "signed": f"{mean:+.{digits}f}{unit_name}",
         "interval": f"[{bounds[0]:.{digits}f}, {bounds[1]:.{digits}f}]" if math.isfinite(difference.half_width) else "",
-        "p": tables.format_p(entry.p),
+        "p": tables.format_p(result.p),
         "costs": [(f"{x:.2f}", name) for name, x in ratios.items() if math.isfinite(x) and abs(x - 1) > EQUAL_COST],
         "knows_costs": any(map(math.isfinite, ratios.values())),
         "unlike": comparison.differing_options.get(cell, ()),

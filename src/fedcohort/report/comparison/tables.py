@@ -35,35 +35,35 @@ COST_FORMATS: dict[str, Callable[[float], str]] = {
 
 def count_decimals(half_widths: Sequence[float]) -> int:
     """Return the number of decimals, from one to six, that shows two digits of the median of `half_widths`."""
-    finite_widths = sorted(width for width in half_widths if math.isfinite(width) and width > 0)
+    finite_widths = sorted(half_width for half_width in half_widths if math.isfinite(half_width) and half_width > 0)
     return min(max(1 - math.floor(math.log10(finite_widths[len(finite_widths) // 2])), 1), 6) if finite_widths else 1
 
 
 def count_difference_decimals(comparison: Comparison) -> int:
     """Return the number of decimals with which the differences in `comparison` are shown."""
-    factor = find_metric_unit(comparison.options.metric).factor
-    differences = [entry.difference for entry in comparison.entries.values() if entry.difference is not None]
-    return count_decimals([factor * d.half_width for d in differences if d.half_width > 1e-9 * abs(d.mean)])
+    unit_factor = find_metric_unit(comparison.options.metric).factor
+    differences = [entry.difference for entry in comparison.results.values() if entry.difference is not None]
+    return count_decimals([unit_factor * d.half_width for d in differences if d.half_width > 1e-9 * abs(d.mean)])
 
 
-def format_mean(value: Mean | None, factor: float, number_format: str) -> str:
+def format_mean(estimate: Mean | None, unit_factor: float, number_format: str) -> str:
     """Return text such as "12.3 [11.0, 13.6]", or only the mean without an interval.
 
     The text is "diverged" if the mean is not finite.
 
     Args:
-        value: mean with its interval; None for a dash.
-        factor: factor from the metric to its unit, such as 100 for per cent.
+        estimate: mean with its interval; None for a dash.
+        unit_factor: factor from the metric to its unit, such as 100 for per cent.
         number_format: format specification of the numbers.
     """
-    if value is None or not value.n:
+    if estimate is None or not estimate.n:
         return EMPTY_CELL
-    if not math.isfinite(value.mean):
+    if not math.isfinite(estimate.mean):
         return "diverged"
-    mean_text = f"{value.mean * factor:{number_format}}"
-    if not math.isfinite(value.half_width):
+    mean_text = f"{estimate.mean * unit_factor:{number_format}}"
+    if not math.isfinite(estimate.half_width):
         return mean_text
-    return f"{mean_text} [{value.low * factor:{number_format}}, {value.high * factor:{number_format}}]"
+    return f"{mean_text} [{estimate.low * unit_factor:{number_format}}, {estimate.high * unit_factor:{number_format}}]"
 
 
 def format_p(p: float) -> str:
@@ -89,9 +89,9 @@ def make_result_table(answer: Answer) -> Table:
 
     baseline, main_comparison, cells = answer.question.baseline, answer.headline, sort_cells(answer)
     columns = _make_name_columns(answer, cells)
-    columns["seeds"] = [str(main_comparison.entries[cell].mean.n) for cell in cells]
+    columns["seeds"] = [str(main_comparison.results[cell].mean.n) for cell in cells]
     for comparison in answer.tables:
-        metric, entries = comparison.options.metric, [comparison.entries[cell] for cell in cells]
+        metric, entries = comparison.options.metric, [comparison.results[cell] for cell in cells]
         unit = find_metric_unit(metric, max((abs(cell_result.mean.mean) for cell_result in entries), default=0.0))
         pattern = f".{count_decimals([unit.factor * cell_result.mean.half_width for cell_result in entries])}f"
         columns[f"{metric}, {unit.name}".rstrip(", ")] = [format_mean(e.mean, unit.factor, pattern) for e in entries]
@@ -106,9 +106,9 @@ def make_result_table(answer: Answer) -> Table:
             if min_effect := main_comparison.options.rules.worth:
                 heading = f"seeds for {unit.factor * min_effect:g} {unit.difference.removesuffix('s')}"
                 columns[heading] = [str(cell_result.seeds_needed or EMPTY_CELL) for cell_result in entries]
-    for cost, by_cell in answer.costs.items():
-        columns[COST_NAMES[cost]] = [
-            COST_FORMATS[cost](by_cell[c].mean) + (f" ({by_cell[c].ratio:.2f} ×)" if by_cell[c].ratio > 0 else "")
+    for cost_name, costs in answer.costs.items():
+        columns[COST_NAMES[cost_name]] = [
+            COST_FORMATS[cost_name](costs[c].mean) + (f" ({costs[c].ratio:.2f} ×)" if costs[c].ratio > 0 else "")
             for c in cells
         ]
     caption = "Mean over seeds [95 % interval]"
@@ -126,7 +126,7 @@ def _make_name_columns(answer: Answer, cells: Sequence[Cell]) -> dict[str, list[
 
     `cells` are the pairs (setting, condition) of the comparison `answer`, in the order of the rows.
     """
-    oracles = {cell for cell in cells if answer.headline.entries[cell].is_untested}
+    oracles = {cell for cell in cells if answer.headline.results[cell].is_untested}
     atypical_cells = answer.matching.atypical_cells
     marks = {c: f"{' ' + ATYPICAL if c in atypical_cells else ''}{' ' + ORACLE if c in oracles else ''}" for c in cells}
     setting_column = {answer.matching.setting: [cell[0] for cell in cells]} if answer.matching.setting else {}
@@ -148,18 +148,18 @@ def frame_results(answer: Answer) -> "pd.DataFrame":
     rows = []
     for table in answer.tables:
         for cell in sort_cells(answer):
-            entry, mean, diff = table.entries[cell], table.entries[cell].mean, table.entries[cell].difference
+            result, mean, diff = table.results[cell], table.results[cell].mean, table.results[cell].difference
             row = _make_key_columns(answer, cell) | {"metric": table.options.metric}
             row |= {name: getattr(mean, name) for name in ("mean", "std", "n", "low", "high")}
-            row |= {"seeds": " ".join(map(str, entry.results)), "odd": cell in answer.matching.atypical_cells}
-            row |= {"oracle": entry.is_untested, "baseline": answer.question.baseline if diff is not None else None}
+            row |= {"seeds": " ".join(map(str, result.results)), "odd": cell in answer.matching.atypical_cells}
+            row |= {"oracle": result.is_untested, "baseline": answer.question.baseline if diff is not None else None}
             if diff is not None:
                 row["difference"] = diff.mean
                 row |= {f"difference_{name}": getattr(diff, name) for name in DIFFERENCE_COLUMNS}
-                row |= {"p_raw": diff.p, "p": entry.p, "verdict": entry.verdict, "seeds_needed": entry.seeds_needed}
+                row |= {"p_raw": diff.p, "p": result.p, "verdict": result.verdict, "seeds_needed": result.seeds_needed}
                 row["unlike"] = " ".join(answer.differing_options.get(cell, ()))
-            for cost, cost_by_cell in answer.costs.items():
-                row |= {cost: cost_by_cell[cell].mean, f"{cost}_times": cost_by_cell[cell].ratio}
+            for cost_name, cost_by_cell in answer.costs.items():
+                row |= {cost_name: cost_by_cell[cell].mean, f"{cost_name}_times": cost_by_cell[cell].ratio}
             rows.append(row)
     return pd.DataFrame(rows)
 
@@ -176,10 +176,10 @@ def make_cost_table(answer: Answer) -> Table | None:
         return None
     baseline, cells = answer.question.baseline, sort_cells(answer)
     columns = _make_name_columns(answer, cells)
-    median_costs = [target_costs.entries[target_costs.axis][cell].median for cell in cells]
+    median_costs = [target_costs.results[target_costs.axis][cell].median for cell in cells]
     columns["met the target"] = [f"{median_cost.n_met} of {median_cost.n} seeds" for median_cost in median_costs]
-    for axis in dict.fromkeys((target_costs.axis, *target_costs.entries)):
-        entries = [target_costs.entries[axis][cell] for cell in cells]
+    for axis in dict.fromkeys((target_costs.axis, *target_costs.results)):
+        entries = [target_costs.results[axis][cell] for cell in cells]
         columns[COST_NAMES[axis]] = [format_median_cost(cost_result, axis) for cost_result in entries]
         if baseline is not None:
             columns[f"{COST_NAMES[axis]}: times as fast"] = [format_speed_up(cost_result) for cost_result in entries]
@@ -195,19 +195,19 @@ def make_cost_table(answer: Answer) -> Table | None:
     return Table(pd.DataFrame(columns, index=range(len(cells))), caption, values=_frame_costs(answer, target_costs))
 
 
-def format_median_cost(entry: CostResult, axis: str) -> str:
+def format_median_cost(result: CostResult, axis: str) -> str:
     """Return the median cost as text, such as "12 min 3 s", or "> 30 min" if at most half of the seeds met the target.
 
     Args:
-        entry: costs of a method in a setting until the target is met.
+        result: costs of a method in a setting until the target is met.
         axis: name of the cost, a key of `COST_FORMATS`.
     """
-    median, cost_format = entry.median, COST_FORMATS[axis]
+    median, cost_format = result.median, COST_FORMATS[axis]
     if not median.n:
         return EMPTY_CELL
     if math.isfinite(median.value):
         return cost_format(median.value)
-    lower_bound = median.lower if math.isfinite(median.lower) else max(cost.value for cost in entry.costs.values())
+    lower_bound = median.lower if math.isfinite(median.lower) else max(cost.value for cost in result.costs.values())
     return f"> {cost_format(lower_bound)}"
 
 
@@ -233,17 +233,17 @@ def _frame_costs(answer: Answer, target_costs: CostComparison) -> "pd.DataFrame"
     import pandas as pd
 
     rows = []
-    for axis, cost_results in target_costs.entries.items():
+    for axis, cost_results in target_costs.results.items():
         for cell in sort_cells(answer):
-            entry, up = cost_results[cell], cost_results[cell].speed_up
+            result, up = cost_results[cell], cost_results[cell].speed_up
             key = {**_make_key_columns(answer, cell), "metric": answer.headline.options.metric, "axis": axis}
-            for seed, cost in entry.costs.items():
+            for seed, cost in result.costs.items():
                 target = target_costs.targets[cell[0]][seed]
                 rows.append({**key, "seed": seed, "target": target, "met": int(cost.met), "n": 1, "cost": cost.value})
-            row = {**key, "seed": None, "met": entry.median.n_met, "n": entry.median.n, "cost": entry.median.value}
+            row = {**key, "seed": None, "met": result.median.n_met, "n": result.median.n, "cost": result.median.value}
             if up is not None:
                 row |= {"baseline": answer.question.baseline, "speed_up": up.ratio, "low": up.low, "high": up.high}
-                row |= {"bound": up.bound, "p": entry.p, "pairs": up.n, "unmet_pairs": up.n_unmet, "median": up.median}
-                row["verdict"] = entry.verdict
+                row |= {"bound": up.bound, "p": result.p, "pairs": up.n, "unmet_pairs": up.n_unmet, "median": up.median}
+                row["verdict"] = result.verdict
             rows.append(row)
     return pd.DataFrame(rows).astype({"seed": "Int64"})

@@ -20,16 +20,16 @@ if TYPE_CHECKING:
 
 MAX_RAW_POINTS = 300  # points above which a moving mean is drawn
 MAX_CURVE_DISTANCE = 0.05  # share of an axis up to which two curves look equal
-THICK_LINE, THIN_LINE = 1.4, 0.9
+THICK_LINE_WIDTH, THIN_LINE_WIDTH = 1.4, 0.9
 LINES_BY_PANEL = {  # panel -> (metric, label, colour, line style, width)
     "accuracy": (
-        ("test/acc", "server's test set", style.BLUE, "-", THICK_LINE),
-        ("clients/acc_mean", "clients' test sets, mean", style.ORANGE, "--", THICK_LINE),
-        ("server_val/acc", "server's validation set", style.GREEN, ":", THIN_LINE),
+        ("test/acc", "server's test set", style.BLUE, "-", THICK_LINE_WIDTH),
+        ("clients/acc_mean", "clients' test sets, mean", style.ORANGE, "--", THICK_LINE_WIDTH),
+        ("server_val/acc", "server's validation set", style.GREEN, ":", THIN_LINE_WIDTH),
     ),
     "loss": (
-        ("test/loss", "server's test set", style.BLUE, "-", THICK_LINE),
-        ("server_val/loss", "server's validation set", style.GREEN, ":", THIN_LINE),
+        ("test/loss", "server's test set", style.BLUE, "-", THICK_LINE_WIDTH),
+        ("server_val/loss", "server's validation set", style.GREEN, ":", THIN_LINE_WIDTH),
     ),
 }
 BAND_METRICS = ("clients/acc_worst5", "clients/acc_best5", "clients, worst 5 % to best 5 %")
@@ -51,7 +51,7 @@ def draw_accuracy(info: RunInfo, history: History) -> "Figure | None":
     metrics = history.metrics
     if not any(name in metrics for panel_lines in LINES_BY_PANEL.values() for name, *_ in panel_lines):
         return None
-    window_rounds = choose_window(metrics)
+    window_rounds = choose_window_rounds(metrics)
     hint = f" (means of {window_rounds} rounds; pale: as measured)" if window_rounds > 1 else ""
     steps = metrics.index.to_series().astype(float)
     virtual_s = metrics.get("time/virtual_s", 0 * steps)
@@ -97,18 +97,18 @@ def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[floa
         window_rounds: width of the moving mean in rounds.
     """
     for axes, panel_lines in zip(column, LINES_BY_PANEL.values(), strict=True):
-        for name, line_label, colour, line_style, width in panel_lines:
-            values = list_measured_values(metrics, name)
-            if window_rounds > 1 and width == THICK_LINE:
-                axes.plot(x[values.index], values, color=colour, linewidth=0.6, alpha=0.35)
-            if len(values):
+        for metric, line_label, colour, line_style, line_width in panel_lines:
+            series = list_measured_values(metrics, metric)
+            if window_rounds > 1 and line_width == THICK_LINE_WIDTH:
+                axes.plot(x[series.index], series, color=colour, linewidth=0.6, alpha=0.35)
+            if len(series):
                 line_options = {"label": line_label, "color": colour, "linestyle": line_style}
-                style.draw_line(axes, x[values.index], smooth_values(values, window_rounds), width, **line_options)
+                style.draw_line(axes, x[series.index], smooth_values(series, window_rounds), line_width, **line_options)
         style.format_axes(axes)
-    low, high = (list_measured_values(metrics, name) for name in BAND_METRICS[:2])
+    low, high = (list_measured_values(metrics, metric) for metric in BAND_METRICS[:2])
     rounds = low.index.intersection(high.index)
     if len(rounds):
-        low, high = (smooth_values(values[rounds], window_rounds) for values in (low, high))
+        low, high = (smooth_values(series[rounds], window_rounds) for series in (low, high))
         column[0].fill_between(x[rounds], low, high, color=style.ORANGE, alpha=0.16, linewidth=0, label=BAND_METRICS[2])
     accuracy = list_measured_values(metrics, "test/acc")
     if len(accuracy):
@@ -118,18 +118,18 @@ def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[floa
         column[0].plot(x[best_round], accuracy[best_round], "*", linestyle="none", label=line_label, **marker)
 
 
-def list_measured_values(metrics: "pd.DataFrame", name: str) -> "pd.Series[float]":
-    """Return the finite values of the metric `name` in `metrics` by round; empty if it was not measured.
+def list_measured_values(metrics: "pd.DataFrame", metric: str) -> "pd.Series[float]":
+    """Return the finite values of the metric `metric` in `metrics` by round; empty if it was not measured.
 
     Accuracies are in per cent. `metrics` has rounds as index and metrics as columns.
     """
     import pandas as pd
 
-    values: pd.Series[float] = metrics.get(name, pd.Series(dtype=float))
-    return values[np.isfinite(values)] * (1 if name.endswith("loss") else 100)
+    series: pd.Series[float] = metrics.get(metric, pd.Series(dtype=float))
+    return series[np.isfinite(series)] * (1 if metric.endswith("loss") else 100)
 
 
-def choose_window(metrics: "pd.DataFrame") -> int:
+def choose_window_rounds(metrics: "pd.DataFrame") -> int:
     """Return the window of the moving mean, in rounds; 1 if the points themselves are readable.
 
     `metrics` has rounds as index and metrics as columns.
@@ -159,26 +159,26 @@ def draw_pace(info: RunInfo, history: History) -> "Figure | None":
     if not list_timed_rounds(history):
         return None
     figure = style.new_run_figure(info, "Length of each round, and clients that arrived by its end", style.COLUMN, 3.3)
-    upper, arrival_axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
+    upper_axes, arrival_axes = figure.subplots(2, 1, sharex=True, height_ratios=[2, 1])
     round_ends = history.metrics["round/closed_s"].dropna()
-    total = measure_round_lengths(history).reindex(round_ends.index)
+    lengths = measure_round_lengths(history).reindex(round_ends.index)
     deadlines = history.metrics.get("round/announced_s", round_ends.iloc[:0]).dropna()
-    unit_s, unit_name = style.choose_time_unit([*total.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
-    if (total > (1 + MIN_VISIBLE_SHARE) * round_ends).any():
+    unit_s, unit_name = style.choose_time_unit([*lengths.dropna().tolist(), *round_ends.tolist(), *deadlines.tolist()])
+    if (lengths > (1 + MIN_VISIBLE_SHARE) * round_ends).any():
         line_style: dict[str, Any] = {"color": style.GREY, "label": "with queries and waits", "marker": ""}
-        style.draw_line(upper, total.index, total / unit_s, 1.0, **line_style)
-    style.draw_line(upper, round_ends.index, round_ends / unit_s, color=style.BLUE, label="round closed")
+        style.draw_line(upper_axes, lengths.index, lengths / unit_s, 1.0, **line_style)
+    style.draw_line(upper_axes, round_ends.index, round_ends / unit_s, color=style.BLUE, label="round closed")
     if len(deadlines):
         line_style = {"color": style.VERMILLION, "linestyle": "--", "label": "announced deadline"}
-        style.draw_line(upper, deadlines.index, deadlines / unit_s, marker="", **line_style)
-    upper.set_ylim(0, 1.08 * max(upper.dataLim.y1, 1e-12))
-    upper.set_ylabel(f"virtual time\nof a round, {unit_name}")
-    style.format_axes(upper)
+        style.draw_line(upper_axes, deadlines.index, deadlines / unit_s, marker="", **line_style)
+    upper_axes.set_ylim(0, 1.08 * max(upper_axes.dataLim.y1, 1e-12))
+    upper_axes.set_ylabel(f"virtual time\nof a round, {unit_name}")
+    style.format_axes(upper_axes)
     arrival_counts = count_arrivals(history)
     bar_edges = np.append(arrival_counts.index.to_numpy() - 0.5, arrival_counts.index[-1] + 0.5)
     lower_edge = np.zeros(len(arrival_counts))
-    for name, colour, hatch, count_label in ARRIVAL_COUNTS:
-        upper_edge = lower_edge + arrival_counts[name].to_numpy()
+    for column, colour, hatch, count_label in ARRIVAL_COUNTS:
+        upper_edge = lower_edge + arrival_counts[column].to_numpy()
         if (upper_edge > lower_edge).any():
             bar_style: dict[str, Any] = {"facecolor": colour, "hatch": hatch, "edgecolor": "white", "linewidth": 0}
             arrival_axes.stairs(upper_edge, bar_edges, baseline=lower_edge, fill=True, label=count_label, **bar_style)

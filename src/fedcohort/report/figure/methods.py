@@ -92,11 +92,11 @@ def name_rows_by_group(axes: "Axes", row_names: Sequence[str], row_groups: Seque
         row_groups: group of each row; a single group is not written.
     """
     row_labels, name_positions = list[str](), list[int]()
-    for i, (name, group) in enumerate(zip(row_names, row_groups, strict=True)):
-        if len(set(row_groups)) > 1 and group not in row_groups[:i]:
-            row_labels.append(f"{group}:")
+    for i, (row_name, row_group) in enumerate(zip(row_names, row_groups, strict=True)):
+        if len(set(row_groups)) > 1 and row_group not in row_groups[:i]:
+            row_labels.append(f"{row_group}:")
         name_positions.append(len(row_labels))
-        row_labels.append(name)
+        row_labels.append(row_name)
     axes.set_yticks(range(len(row_labels)), row_labels)
     axes.set_ylim(len(row_labels) - 0.4, -0.6)
     for i, row_label in enumerate(axes.get_yticklabels()):
@@ -105,8 +105,8 @@ def name_rows_by_group(axes: "Axes", row_names: Sequence[str], row_groups: Seque
     return np.array(name_positions, dtype=np.int64)
 
 
-def draw_map(
-    difference: "pd.DataFrame", is_significant: np.ndarray, groups: Sequence[str], title: str, note: str, path: Path
+def draw_difference_map(
+    differences: "pd.DataFrame", is_significant: np.ndarray, groups: Sequence[str], title: str, note: str, path: Path
 ) -> None:
     """Draw methods as rows and settings as columns, in blocks that have the width of a page at most.
 
@@ -114,8 +114,8 @@ def draw_map(
     with an asterisk if the difference is significant.
 
     Args:
-        difference: difference to the baseline by label of the setting (rows) and by option of the method (columns); NaN
-            if there is no result.
+        differences: difference to the baseline by label of the setting (rows) and by option of the method (columns);
+            NaN if there is no result.
         is_significant: whether a difference is significant, [settings, methods].
         groups: group of each method, from `method_names.GROUPS`.
         title: title of the figure.
@@ -124,24 +124,24 @@ def draw_map(
     """
     from matplotlib.colors import SymLogNorm
 
-    values, n_settings = difference.to_numpy(dtype=float), len(difference)
-    names = [name_method(str(method)) for method in difference]
-    margin_in = 0.15 + max(map(len, (*names, *groups))) * style.LETTER_RATIO * style.FONT_SIZE / 72
-    n_blocks = -(-n_settings // int((style.PAGE - margin_in) / CELL_WIDTH))
-    width = style.COLUMN if margin_in + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
-    labels = [_wrap_label(label) for label in difference.index]
+    values, n_settings = differences.to_numpy(dtype=float), len(differences)
+    names = [name_method(str(method)) for method in differences]
+    margin_inches = 0.15 + max(map(len, (*names, *groups))) * style.LETTER_RATIO * style.FONT_SIZE / 72
+    n_blocks = -(-n_settings // int((style.PAGE - margin_inches) / CELL_WIDTH))
+    width = style.COLUMN if margin_inches + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
+    labels = [_wrap_label(label) for label in differences.index]
     label_in = max(len(line) for label in labels for line in label.split("\n")) * style.LETTER_RATIO * NUMBER_SIZE / 72
-    mean_differences = difference.mean().fillna(0.0).to_numpy(dtype=float)
+    mean_differences = differences.mean().fillna(0.0).to_numpy(dtype=float)
     method_order = np.lexsort((-mean_differences, np.array([GROUPS.index(group) for group in groups])))
-    blocks = np.array_split(np.arange(n_settings), n_blocks)
-    has_result = [np.isfinite(values[block][:, method_order]).any(0) for block in blocks]
-    rows = [method_order[is_drawn] if is_drawn.any() else method_order for is_drawn in has_result]
+    setting_blocks = np.array_split(np.arange(n_settings), n_blocks)
+    has_result = [np.isfinite(values[block][:, method_order]).any(0) for block in setting_blocks]
+    rows = [method_order[has_values] if has_values.any() else method_order for has_values in has_result]
     heights = [CELL_HEIGHT * (len(block) + len({groups[i] for i in block})) + label_in + 0.1 for block in rows]
     canvas = style.new_figure(title, note, width, sum(heights))
     largest_difference = max(float(np.nanmax(np.abs(values), initial=0.0)), 1.0)
     colour_scale = SymLogNorm(linthresh=1.0, vmin=-largest_difference, vmax=largest_difference)
     block_axes = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
-    for axes, block, methods in zip(block_axes, blocks, rows, strict=True):
+    for axes, block, methods in zip(block_axes, setting_blocks, rows, strict=True):
         block_cells = np.ix_(block, methods)
         row_positions = name_rows_by_group(axes, [names[i] for i in methods], [groups[i] for i in methods])
         _draw_squares(axes, values[block_cells].T, is_significant[block_cells].T, row_positions, colour_scale)
@@ -164,13 +164,13 @@ def _draw_squares(
     row_values[row_positions] = differences
     style.draw_heat_map(axes, np.ma.masked_invalid(row_values), None, cmap="RdBu", norm=norm)
     for i, j in np.ndindex(*differences.shape):
-        value = differences[i, j]
-        number_text = f"{value:+.1f}" if abs(value) < 9.95 else f"{value:+.0f}" if np.isfinite(value) else "–"
-        colour = "white" if np.isfinite(value) and abs(float(norm(value)) - 0.5) > DARK_THRESHOLD / 2 else style.BLACK
+        gain = differences[i, j]
+        number_text = f"{gain:+.1f}" if abs(gain) < 9.95 else f"{gain:+.0f}" if np.isfinite(gain) else "–"
+        colour = "white" if np.isfinite(gain) and abs(float(norm(gain)) - 0.5) > DARK_THRESHOLD / 2 else style.BLACK
         font: dict[str, Any] = {"color": colour, "fontweight": "bold" if is_significant[i, j] else "normal"}
         number_text = number_text.replace("-", "−") + "*" * int(is_significant[i, j])
-        text = axes.text(j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **font)
-        text.set_in_layout(False)  # hundreds of texts would take the layout seconds
+        label = axes.text(j, int(row_positions[i]), number_text, fontsize=NUMBER_SIZE, ha="center", va="center", **font)
+        label.set_in_layout(False)  # hundreds of texts would take the layout seconds
 
 
 def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: str, note: str, path: Path) -> None:
@@ -182,9 +182,9 @@ def draw_ranks(ranks: Mapping[str, tuple[str, float, float, float]], baseline: s
         note: second line of the title.
         path: path of the file.
     """
-    sorted_methods = sorted(ranks, key=lambda name: (GROUPS.index(ranks[name][0]), ranks[name][1]))
-    rows = [Row(name_method(name), *ranks[name]) for name in sorted_methods]
+    sorted_methods = sorted(ranks, key=lambda method: (GROUPS.index(ranks[method][0]), ranks[method][1]))
+    rows = [Row(name_method(method), *ranks[method]) for method in sorted_methods]
     label = f"mean rank, 1 is best (line: {name_method(baseline)})"
-    reference = ranks[baseline][1] if baseline in ranks else None
-    figure = draw_intervals(rows, "Mean rank over settings, with 95 % intervals", note, label, reference)
+    baseline_rank = ranks[baseline][1] if baseline in ranks else None
+    figure = draw_intervals(rows, "Mean rank over settings, with 95 % intervals", note, label, baseline_rank)
     style.save_figure(figure, path)

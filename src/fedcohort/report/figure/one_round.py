@@ -53,8 +53,8 @@ class ScoredRound:
     @property
     def score(self) -> Values:
         """The values by which the clients are ranked, scores or else probabilities, [n_clients]."""
-        is_scored = "probability" not in self.columns or not np.isnan(self.columns["score"]).all()
-        return self.columns["score" if is_scored else "probability"]
+        has_scores = "probability" not in self.columns or not np.isnan(self.columns["score"]).all()
+        return self.columns["score" if has_scores else "probability"]
 
     @property
     def is_selected(self) -> Bool[np.ndarray, "_n"]:
@@ -214,9 +214,9 @@ def _label_rows(axes: "Axes", info: RunInfo, round: ScoredRound, rows: Ids) -> N
         marker_style: dict[str, Any] = {"color": colour, "markersize": 3.5, "linestyle": "none", "clip_on": False}
         axes.plot(np.full(len(y), -0.035), y, marker=marker, transform=axes.get_yaxis_transform(), **marker_style)
     n_hidden = int(round.is_selected.sum() - round.is_selected[rows].sum())
-    note = f"; {n_hidden:,} more were selected" if n_hidden else ""
-    rows_text = f"best first, {len(rows)} of {len(round.score):,}{note}"
-    axes.set_ylabel(f"client, label noise, most frequent class\n({rows_text})")
+    hidden_text = f"; {n_hidden:,} more were selected" if n_hidden else ""
+    order_text = f"best first, {len(rows)} of {len(round.score):,}{hidden_text}"
+    axes.set_ylabel(f"client, label noise, most frequent class\n({order_text})")
 
 
 def _list_handles(round: ScoredRound) -> "list[Artist]":

@@ -30,7 +30,7 @@ def draw_partition(info: RunInfo) -> "Figure":
     n = len(info.class_counts)
     traits = population.list_traits(info)
     client_order, sort_property = sort_clients(info)
-    edges = style.find_group_starts(n)
+    starts = style.find_group_starts(n)
     strip_traits = [trait for trait in traits if trait.differs and trait.word != TRAIT_IN_MAP]
     class_names = shorten_class_names(info)
     height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
@@ -44,8 +44,8 @@ def draw_partition(info: RunInfo) -> "Figure":
     panel_widths = [2.6] + [1.4] * len(strip_traits)
     panel_axes = figure.subplots(1, len(panel_widths), sharey=True, squeeze=False, width_ratios=panel_widths)[0]
     label = f", sorted by {sort_property}" if sort_property else ""
-    label = f"client{label}" if len(edges) == n else f"clients{label} (about {n / len(edges):.0f} in each row)"
-    class_map = _draw_class_map(panel_axes[0], population.class_shares(info.class_counts)[client_order], edges, label)
+    label = f"client{label}" if len(starts) == n else f"clients{label} (about {n / len(starts):.0f} in each row)"
+    class_map = _draw_class_map(panel_axes[0], population.class_shares(info.class_counts)[client_order], starts, label)
     style.label_client_rows(panel_axes[0], client_order, sorted_by_id=not sort_property)
     if class_names:
         panel_axes[0].set_xticks(range(len(class_names)), class_names, rotation=90)
@@ -53,7 +53,7 @@ def draw_partition(info: RunInfo) -> "Figure":
     colour_bar.set_label("share of the client's samples, %", fontsize=style.FONT_SIZE)
     colour_bar.ax.tick_params(labelsize=style.FONT_SIZE, length=2)
     for axes, trait in zip(panel_axes[1:], strip_traits, strict=True):
-        draw_strip(axes, trait.values[client_order], edges, trait.label)
+        draw_strip(axes, trait.values[client_order], starts, trait.label)
     return figure
 
 
@@ -101,36 +101,36 @@ def average_groups(row_values: np.ndarray, row_starts: Ids) -> Float64[np.ndarra
     return np.asarray((group_sums.T / group_sizes).T)
 
 
-def _draw_class_map(axes: "Axes", class_shares: np.ndarray, edges: Ids, axis_label: str) -> "AxesImage":
+def _draw_class_map(axes: "Axes", class_shares: np.ndarray, starts: Ids, axis_label: str) -> "AxesImage":
     from matplotlib.colors import PowerNorm
 
     n_clients, n_classes = class_shares.shape
     axes_extent = (-0.5, n_classes - 0.5, n_clients - 0.5, -0.5)
-    norm = PowerNorm(0.5, 0, 100)  # a tenth of the samples differs visibly from none and from all
-    image = style.draw_heat_map(axes, 100 * average_groups(class_shares, edges), axes_extent, cmap="Blues", norm=norm)
+    scale = PowerNorm(0.5, 0, 100)  # a tenth of the samples differs visibly from none and from all
+    image = style.draw_heat_map(axes, 100 * average_groups(class_shares, starts), axes_extent, cmap="Blues", norm=scale)
     axes.set_xlabel("class")
     axes.set_ylabel(axis_label)
     style.use_integer_ticks(axes.xaxis, 10)
     return image
 
 
-def draw_strip(axes: "Axes", values: np.ndarray, edges: Ids, axis_label: str) -> None:
+def draw_strip(axes: "Axes", client_values: np.ndarray, starts: Ids, axis_label: str) -> None:
     """Draw one bar for each row of clients, next to a panel that names the rows.
 
     Args:
         axes: the panel.
-        values: value of each client, in the order of the rows, [clients].
-        edges: position of the first client of each row, [rows].
+        client_values: value of each client, in the order of the rows, [clients].
+        starts: position of the first client of each row, [rows].
         axis_label: label of the horizontal axis.
     """
-    n_clients = len(values)
-    row_sizes = np.diff(np.append(edges, n_clients))
-    row_means = average_groups(np.nan_to_num(values, nan=0.0, posinf=0.0), edges)
+    n_clients = len(client_values)
+    row_sizes = np.diff(np.append(starts, n_clients))
+    row_means = average_groups(np.nan_to_num(client_values, nan=0.0, posinf=0.0), starts)
     height = row_sizes * (0.8 if n_clients <= 120 else 1)
-    axes.barh(edges + row_sizes / 2 - 0.5, row_means, height=height, color=style.GREY, linewidth=0)
+    axes.barh(starts + row_sizes / 2 - 0.5, row_means, height=height, color=style.GREY, linewidth=0)
     axes.set_xlabel(style.wrap_text(axis_label, 0.95))
-    median_value, largest_mean = float(np.median(row_means)), float(row_means.max())
-    if row_means.min() > 0 and largest_mean > MIN_LOG_RATIO * median_value and largest_mean > 1:  # shares stay linear
+    median_mean, largest_mean = float(np.median(row_means)), float(row_means.max())
+    if row_means.min() > 0 and largest_mean > MIN_LOG_RATIO * median_mean and largest_mean > 1:  # shares stay linear
         axes.set_xscale("log")
     else:
         axes.set_xlim(0, largest_mean * 1.05 if largest_mean > 0 else 1)

@@ -93,7 +93,7 @@ def load_outcomes(history: History, clients: Ids) -> OutcomeCodes:
             outcome_codes[~is_available[clients], i] = AWAY
     if len(table):
         client_positions = np.searchsorted(clients, table["client"].to_numpy())
-        status_flags = [table[name].to_numpy(dtype=bool) for name in ("available", "selected", "arrived")]
+        status_flags = [table[column].to_numpy(dtype=bool) for column in ("available", "selected", "arrived")]
         outcome_codes[client_positions, np.searchsorted(steps, table["step"].to_numpy())] = code_outcomes(*status_flags)
     return outcome_codes
 
@@ -146,5 +146,5 @@ def _draw_client_counts(axes: "Axes", outcomes: OutcomeCodes) -> None:
 
 
 def _choose_bar_style(outcome_code: int) -> dict[str, Any]:
-    hatch = style.HATCH_PATTERN if outcome_code == TOO_LATE else ""
-    return {"facecolor": COLOURS[outcome_code], "hatch": hatch, "edgecolor": "#777777", "linewidth": 0.2}
+    hatch_pattern = style.HATCH_PATTERN if outcome_code == TOO_LATE else ""
+    return {"facecolor": COLOURS[outcome_code], "hatch": hatch_pattern, "edgecolor": "#777777", "linewidth": 0.2}

@@ -44,14 +44,14 @@ def draw_state(info: RunInfo, history: History) -> "Figure | None":
         return None
     hidden_text = "" if len(component_names) <= MAX_PANELS else f" (first {MAX_PANELS} of {len(component_names)})"
     title = f"State of the selector: mean and 95 % interval{hidden_text}"
-    titles = [label_component(name) for name in component_names[:MAX_PANELS]]
-    n_columns = 2 if len(titles) <= 4 else 4
+    panel_titles = [label_component(name) for name in component_names[:MAX_PANELS]]
+    n_columns = 2 if len(panel_titles) <= 4 else 4
     note = style.describe_run(info)
-    figure, panels = style.new_panels(titles, title, note, columns=n_columns, height=0.95, sharey=False)
+    figure, panels = style.new_panels(panel_titles, title, note, columns=n_columns, height=0.95, sharey=False)
     for axes, name in zip(panels, component_names, strict=False):
         traces = zip(history.steps, history.trace, strict=True)
         trace_points = [(step, *component_trace[name]) for step, component_trace in traces if name in component_trace]
-        rounds, mean, sd = (np.asarray(values, dtype=float) for values in zip(*trace_points, strict=True))
+        rounds, mean, sd = (np.asarray(point_values, dtype=float) for point_values in zip(*trace_points, strict=True))
         axes.axhline(0, color=style.GREY, linewidth=0.8)
         axes.fill_between(rounds, mean - Z_95 * sd, mean + Z_95 * sd, color=style.BLUE, alpha=0.2, linewidth=0)
         style.draw_line(axes, rounds, mean, color=style.BLUE)
@@ -66,8 +66,8 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
         info: the run.
         history: journal of the run.
     """
-    terms_and_facts = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
-    score_parts = list(dict.fromkeys(term for term, _ in terms_and_facts))[:MAX_SCORE_PANELS]
+    parts_and_facts = [pair for metric in history.metrics if (pair := split_metric_name(str(metric))) is not None]
+    score_parts = list(dict.fromkeys(term for term, _ in parts_and_facts))[:MAX_SCORE_PANELS]
     facts = list_varying_facts(info)
     if not score_parts or not facts:
         return None
@@ -88,7 +88,7 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
 
 def list_varying_facts(info: RunInfo) -> list[str]:
     """Return the properties in which the clients of the run `info` differ visibly; other correlations are noise."""
-    varying_traits = {fact.word for fact in population.list_traits(info) if fact.differs}
+    varying_traits = {trait.word for trait in population.list_traits(info) if trait.differs}
     return [fact for fact, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
 
 

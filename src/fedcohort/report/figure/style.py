@@ -95,15 +95,15 @@ def describe_run(info: RunInfo) -> str:
     return f"{method}{' on ' if method else ''}{federation_text}, {len(info.n_train)} clients, seed {info.seed}"
 
 
-def format_axes(axes: "Axes", grid: Literal["both", "x", ""] = "both") -> None:
-    """Draw two spines of the panel `axes`, a faint `grid` of "both", "x" or no axes, and small tick labels."""
+def format_axes(axes: "Axes", grid_axis: Literal["both", "x", ""] = "both") -> None:
+    """Draw two spines of the panel `axes`, a faint grid along `grid_axis` ("" for none), and small tick labels."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.spines[["left", "bottom"]].set_color(GREY)
     axes.tick_params(labelsize=FONT_SIZE, color=GREY, labelcolor=BLACK)
     axes.xaxis.label.set_fontsize(FONT_SIZE)
     axes.yaxis.label.set_fontsize(FONT_SIZE)
-    if grid:
-        axes.grid(True, axis=grid, color="#E3E3E3", linewidth=0.7)
+    if grid_axis:
+        axes.grid(True, axis=grid_axis, color="#E3E3E3", linewidth=0.7)
         axes.set_axisbelow(True)
 
 
@@ -151,7 +151,7 @@ def draw_heat_map(
     axes: "Axes",
     values: np.ndarray,
     map_extent: tuple[float, float, float, float] | None,
-    **image_options: Any,  # noqa: ANN401
+    **heat_map_options: Any,  # noqa: ANN401
 ) -> "AxesImage":
     """Draw a heat map, with white lines between its cells if they can be counted.
 
@@ -159,14 +159,14 @@ def draw_heat_map(
         axes: the panel.
         values: [rows, columns].
         map_extent: left, right, lower and upper end of the map; None for a unit for each cell.
-        image_options: options of `Axes.imshow`.
+        heat_map_options: options of `Axes.imshow`.
     """
     n_rows, n_columns = values.shape
-    image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=map_extent, **image_options)
+    image = axes.imshow(values, aspect="auto", interpolation="nearest", extent=map_extent, **heat_map_options)
     if n_rows <= MAX_MARKED_POINTS and n_columns <= MAX_MARKED_POINTS:
-        left_edge, right_edge, lower, upper = image.get_extent()
-        axes.hlines(np.linspace(lower, upper, n_rows + 1)[1:-1], left_edge, right_edge, color="white", linewidth=0.6)
-        axes.vlines(np.linspace(left_edge, right_edge, n_columns + 1)[1:-1], lower, upper, color="white", linewidth=0.6)
+        left_edge, right_edge, bottom, top = image.get_extent()
+        axes.hlines(np.linspace(bottom, top, n_rows + 1)[1:-1], left_edge, right_edge, color="white", linewidth=0.6)
+        axes.vlines(np.linspace(left_edge, right_edge, n_columns + 1)[1:-1], bottom, top, color="white", linewidth=0.6)
     format_axes(axes, "")
     return image
 
@@ -176,8 +176,8 @@ def label_client_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None
     if sorted_by_id:
         use_integer_ticks(axes.yaxis, 10)
     else:
-        id_texts = [str(k) for k in clients] if len(clients) <= MAX_NAMED_ROWS else []
-        axes.set_yticks(np.arange(len(id_texts)), id_texts)
+        client_ids = [str(k) for k in clients] if len(clients) <= MAX_NAMED_ROWS else []
+        axes.set_yticks(np.arange(len(client_ids)), client_ids)
         axes.tick_params(axis="y", labelsize=fit_row_font(axes, len(clients)), length=0)
 
 
@@ -222,28 +222,28 @@ def save_figure(canvas: "Figure", path: Path, file_formats: Sequence[str] = ("pn
     """
     from matplotlib.backends.backend_agg import FigureCanvasAgg
 
-    figure_files = [path.with_suffix(f".{name}") for name in file_formats]
-    for file in figure_files:
-        with disk.replace_atomically(file) as draft_path:
-            if file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
+    figure_files = [path.with_suffix(f".{file_format}") for file_format in file_formats]
+    for figure_file in figure_files:
+        with disk.replace_atomically(figure_file) as draft_path:
+            if figure_file.suffix == ".png":  # the same pixels as `savefig`, which draws twice, first for the layout
                 canvas.set_dpi(DPI)
                 agg_canvas: Any = FigureCanvasAgg(canvas)  # its methods have no types
                 agg_canvas.print_png(draft_path)
             else:
-                canvas.savefig(draft_path, dpi=DPI, format=file.suffix[1:])
+                canvas.savefig(draft_path, dpi=DPI, format=figure_file.suffix[1:])
     return figure_files
 
 
-def find_group_starts(n_rows: int, limit: int = MAX_MAP_ROWS) -> Int64[np.ndarray, "_edges"]:
-    """Return the start of each group of `n_rows` rows, for at most `limit` groups of about equal size, [groups]."""
-    n_groups = max(1, min(n_rows, limit))
+def find_group_starts(n_rows: int, max_groups: int = MAX_MAP_ROWS) -> Int64[np.ndarray, "_edges"]:
+    """Return the first row of each group, [groups]; `n_rows` rows form at most `max_groups` groups of similar size."""
+    n_groups = max(1, min(n_rows, max_groups))
     return (np.arange(n_groups, dtype=np.int64) * n_rows) // n_groups
 
 
-def choose_time_unit(seconds: Sequence[float]) -> tuple[float, str]:
-    """Return the length in seconds and the name of the unit that suits times of `seconds`."""
-    longest_s = max((value for value in seconds if np.isfinite(value)), default=0.0)
-    for unit_seconds, name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if longest_s >= 5 * unit_seconds:
-            return unit_seconds, name
+def choose_time_unit(durations: Sequence[float]) -> tuple[float, str]:
+    """Return the length in seconds and the name of the unit that suits times of `durations`."""
+    longest_duration = max((duration for duration in durations if np.isfinite(duration)), default=0.0)
+    for unit_seconds, unit_name in ((86_400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
+        if longest_duration >= 5 * unit_seconds:
+            return unit_seconds, unit_name
     return 1.0, "seconds"

@@ -86,21 +86,21 @@ def load_timed_round(history: History, step: int) -> TimedRound:
     return TimedRound(step, jobs, metrics["round/closed_s"], deadline_s, float(total_s))
 
 
-def _read_jobs(history: History, step: int, begun_s: float) -> "pd.DataFrame":
+def _read_jobs(history: History, step: int, start_s: float) -> "pd.DataFrame":
     """Return the jobs that were in progress in a round, one row per client.
 
     Args:
         history: the run's journal and per-client table.
         step: number of the round.
-        begun_s: virtual second of the round's broadcast.
+        start_s: virtual second of the round's broadcast.
     """
-    columns = ["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked", "sent_s", "staleness", "in_flight"]
-    client_table = history.clients(columns, start=1)
+    job_columns = ["selected", "arrived", *STYLE_BY_PHASE, "units", "units_asked", "sent_s", "staleness", "in_flight"]
+    client_table = history.clients(job_columns, start=1)
     latest_jobs = client_table[client_table["selected"] & (client_table["step"] <= step)].groupby("client").last()
-    present = client_table[client_table["step"] == step].set_index("client")
-    is_working = present["selected"] | present["arrived"] | (present["in_flight"] == 1)
-    rows = latest_jobs.loc[present.index[is_working], [*STYLE_BY_PHASE, "units_asked", "sent_s"]]
-    rows = rows.assign(start=rows["sent_s"] - begun_s, arrived=present["arrived"], goes_on=present["in_flight"] == 1)
+    clients = client_table[client_table["step"] == step].set_index("client")
+    is_at_work = clients["selected"] | clients["arrived"] | (clients["in_flight"] == 1)
+    rows = latest_jobs.loc[clients.index[is_at_work], [*STYLE_BY_PHASE, "units_asked", "sent_s"]]
+    rows = rows.assign(start=rows["sent_s"] - start_s, arrived=clients["arrived"], goes_on=clients["in_flight"] == 1)
     return rows.assign(units=rows["units_asked"]).reset_index()
 
 
@@ -114,11 +114,11 @@ def count_arrivals(history: History) -> "pd.DataFrame":
 
     A client that still works after the round is none of these. `history` has the run's per-client table.
     """
-    columns = ["selected", "arrived", "units", "units_asked"]
+    job_columns = ["selected", "arrived", "units", "units_asked"]
     has_late_updates = "round/in_flight" in history.metrics
-    client_table = history.clients([*columns, *(["in_flight"] if has_late_updates else [])], start=1)
-    is_carried = client_table["in_flight"] == 1 if has_late_updates else np.zeros(len(client_table), dtype=bool)
-    rows = client_table[(client_table["selected"] & ~is_carried) | client_table["arrived"]]
+    client_table = history.clients([*job_columns, *(["in_flight"] if has_late_updates else [])], start=1)
+    is_in_flight = client_table["in_flight"] == 1 if has_late_updates else np.zeros(len(client_table), dtype=bool)
+    rows = client_table[(client_table["selected"] & ~is_in_flight) | client_table["arrived"]]
     is_partial = rows["arrived"] & (rows["units"] < rows["units_asked"])
     counts = rows[["step"]].assign(complete=rows["arrived"] & ~is_partial, partial=is_partial, late=~rows["arrived"])
     return counts.groupby("step").sum().reindex([step for step in history.steps if step], fill_value=0)
@@ -152,7 +152,7 @@ def draw_timeline(info: RunInfo, history: History, step: int | None = None) -> "
     axes.set_ylim(len(jobs) - 0.4, -0.6)
     is_lost = ~(jobs["arrived"] | jobs["goes_on"])
     row_marks = np.where(is_lost, "× ", ""), np.where(jobs["goes_on"], " →", "")
-    names = [f"{lost_mark}{client}{later}" for client, lost_mark, later in zip(jobs["client"], *row_marks, strict=True)]
+    names = [f"{lost_mark}{client}{arrow}" for client, lost_mark, arrow in zip(jobs["client"], *row_marks, strict=True)]
     axes.set_yticks(np.arange(len(jobs)), names)
     n_hidden = n_jobs - len(jobs)
     axes.set_ylabel("client, in order of finish" + (f"\n({n_hidden:,} more are not shown)" if n_hidden else ""))
@@ -186,28 +186,28 @@ def _draw_bars(axes: "Axes", round: TimedRound, jobs: "pd.DataFrame", unit_s: fl
         unit_s: seconds of the axis's unit.
     """
     y = np.arange(len(jobs))
-    finish, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end_s / unit_s
-    right_edge = max(1.03 * min(float(finish.max()), AXIS_MULTIPLE * round_end), 1.06 * round_end)
-    start, is_late = jobs["start"].to_numpy() / unit_s, ~jobs["arrived"].to_numpy()
+    ends, close_time, round_end = jobs["finish"].to_numpy() / unit_s, round.closed_s / unit_s, round.end_s / unit_s
+    right_edge = max(1.03 * min(float(ends.max()), AXIS_MULTIPLE * round_end), 1.06 * round_end)
+    starts, is_late = jobs["start"].to_numpy() / unit_s, ~jobs["arrived"].to_numpy()
     for phase, (colour, _) in STYLE_BY_PHASE.items():
-        phase_end = np.minimum(start + jobs[phase].to_numpy() / unit_s, 2 * right_edge)  # the end may be infinite
+        phase_end = np.minimum(starts + jobs[phase].to_numpy() / unit_s, 2 * right_edge)  # the end may be infinite
         end_in_round = np.where(is_late, np.minimum(phase_end, close_time), phase_end)
-        axes.barh(y, np.maximum(end_in_round - start, 0), left=start, height=0.72, color=colour, linewidth=0)
-        start_after_close = np.maximum(start, close_time)
+        axes.barh(y, np.maximum(end_in_round - starts, 0), left=starts, height=0.72, color=colour, linewidth=0)
+        start_after_close = np.maximum(starts, close_time)
         late_width = np.where(is_late, np.maximum(phase_end - start_after_close, 0), 0)
         axes.barh(y, late_width, left=start_after_close, height=0.72, color=colour, alpha=PALE_ALPHA, linewidth=0)
-        start = phase_end
+        starts = phase_end
     font_size = style.fit_row_font(axes, len(jobs))
     for i, job in enumerate(jobs.itertuples()):
         note_texts = [f"{job.units:.0f} of {job.units_asked:.0f} units"] if job.partial else []
-        is_beyond = finish[i] > right_edge
-        if is_beyond and not job.goes_on:
+        is_beyond_axis = ends[i] > right_edge
+        if is_beyond_axis and not job.goes_on:
             finish_s = float(jobs["finish"].iloc[i])
             note_texts.append(f"done after {units.seconds(finish_s)}" if np.isfinite(finish_s) else "never done")
         if note_texts:
-            align = "right" if is_beyond else "left"
-            text: dict[str, Any] = {"ha": align, "va": "center", "fontsize": font_size, "bbox": TEXT_BOX, "zorder": 5}
-            axes.text(min(finish[i], right_edge), i, f" {', '.join(note_texts)} ", **text)
+            align = "right" if is_beyond_axis else "left"
+            font: dict[str, Any] = {"ha": align, "va": "center", "fontsize": font_size, "bbox": TEXT_BOX, "zorder": 5}
+            axes.text(min(ends[i], right_edge), i, f" {', '.join(note_texts)} ", **font)
     return right_edge
 
 
@@ -218,7 +218,7 @@ def _list_handles(round: TimedRound) -> "list[Artist]":
     jobs = round.jobs
     min_visible_s = MIN_VISIBLE_SHARE * max(round.end_s, float(jobs["finish"].median()))
     shown_styles = [phase_style for phase, phase_style in STYLE_BY_PHASE.items() if jobs[phase].max() >= min_visible_s]
-    handles: list[Artist] = [Patch(color=colour, label=label) for colour, label in shown_styles]
+    handles: list[Artist] = [Patch(color=colour, label=phase_label) for colour, phase_label in shown_styles]
     if jobs["goes_on"].any():
         handles.append(Patch(color=style.BLUE, alpha=PALE_ALPHA, label="at work in the next round (→)"))
     if not (jobs["arrived"] | jobs["goes_on"]).all():

@@ -17,7 +17,7 @@ from fedcohort.results.matching import tracked_run
 from fedcohort.results.matching.tracked_run import SEED_OPTION, OptionValues, Run, RunsByCell, result_options
 
 ALL_OPTIONS = ""  # prefix of every option
-IMPLIED_PREFIXES = {  # prefixes of options that a group or option may set, too: reported, but comparable
+IMPLIED_OPTION_PREFIXES = {  # prefixes of options that a group or option may set, too: reported, but comparable
     "heterogeneity": ("partition", "label_noise", "feature_noise"),
     "agg": ("server", "objective", "regulariser", "deadline", "client"),
     "experiment": (ALL_OPTIONS,),
@@ -78,7 +78,7 @@ class _RunMatcher:
         self.rows, self.columns, self.metric = rows, columns, metric
         self.compared = [name for name in (rows, columns) if name]
         self.prefixes = tuple(f"{name}." for name in self.compared)
-        self.implied = tuple(prefix for name in self.compared for prefix in IMPLIED_PREFIXES.get(name, ()))
+        self.implied = tuple(prefix for name in self.compared for prefix in IMPLIED_OPTION_PREFIXES.get(name, ()))
         self.left_out: dict[str, list[str]] = {}
         self.differences: list[str] = []
 
@@ -92,18 +92,18 @@ class _RunMatcher:
         runs_by_cell: dict[tuple[str, str], list[Run]] = {}
         for run in runs:
             row, column = run.find_value(self.rows), "" if self.columns is None else run.find_value(self.columns)
-            missing_names = [str(name) for name, value in ((self.rows, row), (self.columns, column)) if value is None]
+            missing_options = [str(name) for name, value in ((self.rows, row), (self.columns, column)) if value is None]
             if run.status != "finished":
-                self.leave_out(run, f"it is {run.status}")
-            elif missing_names or SEED_OPTION not in run.params:
-                self.leave_out(run, f"it has no {', '.join(missing_names) or SEED_OPTION}")
+                self.exclude(run, f"it is {run.status}")
+            elif missing_options or SEED_OPTION not in run.params:
+                self.exclude(run, f"it has no {', '.join(missing_options) or SEED_OPTION}")
             elif self.metric not in run.metrics:
-                self.leave_out(run, f"it has no {self.metric}")
+                self.exclude(run, f"it has no {self.metric}")
             elif row is not None and column is not None:
                 runs_by_cell.setdefault((row, column), []).append(run)
         return runs_by_cell
 
-    def leave_out(self, run: Run, reason: str) -> None:
+    def exclude(self, run: Run, reason: str) -> None:
         """Record that `run` is left out, with the reason."""
         self.left_out.setdefault(reason, []).append(tracked_run.label_run(run))
 
@@ -140,10 +140,10 @@ class _RunMatcher:
                 differences = tracked_run.list_differences(options[run.id], majority)
                 differences_text = "; ".join(f"{name}={a} (others {b})" for name, a, b in differences)
                 cell_name = tracked_run.format_cell(cell_key)
-                self.leave_out(run, f"it differs from the other runs of {cell_name}: {differences_text}")
+                self.exclude(run, f"it differs from the other runs of {cell_name}: {differences_text}")
                 continue
             if run.seed in chosen_runs:
-                self.leave_out(chosen_runs[run.seed], "a newer run has the same settings and seed")
+                self.exclude(chosen_runs[run.seed], "a newer run has the same settings and seed")
             chosen_runs[run.seed] = run
         return dict(sorted(chosen_runs.items()))
 

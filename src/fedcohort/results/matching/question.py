@@ -10,8 +10,8 @@ from fedcohort.results.compare import Cell, Comparison, Options, compare_conditi
 from fedcohort.results.compare_cost import CostComparison, TotalCost, compare_cost, sum_costs
 from fedcohort.results.frame import CLOCK_COLUMN, COST_COLUMNS, COSTS, RunFrames
 from fedcohort.results.matching import tracked_run
-from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_PREFIXES, Matching
-from fedcohort.results.metric import default_rules, sign_of_metric
+from fedcohort.results.matching.match import ALL_OPTIONS, IMPLIED_OPTION_PREFIXES, Matching
+from fedcohort.results.metric import default_rules, find_metric_sign
 from fedcohort.results.run import ResultKind
 from fedcohort.results.target import Target
 
@@ -94,33 +94,33 @@ def answer_question(question: Question, matching: Matching, curves: "pd.DataFram
         OptionError: a target that names an unknown condition or lacks a baseline, or an axis that a run did not log.
     """
     q, frames = question, RunFrames(_frame_runs(matching), curves)
-    unpaired = {  # cells whose seeds give other clients or data than the baseline's
+    unpaired_cells = {  # cells whose seeds give other clients or data than the baseline's
         cell
         for cell, federation in matching.federations.items()
         if q.baseline is not None and federation != matching.federations.get((cell[0], q.baseline), federation)
     }
     tables = []
     for i, metric in enumerate(q.metrics):
-        sign = sign_of_metric(metric, q.better if i == 0 else "auto")
-        options = Options(metric, q.baseline, sign, q.result, q.horizon, default_rules(metric))
-        tables.append(compare_conditions(frames, options, unpaired))
+        metric_sign = find_metric_sign(metric, q.better if i == 0 else "auto")
+        options = Options(metric, q.baseline, metric_sign, q.result, q.horizon, default_rules(metric))
+        tables.append(compare_conditions(frames, options, unpaired_cells))
     differing_options, notes = {}, list(matching.notes)
     for cell in matching.cells if q.baseline is not None else ():
         baseline_cell = (cell[0], str(q.baseline))
         if baseline_cell not in matching.cells:
             notes.append(f"no baseline: there are no runs of {tracked_run.format_cell(baseline_cell)}")
-        elif baseline_cell != cell and cell not in unpaired:
+        elif baseline_cell != cell and cell not in unpaired_cells:
             differing_options[cell] = list_differing_options(cell, baseline_cell, matching)
-    if unpaired:
-        cell_names = ", ".join(tracked_run.format_cell(cell) for cell in matching.cells if cell in unpaired)
+    if unpaired_cells:
+        cell_names = ", ".join(tracked_run.format_cell(cell) for cell in matching.cells if cell in unpaired_cells)
         notes.append(f"not compared with {q.baseline}: {cell_names}, as clients or data differ (see `also differs`)")
     return Answer(
         q,
         matching,
         frames,
         tables,
-        costs=sum_costs(frames, q.baseline, unpaired),
-        target_costs=compare_cost(frames, tables[0].options, q.target, q.axis, unpaired) if q.target else None,
+        costs=sum_costs(frames, q.baseline, unpaired_cells),
+        target_costs=compare_cost(frames, tables[0].options, q.target, q.axis, unpaired_cells) if q.target else None,
         differing_options=differing_options,
         newest_sweep=find_newest_sweep(matching),
         notes=list(dict.fromkeys(notes)),
@@ -137,10 +137,10 @@ def _frame_runs(matching: Matching) -> "pd.DataFrame":
         for seed, run in run_by_seed.items():
             clock_limit = run.params.get("until.virtual_s", "null")
             clock_s = math.nan if clock_limit == "null" else float(clock_limit)
-            row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
-            row |= {"folder": run.tags.get(RUN_FOLDER, ""), CLOCK_COLUMN: clock_s}
-            row |= {cost: sum(run.metrics.get(name, math.nan) for name in COSTS[cost]) for cost in COST_COLUMNS}
-            rows.append(row)
+            run_row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
+            run_row |= {"folder": run.tags.get(RUN_FOLDER, ""), CLOCK_COLUMN: clock_s}
+            run_row |= {cost: sum(run.metrics.get(name, math.nan) for name in COSTS[cost]) for cost in COST_COLUMNS}
+            rows.append(run_row)
     return pd.DataFrame(rows)
 
 
@@ -158,23 +158,23 @@ def list_differing_options(cell: Cell, baseline_cell: Cell, matching: Matching) 
     """
     compared_option = matching.condition
     runs, baseline_runs = matching.cells.get(cell, {}), matching.cells.get(baseline_cell, {})
-    implied_options = IMPLIED_PREFIXES.get(compared_option, ())
+    implied_options = IMPLIED_OPTION_PREFIXES.get(compared_option, ())
     differing: set[str] = set()
     for seed in set(runs) & set(baseline_runs):
         options, base_options = map(tracked_run.result_options, (runs[seed], baseline_runs[seed]))
         differences = tracked_run.list_differences(options, base_options)
-        values = {name: {cell: a, baseline_cell: b} for name, a, b in differences}
+        values_by_option = {name: {cell: a, baseline_cell: b} for name, a, b in differences}
         only_budgets = ALL_OPTIONS in implied_options or compared_option not in {**dict(options), **dict(base_options)}
         differing |= {
             name
-            for name in values
+            for name in values_by_option
             if name != compared_option
             and not name.startswith(f"{compared_option}.")
-            and not tracked_run.follows_from_choice(name, values)
+            and not tracked_run.follows_from_choice(name, values_by_option)
             and (name in BUDGET_TAGS if only_budgets else not name.startswith(implied_options))
         }
-    names = [name for name in differing if not any(name.startswith(f"{option}.") for option in differing)]
-    return tuple(sorted(names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))
+    option_names = [name for name in differing if not any(name.startswith(f"{option}.") for option in differing)]
+    return tuple(sorted(option_names, key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name)))
 
 
 def find_newest_sweep(matching: Matching) -> str | None:

@@ -50,10 +50,10 @@ class Run:
         return int(self.params[SEED_OPTION])
 
     @property
-    def ended_early(self) -> bool:
+    def has_ended_early(self) -> bool:
         """Whether the run has fewer rounds than its option `rounds`; False if either is not known."""
-        rounds_done, n_requested = self.tags.get(ROUNDS_DONE), self.params.get(ROUNDS)
-        return rounds_done is not None and n_requested is not None and int(rounds_done) < int(n_requested)
+        n_done_rounds, n_requested = self.tags.get(ROUNDS_DONE), self.params.get(ROUNDS)
+        return n_done_rounds is not None and n_requested is not None and int(n_done_rounds) < int(n_requested)
 
     @property
     def sweeps(self) -> list[str]:
@@ -61,15 +61,15 @@ class Run:
         return [name for name in self.tags.get(SWEEPS, "").split(SEPARATOR) if name]
 
     @property
-    def ended_by(self) -> list[str]:
+    def reached_limits(self) -> list[str]:
         """The options of the budget that the run has reached; none if a callback ended it, or if they are not known."""
         return [name for name in self.tags.get(ENDED_BY, "").split(SEPARATOR) if name]
 
 
 def result_options(run: Run) -> OptionValues:
     """Return name and value of each option that decides the result of `run`, without the seed."""
-    names = {name for name in run.params if role_of(name).effect is OptionEffect.RESULTS} - {SEED_OPTION}
-    return tuple((name, run.params[name]) for name in sorted(names))
+    option_names = {name for name in run.params if role_of(name).effect is OptionEffect.RESULTS} - {SEED_OPTION}
+    return tuple((name, run.params[name]) for name in sorted(option_names))
 
 
 def list_differences(a: Iterable[tuple[str, str]], b: Iterable[tuple[str, str]]) -> list[tuple[str, str, str]]:
@@ -88,14 +88,14 @@ def label_run(run: Run) -> str:
 
     The name in MLflow lacks the hash of the config, which distinguishes two runs with the same choices.
     """
-    folder = PurePath(run.tags.get(RUN_FOLDER, "")).name
-    return folder or f"{run.name} (MLflow's {run.id[:8]})"
+    folder_name = PurePath(run.tags.get(RUN_FOLDER, "")).name
+    return folder_name or f"{run.name} (MLflow's {run.id[:8]})"
 
 
 def describe_commit(run: Run) -> str:
     """Return the commit of the code of `run`; all commits if the run was resumed with other code."""
-    if "," in (commits := run.tags.get(COMMITS, "")):
-        return commits.replace(", ", " then ")
+    if "," in (commit_text := run.tags.get(COMMITS, "")):
+        return commit_text.replace(", ", " then ")
     dirty_text = " with uncommitted changes" if run.tags.get("dirty") == "true" else ""
     return (run.tags.get("commit", "")[:8] or "unknown") + dirty_text
 
@@ -179,7 +179,7 @@ def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
     for cell, run_by_seed in cells.items():
         if missing_seeds := sorted(seeds - set(run_by_seed)):
             notes.append(f"missing: {format_cell(cell)} has no run of seed {', '.join(map(str, missing_seeds))}")
-    notes += _describe_early_ends([run for run in runs if run.ended_early])
+    notes += _describe_early_ends([run for run in runs if run.has_ended_early])
     for run in runs:
         if not math.isfinite(run.metrics[metric]):
             notes.append(f"diverged: {label_run(run)} ended with {metric}={run.metrics[metric]}")
@@ -187,23 +187,23 @@ def describe_runs(cells: RunsByCell, metric: str) -> list[str]:
     for oracle_fact in dict.fromkeys(oracles.values()):
         cell_names = ", ".join(format_cell(cell) for cell in oracles if oracles[cell] == oracle_fact)
         notes.append(f"oracles, not methods: {cell_names} read {oracle_fact}, which no server can know")
-    commits = Counter(map(describe_commit, runs))
-    if len(commits) == 1:
-        notes.append(f"all runs are of commit {next(iter(commits))}")
+    runs_by_commit = Counter(map(describe_commit, runs))
+    if len(runs_by_commit) == 1:
+        notes.append(f"all runs are of commit {next(iter(runs_by_commit))}")
     else:
-        commit_counts = ", ".join(f"{name} ({n})" for name, n in commits.items())
+        commit_counts = ", ".join(f"{commit_name} ({n})" for commit_name, n in runs_by_commit.items())
         notes.append(f"the runs are of several commits: {commit_counts}")
     return notes + [f"resumed by force: {label_run(run)} {run.tags[FORCED]}" for run in runs if FORCED in run.tags]
 
 
 def _describe_early_ends(runs: list[Run]) -> list[str]:
     """Describe runs that a callback or a budget ended before their last round. They finished, so they count."""
-    stopped_runs = [run for run in runs if not run.ended_by]
+    stopped_runs = [run for run in runs if not run.reached_limits]
     stopped_texts = [f"{label_run(r)} ({r.tags[ROUNDS_DONE]} of {r.params[ROUNDS]} rounds)" for r in stopped_runs]
-    lines = [f"ended early: {', '.join(stopped_texts)}"] if stopped_texts else []
+    note_lines = [f"ended early: {', '.join(stopped_texts)}"] if stopped_texts else []
     runs_by_budget: dict[str, list[Run]] = {}
-    for run in (run for run in runs if run.ended_by):
-        budget = ", ".join(f"{name}={run.params.get(name, '?')}" for name in run.ended_by)
+    for run in (run for run in runs if run.reached_limits):
+        budget = ", ".join(f"{limit_name}={run.params.get(limit_name, '?')}" for limit_name in run.reached_limits)
         runs_by_budget.setdefault(budget, []).append(run)
     for budget, budget_runs in runs_by_budget.items():
         timed_runs = [run for run in budget_runs if CLOCK_METRIC in run.metrics] if "virtual_s" in budget else []
@@ -213,8 +213,8 @@ def _describe_early_ends(runs: list[Run]) -> list[str]:
         rounds = sorted({int(run.tags[ROUNDS_DONE]) for run in budget_runs})
         rounds_text = str(rounds[0]) if len(rounds) == 1 else f"{rounds[0]} to {rounds[-1]}"
         runs_text = f"{len(budget_runs)} run{'s' if len(budget_runs) > 1 else ''}"
-        lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{span_text}")
-    return lines
+        note_lines.append(f"ended by {budget}: {runs_text}, after {rounds_text} rounds{span_text}")
+    return note_lines
 
 
 def find_oracles(cells: RunsByCell) -> dict[Cell, str]:
