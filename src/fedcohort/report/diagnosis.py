@@ -81,9 +81,9 @@ def load_measured_gains() -> Mapping[str, list[dict[str, str]]]:
 
 
 def list_clients(diagnosis: Diagnosis) -> list[dict[str, Any]]:
-    """Return client, rate, group and simulated rate of each client in the last valid probe, by falling rate.
+    """Return id, group, estimated and simulated rate of wrong labels of each client, the highest estimate first.
 
-    The rates of wrong labels are those of `diagnosis`.
+    The clients are those of the last valid probe in `diagnosis`.
     """
     if not diagnosis.valid_probes:
         return []

@@ -209,7 +209,7 @@ def list_oracles(frames: RunFrames) -> set[Cell]:
 
 
 def get_baseline(values: Mapping[Cell, T], cell: Cell, baseline: str | None, unpaired: Collection[Cell]) -> T | None:
-    """Return the baseline's value in the setting of a cell, or None; None for the baseline itself and unpaired cells.
+    """Return the baseline's value in the setting of `cell`; None without one, for its own cell, and without pairs.
 
     Args:
         values: values by cell (setting, condition).

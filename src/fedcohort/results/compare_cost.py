@@ -111,7 +111,7 @@ def compare_cost(
 
 
 def measure_costs(run: Evaluations, target_value: float, options: Options, target: Target) -> dict[str, Cost]:
-    """Return the costs of `run` until it met `target_value`, by axis, as `virtual_s` and `rounds`; {} without values.
+    """Return the costs of `run` until it met `target_value` by name, such as `virtual_s`; {} without evaluations.
 
     `options` has the sign and the horizon. `target.crossing` says whether a mean over evaluations or a single one
     counts.
@@ -181,7 +181,7 @@ def _find_targets(runs: RunsByCell, options: Options, target: Target) -> dict[st
 def find_target_value(baseline_runs: Collection[Evaluations], options: Options, target: Target) -> float:
     """Return the target of a setting: a value, or a share of the way to the baseline's mean result; NaN if not known.
 
-    `baseline_runs` are the baseline's evaluations there, `options` defines a result, and `target` is no `best_of`.
+    `baseline_runs` are the baseline's evaluations there, `options` defines a result, and `target` has no `best_of`.
     """
     if target.value is not None:
         return target.value

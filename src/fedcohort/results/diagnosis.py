@@ -50,12 +50,12 @@ class ProbeResult:
 
 @dataclass(frozen=True)
 class ClassSkew:
-    """Classes and sizes of the clients. The effective number of classes is that of `diagnosis.class_balance`.
+    """Classes and sizes of the clients. `diagnosis.class_balance` defines the effective number of classes.
 
     Attributes:
         counts: reported samples by client and class, [K, C].
         n_client_classes: effective number of classes of each client with samples, [n].
-        n_cohort_classes: mean effective number of classes of random cohorts of the run's size.
+        n_cohort_classes: mean effective number of classes of random cohorts as large as the run's.
         n_all_classes: effective number of classes of all clients together.
     """
 
@@ -66,7 +66,7 @@ class ClassSkew:
 
     @property
     def is_uneven(self) -> bool:
-        """Whether random cohorts hold clearly fewer classes than the federation."""
+        """Whether random cohorts have effectively less than `EVEN_SHARE` of the federation's classes."""
         return self.n_cohort_classes < EVEN_SHARE * self.n_all_classes
 
     @property
@@ -178,7 +178,7 @@ def diagnose_run(folder: Path) -> Diagnosis:
 
 
 def _list_probe_rows(table: "pd.DataFrame", signal: str) -> "Sequence[tuple[int, pd.DataFrame]]":
-    """Return each round that queried `signal`, with its columns in the rows of `table` of clients that answered."""
+    """Return each round that queried `signal`, with the rows of `table` of the clients that answered."""
     prefix = f"signal_{signal}."
     columns = sorted((c for c in table.columns if c.startswith(prefix)), key=lambda c: int(c.removeprefix(prefix)))
     if not columns:

@@ -26,7 +26,8 @@ METHOD_NAMES: dict[str, tuple[str, str]] = {  # option, or method of a study: na
 def describe_method(method: str) -> tuple[str, str]:
     """Return the published name of `method`, an option or a method of a study, and its group, one of `GROUPS`.
 
-    `flash_whitened_tuned` is "FLASH, whitened, tuned": without a name, an option after a known one is a variant.
+    `flash_whitened_tuned` is "FLASH, whitened, tuned": a method without a published name is a variant if a known
+    method and `_` are the beginning of its option.
     """
     if method in METHOD_NAMES:
         return METHOD_NAMES[method]

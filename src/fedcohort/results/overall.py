@@ -60,7 +60,7 @@ def average_over_seeds(differences: DifferencesBySetting, family_by_setting: Map
 def average_over_families(
     differences: DifferencesBySetting, family_of: Mapping[str, str], min_families: int = MIN_FAMILIES
 ) -> Difference | None:
-    """Return the mean difference over settings like the given ones, with families as units of the interval.
+    """Return the mean difference with families as units of its interval, which generalises to similar settings.
 
     Args:
         differences: differences to the baseline by setting and seed.
@@ -93,7 +93,7 @@ class SettingResults:
     Attributes:
         values: the metric, larger is better, by method and seed.
         seeds: seed of each column of `values`.
-        family: family of the setting, a group of settings that differ in cohort size or level only.
+        family: family of the setting: settings that differ only in cohort size or in the level of heterogeneity.
         study: study of the setting; the settings of a study share their seeds.
     """
 

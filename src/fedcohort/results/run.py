@@ -59,7 +59,7 @@ def compute_run_result(
     Args:
         steps: rounds of the evaluations, increasing.
         values: the metric at these rounds.
-        result_kind: `late` for the mean over the window, `last` or `best` for one value; larger values are better.
+        result_kind: `late` for the mean over the last sixth, `last` or `best` for one value; larger values are better.
         horizon: last round that counts; None for the last evaluation.
     """
     ranges.choice("result", result_kind, *RESULT_KINDS)

@@ -19,11 +19,13 @@ RULE_RANGES = {"alpha": "(0, 1)", "least": "[0, inf)", "equal": "(0, inf)", "see
 
 @contextmanager
 def name_file_in_errors(path: Path, required_names: Sequence[str]) -> Iterator[None]:
-    """Convert an error of an option, or of reading the file, in the `with` block into an `OptionError` with the file.
+    """Convert an error in the `with` block into an `OptionError` that names the file `path`.
+
+    Errors of an option and errors of reading the file are converted.
 
     Args:
         path: the yaml file that the block reads.
-        required_names: options that the file must have, named if it does not hold options at all.
+        required_names: options that the file must have; the message names them if the file holds no options at all.
     """
     try:
         yield
@@ -140,7 +142,9 @@ def read_seed_counts(yaml_value: object, methods: Sequence[str], n_seeds: int) -
 
 
 def read_variants(yaml_value: object, methods: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """Return groups of two or more methods by name from the option `variants`; a method is in at most one group.
+    """Return the groups of two or more methods in the option `variants`, by name of the group.
+
+    A method is in at most one group.
 
     Args:
         yaml_value: content of the option.

@@ -67,7 +67,7 @@ def compare_with_current_code(runner: StudyRunner, conditions: Sequence[Conditio
 def group_runs_to_repeat(runner: StudyRunner, conditions: Sequence[Condition], seeds: Sequence[int]) -> list[list[Run]]:
     """Return the done runs that were not compared with the current commit, grouped by configuration and commit.
 
-    With uncommitted changes these are all done runs.
+    If the code has uncommitted changes, all done runs are returned.
 
     Args:
         runner: the study with its results.

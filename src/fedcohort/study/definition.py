@@ -43,8 +43,8 @@ class Setting:
         bounds: overrides of its bounds (runs without the heterogeneity) by name, which replace `overrides`.
         target: value of the metric to which costs are measured; None for no target.
         methods: methods that are run in it, with the baseline, the bounds and a user's own methods; None for all.
-        family: name shared by settings that differ in cohort size or level only. Families have equal weight in means.
-        oracle: the oracle whose gain is the headroom; None to choose among all, for each seed by the other seeds.
+        family: name that settings share if they differ only in cohort size or in the level of heterogeneity.
+        oracle: the oracle whose gain is the headroom; None to take, for each seed, the best on the other seeds.
     """
 
     name: str
@@ -89,12 +89,12 @@ class Study:
         seeds: seeds on which methods are run.
         metric: name of the compared metric, of which larger values are better.
         rules: what counts as a difference, in the metric's own unit.
-        result: result of a run: `late`, `last` or `best`, as of `results.compare.Options`.
+        result: definition of a run's result: `late`, `last` or `best` (`results.compare.Options`).
         horizon: last round whose evaluations count; None for the end of each run.
         search_space: options to tune with their ranges; None for no tuning.
         tunings: result of the tuning, by the name of the tuned method, `<method>_tuned`.
         seed_counts: number of seeds of methods that are run on the first seeds only.
-        same_cost: references of equal cost, by name.
+        same_cost: reference methods whose runs end at the cost of another method's run, by name.
         variants: groups of methods that are variants of one idea, by name; their p-values are corrected together.
         notes: remarks for the page.
     """
@@ -129,7 +129,7 @@ class Study:
         return Options(self.metric, self.baseline, result=self.result, horizon=self.horizon, rules=self.rules)
 
     def find_cost_source(self, method: str) -> str:
-        """Return the method whose cost limits the runs of `method`: itself, unless it is a reference of equal cost."""
+        """Return the method whose cost limits the runs of `method` if that is in `same_cost`, else `method` itself."""
         return self.same_cost[method].method if method in self.same_cost else method
 
     def list_seeds(self, method: str) -> Sequence[int]:
@@ -144,7 +144,7 @@ class Study:
         return methods is None or method in methods or method == self.baseline or method not in self.roles
 
     def list_overrides(self, setting: str, *overrides: Iterable[str]) -> Overrides:
-        """Return the overrides of runs in `setting`; lists of a method's `overrides` replace those of the setting."""
+        """Return the overrides of runs in `setting`, of which the lists `overrides` replace those of equal options."""
         return merge_overrides(RUN_OVERRIDES, self.common, self.settings[setting].overrides, *overrides)
 
     def find_role(self, method: str) -> str:
@@ -204,8 +204,8 @@ def list_conditions(
     Args:
         study: the study's definition.
         settings: names of settings; None for all.
-        methods: names of methods, listed in each setting and with any seed, with those whose cost they have. None for
-            the methods that the study requests in each setting.
+        methods: names of methods to list, in each setting and with any seed, and for `same_cost` the methods whose cost
+            they have. None for the methods that the study requests in each setting.
 
     Raises:
         OptionError: for an unknown setting.

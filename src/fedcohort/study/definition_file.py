@@ -111,9 +111,10 @@ def _check_methods(settings: Mapping[str, Setting], methods: Sequence[str], orac
 def _read_same_cost(
     options: Mapping[str, Any], overrides: Mapping[str, Overrides], settings: Mapping[str, Setting]
 ) -> dict[str, definition.CostReference]:
-    """Return the references of equal cost by name.
+    """Return the reference methods of the option `same_cost`, whose runs end at another method's cost, by name.
 
-    Raises `OptionError` for a wrong option, with a `horizon`, or for a setting that lacks the method of its reference.
+    Raises `OptionError` for a wrong option, if there is a `horizon`, too, and for a setting that has a reference but
+    not the method whose cost it has.
 
     Args:
         options: the options of `study.yaml`.

@@ -71,8 +71,9 @@ def judge_settings(study: Study, results: Results) -> Verdict:
 def adjust_p_values(study: Study, cell_results: Mapping[ConditionKey, CellResult]) -> dict[ConditionKey, PValues]:
     """Return the p-values of each condition, corrected by Holm for each family of tests.
 
-    Conditions that are not methods keep their p. Variants of one idea share the family of their settings. A method with
-    too few seeds for a verdict is in no family.
+    Conditions that are not methods keep their p. Methods that are variants of one idea form one family over all
+    settings, else each method does (`PValues.within_method`). A method with too few seeds for a verdict is in no
+    family.
 
     Args:
         study: the study, which has the variants and the rules.

@@ -19,7 +19,7 @@ FACT_NAMES = {"noise": "label noise", "skew": "class imbalance", "seconds": "sec
 
 
 def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
-    """Return rank correlations of scores and rewards with facts of the clients, as {"correlations": table}.
+    """Return rank correlations of scores and rewards with properties of the clients, as {"correlations": table}.
 
     Methods without a reward are left out; {} if no run has one. `results.parquet` has all in the column `follows`.
 
@@ -47,7 +47,7 @@ def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
 
 
 def make_mean_tables(study: Study, results: Results) -> dict[str, Table]:
-    """Return the tables of `MEAN_TABLES` that the runs have, by name: means over seeds by method and setting.
+    """Return the tables of `MEAN_TABLES` for which runs have values, by name: means over seeds by method and setting.
 
     Args:
         study: the study's definition.

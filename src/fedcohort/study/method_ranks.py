@@ -15,8 +15,8 @@ class OverallResult:
 
     Attributes:
         seeds: mean difference over these settings, with seeds as units.
-        families: mean difference with families of settings as units, a claim on settings like these; None for fewer
-            than six families.
+        families: mean difference with families of settings as units, which generalises to similar settings; None for
+            fewer than six families.
         worst_decile: mean of the lowest tenth of the settings' mean differences, in the metric's unit.
         worst_setting: name of the setting with the lowest mean difference.
     """
@@ -34,7 +34,7 @@ class OverallResult:
         return sign_of_verdict(name_verdict(self.seeds.mean, self.seeds.p, math.nan, self.seeds.n, rules))
 
     def sign_in_families(self, rules: Rules) -> int:
-        """Return 1 for a method that is significantly better over settings like these, -1 for a worse one, else 0.
+        """Return 1 for a method that is significantly better with families as units, -1 for a worse one, else 0.
 
         `rules` has the level of significance and the minimum effect.
         """

@@ -163,7 +163,7 @@ def _adjust_p_over_studies(studies: Path, names: list[str]) -> "pd.DataFrame":
 def _count_setting_kinds(rows: "pd.DataFrame") -> dict[str, int]:
     """Count the settings of each outcome; of several settings with the same federation only the largest counts.
 
-    The largest is that with the most seeds, then that with the most tests, then that whose outcome claims least.
+    The largest setting has the most seeds; among equals it has the most tests, then the most cautious outcome.
     `rows` are the rows of the page. Further keys count federations: `different`, `repeated` in several settings, with
     outcomes that `disagree`, with a `sure` winner, and with a winner `beyond` the headroom.
     """

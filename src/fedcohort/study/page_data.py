@@ -122,10 +122,10 @@ def collect_notes(study: Study, results: Results, verdict: Verdict) -> dict[str,
     Returns:
         A dictionary with the keys below.
         collapsing: worst difference of each method that collapses on some seeds, in the metric's own unit.
-        other_code: number of runs of code that behaves differently.
+        other_code: number of runs whose code behaves differently from the current code.
         compared: commits with which the code was compared, 10 digits each.
         rounds: number of first rounds that the comparison runs.
-        same_cost: differences of methods to their references of equal cost (`same_cost.compare_references`).
+        same_cost: differences of methods to the references that have their cost (`same_cost.compare_references`).
     """
     worst = {name: [m.difference.worst for m in verdict.methods if m.method == name] for name in verdict.collapsing}
     rows_of_other_code = [row for _, row in results.done_runs() if row["differs"]]

@@ -18,10 +18,10 @@ TARGET_FORMATS = {"rounds": "{:.0f} rounds".format, "virtual_s": units.seconds, 
 def split_settings(study: Study, settings: Sequence[str]) -> list[tuple[str, list[str]]]:
     """Return names of settings in groups of at most `MAX_SETTING_COLUMNS`, each with a title, "" for one group.
 
-    Settings of one axis stay together, unless the axis is larger than a group.
+    Settings with one kind of heterogeneity stay together, unless they are too many for a group.
 
     Args:
-        study: the study, which has the axes.
+        study: the study, which has the heterogeneity of each setting.
         settings: names of the settings.
     """
     settings_by_heterogeneity: dict[str, list[str]] = {}

@@ -93,10 +93,10 @@ def split_methods(study: Study, result_values: ResultsBySetting) -> tuple[list[s
 
 
 def _find_largest_method_group(settings: Mapping[str, frozenset[str]], baseline: str) -> list[str]:
-    """Return the methods of the largest complete table of methods by settings that includes the baseline.
+    """Return the methods of the largest table of results without a gap, methods by settings, that has the baseline.
 
     Args:
-        settings: names of the settings of each method. The settings of a table are those that some methods share.
+        settings: names of the settings in which each method has results.
         baseline: name of the baseline.
     """
     setting_sets = {settings.get(baseline, frozenset[str]())}

@@ -34,7 +34,9 @@ RECOVERY_TEXT = (
 
 
 def write_results(folder: Path, rows: Any, curves: Any) -> None:  # noqa: ANN401 - pyarrow has no types
-    """Write both files and their manifest into a study's folder; an interrupted write leaves each file old or new.
+    """Write both result files and their manifest into a study's folder.
+
+    After an interruption each file has either its old or its new content.
 
     Args:
         folder: folder of the study.

@@ -92,7 +92,10 @@ class Results:
             self.rows[key] |= make_row(run, options, target, target_value)
 
     def save(self) -> None:
-        """Write the result files of the study and of user's methods; an interrupted write leaves them old or new."""
+        """Write the result files of the study and of user's methods.
+
+        After an interruption each file has either its old or its new content.
+        """
         if self.user_run_keys and self.user_folder is not None:
             self._write_result_files(self.user_folder, sorted(self.user_run_keys))
         if (run_keys := sorted(self.rows.keys() - self.user_run_keys)) or result_files.has_results(self.folder):

@@ -176,7 +176,7 @@ class StudyRunner:
             return {"config_hash": "rejected"}
 
     def _update_config_digests(self, run_progress: progress.Progress) -> None:
-        """Store the present config digests of the done runs in `run_progress`, which saves their next composition."""
+        """Store the present config digests of done runs in `run_progress`, so that they are not composed again."""
         has_new_digest = False
         for condition, seed in run_progress.runs:
             row, digest = self.results.rows.get(condition.key(seed), {}), self.digests.find_digest(condition.overrides)

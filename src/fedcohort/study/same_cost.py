@@ -29,7 +29,9 @@ MAX_ROUNDS_RATIO = 100  # largest number of rounds of a reference, relative to t
 
 
 def read_same_cost(yaml_value: object, overrides: Mapping[str, Overrides], baseline: str) -> dict[str, CostReference]:
-    """Return the references of equal cost by name from the option `same_cost`. Raises `OptionError`.
+    """Return the reference methods of the option `same_cost` by name. Raises `OptionError` for a wrong option.
+
+    The runs of a reference method end at the cost of another method's runs.
 
     Args:
         yaml_value: content of the option.
@@ -54,9 +56,9 @@ def read_same_cost(yaml_value: object, overrides: Mapping[str, Overrides], basel
 def resolve_conditions(
     study: Study, conditions: Sequence[Condition], seeds: Sequence[int], rows: Mapping[RunKey, Row]
 ) -> list[Condition]:
-    """Replace each reference of equal cost by one condition per seed, with the limit of its run.
+    """Replace each condition of a reference method in `same_cost` by one per seed, with the cost limit of its run.
 
-    Where the run of the other method is not done, the condition has its name in `waits_for`.
+    Where the run of the other method is not done, `awaited_method` of the condition has its name.
 
     Args:
         study: the study, which has the references.
@@ -99,7 +101,9 @@ def _limit_reference_cost(study: Study, condition: Condition, seed: int, rows: M
 
 
 def compare_references(study: Study, results: Results) -> list[dict[str, object]]:
-    """Return the differences of methods to their references of equal cost, one dictionary per setting and reference.
+    """Return the differences of methods to the reference methods that have their cost.
+
+    There is one dictionary per setting and reference.
 
     Args:
         study: the study, which has the references.

@@ -67,7 +67,7 @@ class Interval:
 
     @property
     def values(self) -> Sequence[int] | None:
-        """All values of an integer; None for a real number."""
+        """All integers of the interval; None if it is one of real numbers."""
         return range(int(self.low), int(self.high) + 1) if self.is_integer else None
 
     def contains(self, value: object) -> bool:

@@ -75,7 +75,7 @@ class RunOutcome:
         reason: reason of a refusal or a failure.
         result_columns: columns of `results.parquet` of a run that is done.
         curve: evaluations of a run that is done.
-        equal_run: setting, method and seed of the same run, where another condition has it.
+        equal_run: setting, method and seed of an identical run of another condition, whose results these are, or None.
         folder: folder of the run that is done.
     """
 
@@ -122,8 +122,8 @@ def find_run_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
 def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, RunOutcome], None, None]:
     """Run tasks as the jobs of a sweep, and yield the position and the outcome of each task when it ends.
 
-    Before the next outcome, a run's folder is removed unless its task keeps it. That of the sweep is removed once all
-    jobs have ended. A `launch`, which says how jobs are started, that does not wait for its jobs yields nothing.
+    Before the next outcome, a run's folder is removed unless its task keeps it. The sweep's folder is removed once all
+    jobs have ended. Nothing is yielded if `launch`, which says how jobs are started, does not wait for them.
     """
     if not tasks:
         return

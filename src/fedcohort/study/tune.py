@@ -200,7 +200,9 @@ def _make_overrides(value_by_option: Mapping[str, object]) -> Overrides:
 
 
 def _find_new_values(options: Mapping[str, Range], tried_overrides: Collection[Overrides]) -> dict[str, object] | None:
-    """Return the first combination of values, by option, that was not tried; None if an option is a real number.
+    """Return the first combination of values, by option, that was not tried.
+
+    The result is None if all were tried, or if the range of an option is an interval of real numbers.
 
     Args:
         options: range of each tuned option.

@@ -52,7 +52,7 @@ class MethodVerdict:
         target: median rounds, seconds and bytes to the target; infinite where half of the seeds or more never met it.
         n_reached_seeds: number of seeds that met the target.
         ended_by_rounds: number of seeds that completed their rounds before the clock that was to end them.
-        n_other_code_seeds: number of seeds computed by code that behaves differently (`compare_code.py`).
+        n_other_code_seeds: number of seeds whose code behaves differently from the current code (`compare_code.py`).
     """
 
     setting: str

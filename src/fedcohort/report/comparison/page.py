@@ -108,7 +108,8 @@ def _describe_method(
     """Return the values that the template needs for one method, by name, with numbers as text.
 
     `interval` is that of the absolute difference `size`, or of the signed one without a significant difference. `costs`
-    are (times the baseline's, name) of each cost that differs. `unlike` are options that differ as well.
+    has pairs of a multiple of the baseline's cost and the name of the cost, for costs that differ. `unlike` has the
+    other options that differ from the baseline's.
 
     Args:
         comparison: result of the comparison.

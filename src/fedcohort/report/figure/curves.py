@@ -88,7 +88,7 @@ def has_equal_rounds(virtual_s: np.ndarray, steps: np.ndarray) -> bool:
 
 
 def _draw_column(column: np.ndarray, metrics: "pd.DataFrame", x: "pd.Series[float]", window_rounds: int) -> None:
-    """Draw accuracy and loss, the band of the clients, and a star at the best accuracy, as early stopping gives it.
+    """Draw accuracy and loss, the band of the clients, and a star at the best accuracy so far.
 
     Args:
         column: panels of accuracy and loss, [2].

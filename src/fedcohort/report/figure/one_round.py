@@ -40,8 +40,8 @@ class ScoredRound:
 
     Attributes:
         step: number of the round.
-        outcomes: outcome of each client, [n_clients]: IDLE, AWAY, TOO_LATE (selected, but no update arrived) or
-            ARRIVED.
+        outcomes: outcome of each client, [n_clients]: IDLE (available, not selected), AWAY (unavailable), TOO_LATE
+            (selected, but no update arrived) or ARRIVED.
         columns: values by client, [n_clients], NaN if unknown: `score`, `probability` if the selector draws, and each
             component of the scores as `part_<name>`.
     """
@@ -63,7 +63,7 @@ class ScoredRound:
 
     @property
     def ranking(self) -> Ids:
-        """Ids of all clients, [n_clients], best first; among equals selected clients, then by id; no score last."""
+        """Ids of all clients by falling score, [n_clients]; among equals selected ones first; without score last."""
         sort_values = np.where(np.isnan(self.score), -np.inf, self.score)
         return np.lexsort((np.arange(len(sort_values)), ~self.is_selected, np.isnan(self.score), -sort_values))
 

@@ -26,7 +26,10 @@ MIN_LOG_RATIO = 20.0  # ratio of the largest to the median value from which a st
 
 
 def draw_partition(info: RunInfo) -> "Figure":
-    """Return the figure of the run `info`. More than 400 clients are shown in groups of neighbours."""
+    """Return the figure of the classes and properties of the clients in the run `info`.
+
+    More than 400 clients are shown in groups of neighbouring rows.
+    """
     n = len(info.class_counts)
     traits = population.list_traits(info)
     client_order, sort_property = sort_clients(info)

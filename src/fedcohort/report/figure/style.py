@@ -53,7 +53,7 @@ FILE_FORMATS = ("png", "pdf", "svg")
 
 
 def new_run_figure(info: RunInfo, title: str, width: float, height: float) -> "Figure":
-    """Return a figure titled `title` and the run `info`; `width` and `height` of its panels are in inches."""
+    """Return a figure with the title `title` and a note on the run `info`; `width` and `height` are in inches."""
     return new_figure(title, describe_run(info), width, height)
 
 
@@ -172,7 +172,7 @@ def draw_heat_map(
 
 
 def label_client_rows(axes: "Axes", clients: Ids, *, sorted_by_id: bool) -> None:
-    """Put the ids `clients` at their rows in `axes`: all if they fit, else none unless `sorted_by_id`."""
+    """Label the rows of `axes` with the ids `clients` if there is room, or with integer ticks if `sorted_by_id`."""
     if sorted_by_id:
         use_integer_ticks(axes.yaxis, 10)
     else:
@@ -189,7 +189,7 @@ def fit_row_font(axes: "Axes", rows: int) -> float:
 def new_panels(
     panel_titles: Sequence[str], title: str, note_text: str, *, columns: int, height: float, sharey: bool = True
 ) -> "tuple[Figure, list[Axes]]":
-    """Return a figure of small multiples and its panels, row by row; it is as wide as a column for up to two across.
+    """Return a figure of small multiples and its panels; with more than two panels in a row it is as wide as a page.
 
     Args:
         panel_titles: titles of the panels.

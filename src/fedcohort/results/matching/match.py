@@ -108,9 +108,9 @@ class _RunMatcher:
         self.left_out.setdefault(reason, []).append(tracked_run.label_run(run))
 
     def federation(self, run: Run) -> OptionValues:
-        """Return the options that decide the run's clients and data; () if names of runs are compared.
+        """Return the options that decide the run's clients and data, without the options that are compared.
 
-        Options that are compared are left out.
+        The result is () if something other than options is compared, such as names, or experiments that set any option.
         """
         options = result_options(run)
         if ALL_OPTIONS in self.implied or not set(self.compared) <= dict(options).keys():

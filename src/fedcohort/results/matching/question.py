@@ -59,7 +59,7 @@ class Answer:
         matching: the runs in their cells, and the runs that were left out.
         frames: the runs that are compared, and their evaluations.
         tables: a comparison for each metric; verdicts are on the first one.
-        costs: cost of the runs by their end, by name of the cost and cell.
+        costs: total cost of the runs, by name of the cost and cell.
         target_costs: costs to the target, None without one.
         differing_options: options, other than the compared one, in which a cell differs from its baseline's cell.
         newest_sweep: newest sweep of the runs, None if one sweep has all of them.
@@ -78,7 +78,7 @@ class Answer:
 
     @property
     def headline(self) -> Comparison:
-        """The comparison that the verdict is about."""
+        """The comparison of the first metric, which the verdicts are about."""
         return self.tables[0]
 
 
