@@ -67,10 +67,10 @@ def renamed_names(module_name: str, new_names: Mapping[str, str]) -> Callable[[s
         new_names: new name by former name, kept for one release.
     """
 
-    def raise_error(name: str) -> Any:  # noqa: ANN401
-        if name in new_names:
-            raise ComponentError(f"{module_name}.{name} is called {new_names[name]} now")
-        raise AttributeError(name)
+    def raise_error(attribute_name: str) -> Any:  # noqa: ANN401
+        if attribute_name in new_names:
+            raise ComponentError(f"{module_name}.{attribute_name} is called {new_names[attribute_name]} now")
+        raise AttributeError(attribute_name)
 
     return raise_error
 

@@ -71,11 +71,11 @@ class RoundCheckpoint(Checkpoint):
         is_due = rounds_done % self.every_rounds == 0 and time.monotonic() - self.last_saved_s >= self.every_s
         if int(reduce_max(torch.tensor(int(is_due)))) or rounds_done == trainer.max_epochs or trainer.should_stop:
             with self.stopwatch.measure_stage("checkpoint"):
-                self.save(trainer)
+                self.save_checkpoint(trainer)
             self.on_saved()
             self.last_saved_s = time.monotonic()
 
-    def save(self, trainer: pl.Trainer) -> None:
+    def save_checkpoint(self, trainer: pl.Trainer) -> None:
         """Write the state of `trainer` to a new file, sync and rename it, so that the newest checkpoint is complete.
 
         Raises `CheckpointError` if the file can't be written.
@@ -114,13 +114,13 @@ class FinalWeightsWriter(pl.Callback):
             return
         network: torch.nn.Module = pl_module.network  # type: ignore[assignment]
         model_average: ModelAverage = pl_module.average  # type: ignore[assignment]
-        self._write(network, self.path)
+        self._write_weights(network, self.path)
         if model_average.vectors:
             with model_average.load_average():
-                self._write(network, self.path.with_name("weights_average.pt"))
+                self._write_weights(network, self.path.with_name("weights_average.pt"))
 
     @staticmethod
-    def _write(network: torch.nn.Module, path: Path) -> None:
+    def _write_weights(network: torch.nn.Module, path: Path) -> None:
         weights = {k: tensor.detach().cpu().contiguous().clone() for k, tensor in network.state_dict().items()}
         partial_path = path.with_suffix(".partial")
         try:

@@ -56,9 +56,9 @@ class ProgramTasks:
 
     @staticmethod
     def _broadcast_value(sent_value: T | None) -> T | None:
-        value_box = [sent_value]
-        dist.broadcast_object_list(value_box, src=0)
-        return value_box[0]
+        value_holder = [sent_value]
+        dist.broadcast_object_list(value_holder, src=0)
+        return value_holder[0]
 
 
 def cluster_environment() -> ClusterEnvironment:

@@ -97,7 +97,7 @@ class Components:
         needed_signals = self.selector.needs | self.samples.needs | self.deadline.needs
         return needed_signals if is_fedavg else needed_signals | self.agg.needs
 
-    def state_metrics(self, state: "ServerState") -> dict[str, float]:
+    def describe_states(self, state: "ServerState") -> dict[str, float]:
         """Return the metrics of sample selection and deadline by name; `state` is the server's state."""
         metrics = {"samples": self.samples.describe(state.samples), "deadline": self.deadline.describe(state.deadline)}
         return {f"{g}/{k}": v for g, m in metrics.items() for k, v in m.items()}

@@ -61,7 +61,7 @@ def make_report(
                 metrics["test/acc_worst_group"] = worst_group_accuracy(network, federation.server_test, test_attributes)
         metrics["test/acc_best"] = state.best_acc = max_accuracy(state.best_acc, metrics["test/acc"])
     metrics |= compute_data_metrics(federation, arrivals, setup.dispatcher.client_reports.is_attacker)
-    metrics |= setup.components.state_metrics(state)
+    metrics |= setup.components.describe_states(state)
     metrics |= compute_progress_metrics(rounds_done, closed_round, arrivals, state)
     metrics |= compute_privacy_metrics(setup.components, closed_round, state)
     metrics |= {"energy/joules": state.joules} if settings.measures_energy else {}

@@ -129,10 +129,10 @@ class SampleSelection:
             sample_rows: positions of the samples that the client trained on, None for all.
             training_losses: losses of these samples during the training, in nats; NaN for an unused sample.
         """
-        losses = sample_request.losses.copy()
+        updated_losses = sample_request.losses.copy()
         chosen_rows = slice(None) if sample_rows is None else sample_rows
-        losses[chosen_rows] = np.where(np.isnan(training_losses), losses[chosen_rows], training_losses)
-        return pack_losses(losses), self.sample_selection.report_losses(state, sample_request, losses)
+        updated_losses[chosen_rows] = np.where(np.isnan(training_losses), updated_losses[chosen_rows], training_losses)
+        return pack_losses(updated_losses), self.sample_selection.report_losses(state, sample_request, updated_losses)
 
 
 def foresee_samples(sample_selection: Samples[Any], client: int, n_samples: int, draws: Draws) -> Ids | None:

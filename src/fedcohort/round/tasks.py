@@ -53,7 +53,7 @@ def _make_task(setup: Setup, closed_round: ClosedRound, job_row: int, samples_st
         units=int(jobs.units[job_row]),
         units_asked=int(jobs.assigned[job_row]),
         lr=setup.components.client.lr_at(sent_round),
-        duration=float(jobs.duration_s[job_row]),
+        duration_s=float(jobs.duration_s[job_row]),
         stored_vectors=setup.store.get_vectors(client),
         uses_only_codec=is_fedavg,
         tensor_mask=jobs.tensor_mask[job_row],

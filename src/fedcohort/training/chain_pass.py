@@ -47,7 +47,7 @@ class ChainPass:
             ref_probs: class probabilities of the global model, [n, C]; None if the objective does not use them.
             batch_ranges: [start, stop) of each mini-batch, contiguous from 0.
         """
-        n_samples, batch_sizes = batch_ranges[-1][1], [stop - start for start, stop in batch_ranges]
+        n_samples, batch_sizes = batch_ranges[-1][1], [b - a for a, b in batch_ranges]
         input_batches = torch.split(x[:n_samples].flatten(1) if self.front is None else x[:n_samples], batch_sizes)
         labels = y[:n_samples]
         if not self.is_cross_entropy:

@@ -66,8 +66,8 @@ def measure_client_metrics(
         federation: data of the run.
         clients: sorted ids of the clients that are evaluated.
     """
-    evaluations = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
-    accuracy, loss = evaluate_on_ranks(network, clients, *evaluations)
+    shard_functions = ((federation.test, federation.targets.mark_correct), (federation.train, cross_entropy))
+    accuracy, loss = evaluate_on_ranks(network, clients, *shard_functions)
     accuracies = accuracy[~np.isnan(accuracy)]
     metrics = {"clients/jain": compute_jain_index(loss), "clients/loss_mean": float(loss.mean())}
     if len(accuracies):

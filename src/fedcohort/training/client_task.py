@@ -22,7 +22,7 @@ class ClientTask:
         units: epochs, or steps, to complete.
         units_asked: epochs, or steps, of the whole job.
         lr: learning rate.
-        duration: virtual seconds until the client's answer.
+        duration_s: virtual seconds until the client's answer.
         stored_vectors: vectors that the client kept from earlier rounds, by name.
         uses_only_codec: whether only the codec's hooks are active.
         tensor_mask: tensors of the network that the client uploads, None for all.
@@ -37,7 +37,7 @@ class ClientTask:
     units: int
     units_asked: int
     lr: float
-    duration: float
+    duration_s: float
     stored_vectors: Mapping[str, Tensor]
     uses_only_codec: bool = False
     tensor_mask: TensorMask | None = None

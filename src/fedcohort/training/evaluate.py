@@ -114,13 +114,13 @@ def _mean_by_client(values_by_batch: list[Tensor], client_of_sample: Ids, sample
     return client_means
 
 
-def evaluate_on_ranks(network: nn.Module, clients: Ids, *evaluations: tuple[Shard, SampleFunction]) -> list[Values]:
-    """Return the means of functions over each client's samples, [n] for each pair (shard, function) of `evaluations`.
+def evaluate_on_ranks(network: nn.Module, clients: Ids, *shard_functions: tuple[Shard, SampleFunction]) -> list[Values]:
+    """Return the means of functions over each client's samples, [n] for each (shard, function) in `shard_functions`.
 
     Each process (rank) evaluates its share of `clients` with `network`. All ranks get all results, by one exchange.
     """
-    mean_table = torch.zeros((len(evaluations), len(clients)), dtype=torch.float64)
-    for mean_row, (shard, sample_function) in zip(mean_table, evaluations, strict=True):
+    mean_table = torch.zeros((len(shard_functions), len(clients)), dtype=torch.float64)
+    for mean_row, (shard, sample_function) in zip(mean_table, shard_functions, strict=True):
         client_rows = _list_rank_clients(shard, clients)
         (client_means,) = mean_over_samples(network, shard, clients[client_rows], [sample_function])
         mean_row[torch.from_numpy(client_rows)] = torch.from_numpy(client_means)

@@ -49,10 +49,10 @@ def count_forward_flops(network: nn.Module, federation: Federation) -> float:
 
 
 _FLOPS_OF_VECTOR_PRODUCTS = {  # FLOPs from the shapes of the operands
-    aten_ops.mv: lambda matrix, vector, **_: 2 * prod(matrix),
-    aten_ops.addmv: lambda bias, matrix, vector, **_: 2 * prod(matrix),
+    aten_ops.mv: lambda matrix_shape, vector_shape, **_: 2 * prod(matrix_shape),
+    aten_ops.addmv: lambda bias_shape, matrix_shape, vector_shape, **_: 2 * prod(matrix_shape),
     aten_ops.dot: lambda a, b, **_: 2 * prod(a),
-    aten_ops._trilinear: lambda a, weight, b, *_, **__: 2 * a[0] * prod(weight),  # of nn.Bilinear
+    aten_ops._trilinear: lambda a, weight_shape, b, *_, **__: 2 * a[0] * prod(weight_shape),  # of nn.Bilinear
 }
 
 

@@ -113,8 +113,8 @@ class LocalTrainer:
         sample_rows: positions of the samples that it would train on, None for all.
         """
         work_units = self.client.epochs if self.client.steps is None else self.client.steps
-        work, lr = (sample_rows, work_units, work_units), self.client.lr_at(round)
-        return self.train(ClientTask(round, client, *work, lr, math.nan, {}), {})
+        job_work, lr = (sample_rows, work_units, work_units), self.client.lr_at(round)
+        return self.train(ClientTask(round, client, *job_work, lr, math.nan, {}), {})
 
     def gather_samples(self, task: ClientTask, sample_rows: Tensor | None) -> tuple[Tensor, Tensor]:
         """Return inputs and labels of the samples to train on; `sample_rows` are `task.sample_rows` on their device."""
@@ -228,7 +228,7 @@ class LocalTrainer:
             buffers=buffers,
             counters=worker.counters.clone() if len(worker.counters) else worker.counters,
             uploads=uploads,
-            duration=task.duration,
+            duration=task.duration_s,
             loss_after=self._measure_loss(task),
             group=None if group is None else group[0],
         )

@@ -78,11 +78,11 @@ def yield_updates_in_blocks(result_groups: Iterable[GroupResults], device: torch
     yield from _finish_results(held_results)
 
 
-def _finish_results(results: GroupResults) -> Iterator[ClientUpdate]:
-    """Copy the losses and norms of all `results` to the host at once, and yield the updates."""
-    if not results:
+def _finish_results(training_results: GroupResults) -> Iterator[ClientUpdate]:
+    """Copy the losses and norms of all `training_results` to the host at once, and yield the updates."""
+    if not training_results:
         return
-    losses_and_norms = [t for r in results for t in (r.losses, torch.stack(list(r.vector_norms)))]
+    losses_and_norms = [t for r in training_results for t in (r.losses, torch.stack(list(r.vector_norms)))]
     tensor_ends = np.cumsum([len(t) for t in losses_and_norms])
     arrays = np.split(torch.cat(losses_and_norms).double().cpu().numpy(), tensor_ends[:-1])
-    yield from (r.finish_update(a, b) for r, a, b in zip(results, arrays[::2], arrays[1::2], strict=True))
+    yield from (r.finish_update(a, b) for r, a, b in zip(training_results, arrays[::2], arrays[1::2], strict=True))

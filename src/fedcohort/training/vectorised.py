@@ -245,6 +245,6 @@ class VectorisedEngine:
         for i, client_losses in enumerate(losses.flatten().index_select(0, loss_positions).split(loss_counts)):
             update = updates[plan.position_of_client[i]]
             torch.add(trainer.server.w, update, out=trainer.worker.w)
-            arguments = (plan.tasks[i], update, plan.pass_orders[i], client_losses, corrections[i])
-            training_results.append(trainer.make_result(*arguments))
+            result_arguments = (plan.tasks[i], update, plan.pass_orders[i], client_losses, corrections[i])
+            training_results.append(trainer.make_result(*result_arguments))
         return training_results

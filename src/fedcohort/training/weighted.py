@@ -138,8 +138,8 @@ class WeightedStep:
         self.apply_step = ParameterStep(model, client, lr)
 
     def __call__(self, x: Tensor, y: Tensor, ref_probs: Tensor | None) -> Tensor:
-        batch = ((x, y, ref_probs), next(self.positions), self.validation.__next__)
-        sample_weights = self.sample_weigher.weigh(MiniBatchView(self.model, self.objective, *batch))
+        mini_batch = ((x, y, ref_probs), next(self.positions), self.validation.__next__)
+        sample_weights = self.sample_weigher.weigh(MiniBatchView(self.model, self.objective, *mini_batch))
         sample_objectives, cross_entropies = self.objective.per_sample(self.model.logits(x), y, ref_probs)
         self.model.g.zero_()
         torch.autograd.backward(self.objective.transform_mean((sample_weights * sample_objectives).mean()))
