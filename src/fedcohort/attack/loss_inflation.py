@@ -19,10 +19,10 @@ from fedcohort import ranges
 from fedcohort.attack.base import ReportedValues, ShareOfClients
 
 MEAN_SIGNALS = ("loss", "train_loss", "loss_post", "batch_loss", "val_loss", "robust_loss", "shadow_loss", "sce_loss")
-SUM_POWERS = {"loss_sum": 1, "loss_squares": 2}  # of sums over samples
+LOSS_POWER = {"loss_sum": 1, "loss_squares": 2}  # by signal, of the loss whose sum it is
 # rows of counts, sums of losses and of their squares by class, and the loss of other labels
 CLASS_LOSS_SIGNAL = "class_loss"
-LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *SUM_POWERS, CLASS_LOSS_SIGNAL)
+LOSS_SIGNALS = (*MEAN_SIGNALS, "loss_low", "loss_high", *LOSS_POWER, CLASS_LOSS_SIGNAL)
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class LossInflation(ShareOfClients):
 
     @property
     def falsified_signals(self) -> frozenset[str]:
-        shifted_signals = frozenset(self.signals).difference(SUM_POWERS) if self.shift else frozenset[str]()
+        shifted_signals = frozenset(self.signals).difference(LOSS_POWER) if self.shift else frozenset[str]()
         return shifted_signals if self.factor == 1 else frozenset(self.signals)
 
     def notices(self, choice: str) -> Sequence[str]:
@@ -68,4 +68,4 @@ class LossInflation(ShareOfClients):
             mixed_loss_sums = 2 * self.factor * self.shift * loss_sums
             false_squares = self.factor**2 * squared_loss_sums + mixed_loss_sums + self.shift**2 * counts
             return np.hstack([counts, self.factor * loss_sums + self.shift * counts, false_squares, values[:, -1:]])
-        return self.factor ** SUM_POWERS[signal] * values if signal in SUM_POWERS else self.factor * values + self.shift
+        return self.factor ** LOSS_POWER[signal] * values if signal in LOSS_POWER else self.factor * values + self.shift

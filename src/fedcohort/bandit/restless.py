@@ -78,9 +78,9 @@ def transition_matrix(transition_counts: Float64[np.ndarray, "J J"]) -> Float64[
     return np.asarray((transition_counts + 1) / (transition_counts + 1).sum(axis=1, keepdims=True))
 
 
-def reward_coefficients(model: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
-    """Return the reward coefficients of each hidden state of `model`, [J, d]."""
-    return np.stack([posterior_mean(Ridge(V, b)) for V, b in zip(model.V, model.b, strict=True)])
+def reward_coefficients(hmm: HiddenMarkov) -> Float64[np.ndarray, "_J _d"]:
+    """Return the reward coefficients of each hidden state of `hmm`, [J, d]."""
+    return np.stack([posterior_mean(Ridge(V, b)) for V, b in zip(hmm.V, hmm.b, strict=True)])
 
 
 def update_state_belief(
@@ -103,25 +103,25 @@ def update_state_belief(
     return np.asarray(relative_likelihoods / relative_likelihoods.sum())
 
 
-def update_regressions(model: HiddenMarkov, state_belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
-    """Return `model` with the rewards r [n] of contexts X [n, d] added to each state's regression.
+def update_regressions(hmm: HiddenMarkov, state_belief: Values, X: ContextMatrix, r: Values) -> HiddenMarkov:
+    """Return `hmm` with the rewards r [n] of contexts X [n, d] added to each state's regression.
 
     `state_belief`, the probability of each state [J], weights the additions.
     """
-    V = model.V + state_belief[:, None, None] * (X.T @ X)
-    return replace(model, V=V, b=model.b + state_belief[:, None] * (r @ X))
+    V = hmm.V + state_belief[:, None, None] * (X.T @ X)
+    return replace(hmm, V=V, b=hmm.b + state_belief[:, None] * (r @ X))
 
 
-def next_belief(model: HiddenMarkov) -> Values:
-    """Return the probability of each hidden state of `model` in the next round, [J]."""
-    return np.asarray(model.belief @ transition_matrix(model.transition_counts))
+def next_belief(hmm: HiddenMarkov) -> Values:
+    """Return the probability of each hidden state of `hmm` in the next round, [J]."""
+    return np.asarray(hmm.belief @ transition_matrix(hmm.transition_counts))
 
 
-def predict_rewards(model: HiddenMarkov, X: ContextMatrix) -> Values:
-    """Return the reward that `model` expects of each row of X [n, d], [n]; NaN for a row with NaN or huge values."""
+def predict_rewards(hmm: HiddenMarkov, X: ContextMatrix) -> Values:
+    """Return the reward that `hmm` expects of each row of X [n, d], [n]; NaN for a row with NaN or huge values."""
     is_valid_row = find_valid_rows(X)
     expected_rewards = np.full(len(X), np.nan)
-    expected_rewards[is_valid_row] = X[is_valid_row] @ (next_belief(model) @ reward_coefficients(model))
+    expected_rewards[is_valid_row] = X[is_valid_row] @ (next_belief(hmm) @ reward_coefficients(hmm))
     return expected_rewards
 
 
@@ -130,34 +130,34 @@ def is_exploring_round(n_explored_rounds: int, t: int, c: float) -> bool:
     return n_explored_rounds < c * math.log(t + 1)
 
 
-def add_rewards(model: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
-    """Return `model` after the rewards r [n] of the contexts X [n, d] of a round; invalid rows are left out."""
+def add_rewards(hmm: HiddenMarkov, X: ContextMatrix, r: Values) -> HiddenMarkov:
+    """Return `hmm` after the rewards r [n] of the contexts X [n, d] of a round; invalid rows are left out."""
     is_valid_row = find_valid_rows(X, r)
-    X, r, prior_belief = X[is_valid_row], r[is_valid_row], next_belief(model)
+    X, r, prior_belief = X[is_valid_row], r[is_valid_row], next_belief(hmm)
     if not len(r):
-        return replace(model, belief=prior_belief)
-    is_first_cohort = model.n_rewards == 0
-    residuals = r - r.mean() if is_first_cohort else r - predict_rewards(model, X)
-    squared_error_sum, n_rewards = model.squared_error_sum + float(residuals @ residuals), model.n_rewards + len(r)
-    noise_variance = squared_error_sum / n_rewards if is_first_cohort else model.squared_error_sum / model.n_rewards
+        return replace(hmm, belief=prior_belief)
+    is_first_cohort = hmm.n_rewards == 0
+    residuals = r - r.mean() if is_first_cohort else r - predict_rewards(hmm, X)
+    squared_error_sum, n_rewards = hmm.squared_error_sum + float(residuals @ residuals), hmm.n_rewards + len(r)
+    noise_variance = squared_error_sum / n_rewards if is_first_cohort else hmm.squared_error_sum / hmm.n_rewards
     noise_variance = max(noise_variance, MIN_NOISE_VARIANCE)
-    state_belief = update_state_belief(prior_belief, reward_coefficients(model), X, r, noise_variance)
-    expected_transitions = np.outer(model.belief, state_belief) * transition_matrix(model.transition_counts)
+    state_belief = update_state_belief(prior_belief, reward_coefficients(hmm), X, r, noise_variance)
+    expected_transitions = np.outer(hmm.belief, state_belief) * transition_matrix(hmm.transition_counts)
     return replace(
-        update_regressions(model, state_belief, X, r),
+        update_regressions(hmm, state_belief, X, r),
         belief=state_belief,
-        transition_counts=model.transition_counts + expected_transitions / expected_transitions.sum(),
+        transition_counts=hmm.transition_counts + expected_transitions / expected_transitions.sum(),
         squared_error_sum=squared_error_sum,
         n_rewards=n_rewards,
     )
 
 
-def coefficient_moments(model: HiddenMarkov) -> tuple[Values, Values]:
-    """Return mean and standard deviation of each reward coefficient of `model` in the next round, [d] each.
+def coefficient_moments(hmm: HiddenMarkov) -> tuple[Values, Values]:
+    """Return mean and standard deviation of each reward coefficient of `hmm` in the next round, [d] each.
 
     The deviation includes the variation between states and the uncertainty within each state.
     """
-    state_belief, theta = next_belief(model), reward_coefficients(model)
+    state_belief, theta = next_belief(hmm), reward_coefficients(hmm)
     mean_coefficients = state_belief @ theta
-    state_deviations = np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(model.V, model.b, strict=True)])
+    state_deviations = np.stack([posterior_deviation(Ridge(V, b)) for V, b in zip(hmm.V, hmm.b, strict=True)])
     return mean_coefficients, np.sqrt(state_belief @ (state_deviations**2 + (theta - mean_coefficients) ** 2))

@@ -125,8 +125,8 @@ class LowRank(WireCodec):
             layout: names and shapes of the network's tensors.
         """
         compressed_blocks = [block for block in layout.parameters if self._is_compressed(block)]
-        n_saved = sum(block.size - self.k * block.size // count_matrix_rows(block) for block in compressed_blocks)
-        return BYTES_PER_NUMBER * (layout.n_params - n_saved) + (wire.SEED_BYTES if compressed_blocks else 0)
+        n_unsent = sum(block.size - self.k * block.size // count_matrix_rows(block) for block in compressed_blocks)
+        return BYTES_PER_NUMBER * (layout.n_params - n_unsent) + (wire.SEED_BYTES if compressed_blocks else 0)
 
     def encode(self, delta: Vector, layout: Layout, rng: Callable[[], np.random.Generator]) -> wire.SentArrays:
         """Return the arrays to send: the seed of the matrices A, uint64 [1], if any; each tensor's B or its numbers.
@@ -149,10 +149,10 @@ class LowRank(WireCodec):
     def decode(self, sent_arrays: wire.SentArrays, layout: Layout) -> wire.Float32Vector:
         basis_by_block = self.draw_column_bases(layout, sent_arrays[0]) if sent_arrays else {}
         tensor_arrays = []
-        for block, numbers in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
+        for block, array in zip(layout.parameters, sent_arrays[1:] if basis_by_block else sent_arrays, strict=True):
             if block in basis_by_block:
-                numbers = (basis_by_block[block] @ torch.from_numpy(numbers).double()).float().numpy()
-            tensor_arrays.append(numbers.ravel())
+                array = (basis_by_block[block] @ torch.from_numpy(array).double()).float().numpy()
+            tensor_arrays.append(array.ravel())
         return wire.join_arrays(tensor_arrays)
 
     def draw_column_bases(self, layout: Layout, seed: np.ndarray) -> dict[Block, Float[Tensor, "d1 k"]]:

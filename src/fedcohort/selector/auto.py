@@ -199,14 +199,14 @@ class Auto(Selector[State]):
         has_label_counts = in_pool & (state.counts.sum(1) > 0)
         if state.watch.is_suspected or not has_label_counts.any():
             return replace(state, is_undecided=False, is_balanced=False)
-        cohort_classes, pool_classes = compute_cohort_classes(state.counts, has_label_counts, ctx.cohort, ctx.rng)
-        is_cohort_uneven = cohort_classes < self.even * pool_classes
+        n_cohort_classes, n_pool_classes = compute_cohort_classes(state.counts, has_label_counts, ctx.cohort, ctx.rng)
+        is_cohort_uneven = n_cohort_classes < self.even * n_pool_classes
         needs_counts = is_cohort_uneven and bool(has_label_counts.sum() < MIN_SHARE_WITH_LABEL_COUNTS * in_pool.sum())
         is_balanced = is_cohort_uneven and not needs_counts
         if is_balanced != state.is_balanced:
             log.info(
                 "round %d: random cohorts hold %.1f of the pool's %.1f effective classes: cohorts are %s from now on",
-                *(ctx.round + 1, cohort_classes, pool_classes, "balanced" if is_balanced else "uniform"),
+                *(ctx.round + 1, n_cohort_classes, n_pool_classes, "balanced" if is_balanced else "uniform"),
             )
         return replace(state, is_undecided=False, is_balanced=is_balanced, needs_counts=needs_counts)
 
@@ -222,8 +222,8 @@ class Auto(Selector[State]):
         if not self.noise:
             return replace(state, watch=NoiseWatch(is_done=True))
         if not (noise_estimate := estimate_noise(losses)).is_valid:
-            message = "round %d: too early to measure label noise (wrong labels raise the loss by only %.2f nats)"
-            log.info(message, round + 1, noise_estimate.fit.nats_per_wrong_label)
+            log_text = "round %d: too early to measure label noise (wrong labels raise the loss by only %.2f nats)"
+            log.info(log_text, round + 1, noise_estimate.fit.nats_per_wrong_label)
             return replace(state, watch=state.watch.with_invalid_probe())
         watch = state.watch.with_probe(noise_estimate.gap, self.gap, self.persistence)
         rate, in_pool = state.rate.copy(), state.in_pool.copy()
@@ -245,6 +245,6 @@ class Auto(Selector[State]):
         cohort = len(outcome.selection.clients)
         is_fast, _ = choose_fast_clients(speeds, state.counts, has_label_counts, cohort, self.cover, self.speed_gain)
         n_slow_clients, n_pool_clients = (has_label_counts & ~is_fast).sum(), has_label_counts.sum()
-        message = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
-        log.info(message, outcome.round + 1, 100 * speeds.rho, n_slow_clients, n_pool_clients)
+        log_text = "round %d: %.0f %% of the variance of speeds persists: %d of %d clients are left out for their speed"
+        log.info(log_text, outcome.round + 1, 100 * speeds.rho, n_slow_clients, n_pool_clients)
         return replace(state, is_fast=is_fast | ~has_label_counts)

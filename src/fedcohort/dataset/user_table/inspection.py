@@ -29,7 +29,7 @@ MAX_LISTED_NAMES = 4  # most classes, columns or values that a reason names
 
 
 @dataclass(frozen=True)
-class Decision:
+class Proposal:
     """A decision that a user must take about the data, with a proposal.
 
     Attributes:
@@ -71,18 +71,18 @@ class Inspection:
     def describe_column(self, name: str) -> tuple[str, str, str]:
         """Return the name of a column, its kind such as "text", and details such as empty cells and example values."""
         column, column_kind = self.train.column(name), self.kinds[name]
-        details = [self.roles[name]] if name in self.roles else []
+        notes = [self.roles[name]] if name in self.roles else []
         if n_empty := int(arrow_columns.empty_cells(column).sum()):
-            details.append(f"{n_empty:,} cells empty")
+            notes.append(f"{n_empty:,} cells empty")
         if column_kind == "text":
             examples = [text[:20] for text in pc.unique(column).to_pylist() if text and text.strip()]
-            details += [description for description, _ in column_kinds.recognise_text_numbers(self.train, name)]
-            details.append(f"{self.levels[name]:,} values, such as {', '.join(map(repr, examples[:MAX_LISTED_NAMES]))}")
+            notes += [description for description, _ in column_kinds.recognise_text_numbers(self.train, name)]
+            notes.append(f"{self.levels[name]:,} values, such as {', '.join(map(repr, examples[:MAX_LISTED_NAMES]))}")
         elif column_kind == "number" and arrow_columns.is_text(column.type):
-            details.append(f"{int(np.isnan(arrow_columns.to_numbers(column)).sum()) - n_empty:,} cells hold no number")
-        return name, column_kind, "; ".join(details)
+            notes.append(f"{int(np.isnan(arrow_columns.to_numbers(column)).sum()) - n_empty:,} cells hold no number")
+        return name, column_kind, "; ".join(notes)
 
-    def decide_roles(self) -> Iterator[Decision]:
+    def decide_roles(self) -> Iterator[Proposal]:
         """Yield the decisions on label, series, row numbers, clients and test part, in the order of their dependence.
 
         Raises `DataError` if no column can hold labels.
@@ -95,21 +95,21 @@ class Inspection:
             has_series = "series" in self.roles.values()
             sample_text = "windows, of the same series as the training windows, is" if has_series else "rows is"
             reason = f"there is no test table: a fifth of the {sample_text} taken for testing"
-            yield Decision("test", {"dataset.test_share": 0.2}, reason)
+            yield Proposal("test", {"dataset.test_share": 0.2}, reason)
 
-    def _propose_label(self) -> Decision:
+    def _propose_label(self) -> Proposal:
         label_name = self.overrides.get("dataset.label")
-        label_name, *other_labels = self._rank_labels() if label_name is None else [label_name]
+        label_name, *more_labels = self._rank_labels() if label_name is None else [label_name]
         self.roles[label_name] = "label"
         if label_name not in self.levels:
-            return Decision("label", {}, f"dataset.label={label_name}, as typed")
+            return Proposal("label", {}, f"dataset.label={label_name}, as typed")
         label_counts: Counter[str] = Counter()
         for value_count in pc.value_counts(self.train.column(label_name)).to_pylist():
             label_counts[str(value_count["values"]).strip()] += value_count["counts"]
         frequent_values = ", ".join(f"{value} ({n:,})" for value, n in label_counts.most_common(MAX_LISTED_NAMES))
-        other_labels_text = f"; also possible: {', '.join(other_labels[:MAX_LISTED_NAMES])}" if other_labels else ""
+        other_labels_text = f"; also possible: {', '.join(more_labels[:MAX_LISTED_NAMES])}" if more_labels else ""
         reason = f"{self.levels[label_name]} classes: {frequent_values}{other_labels_text}"
-        return Decision("label", self._propose_label_options(label_name), reason)
+        return Proposal("label", self._propose_label_options(label_name), reason)
 
     def _rank_labels(self) -> list[str]:
         """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
@@ -117,8 +117,8 @@ class Inspection:
         label_columns = [name for name, n in self.levels.items() if 2 <= n <= max_classes and self._may_be_label(name)]
         label_names = [name for label_word in LABEL_NAMES for name in label_columns if name.casefold() == label_word]
         label_names += [name for name in label_columns if set(_split_column_name(name)) & (set(LABEL_NAMES) - {"y"})]
-        other_names = [name for name in reversed(label_columns) if not (_is_client_name(name) or _is_row_id_name(name))]
-        if not (ranked_names := list(dict.fromkeys([*label_names, *other_names]))):
+        more_labels = [name for name in reversed(label_columns) if not (_is_client_name(name) or _is_row_id_name(name))]
+        if not (ranked_names := list(dict.fromkeys([*label_names, *more_labels]))):
             raise DataError(
                 f"{self.train.origin}: no column can hold labels (texts or whole numbers with 2 to {max_classes} "
                 f"values): name one with dataset.label=NAME; the columns are {list_names(self.train.names)}. "
@@ -143,7 +143,7 @@ class Inspection:
                 options["dataset.n_classes"] = max_label + 1
         return options
 
-    def _propose_series(self) -> Iterator[Decision]:
+    def _propose_series(self) -> Iterator[Proposal]:
         label_name = next(name for name, role in self.roles.items() if role == "label")
         if "dataset.window" in self.overrides or (columns := column_kinds.find_series(self.train, label_name)) is None:
             return
@@ -154,9 +154,9 @@ class Inspection:
         options: dict[str, object] = {"dataset.series": series_column, "dataset.window": self.window}
         series_lengths_text = _format_range(series_lengths.min(), series_lengths.max())
         reason = f"one row per time step {time_column!r}: {len(series_lengths):,} series of {series_lengths_text} rows"
-        yield Decision("series", options, f"{reason}; a sample is {self.window} rows")
+        yield Proposal("series", options, f"{reason}; a sample is {self.window} rows")
 
-    def _propose_clients(self) -> Iterator[Decision]:
+    def _propose_clients(self) -> Iterator[Proposal]:
         name = self.overrides.get("dataset.client")
         if name is not None and name not in self.levels:
             return  # a column that does not exist is an error when the table is loaded
@@ -168,7 +168,7 @@ class Inspection:
             n = int(min(50, max(2, n_rows * (0.8 if self.cuts_test_part else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _propose_cohort(n)}
             reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
-            yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
+            yield Proposal("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
             return
         self.roles[name] = "client"
         client_sizes = np.sort(pc.value_counts(self.train.column(name)).field("counts").to_numpy())
@@ -183,7 +183,7 @@ class Inspection:
                 options["dataset.pool_small"] = True
                 n += int(train_sizes[train_sizes < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES))
             reason += f", {n_small_clients:,} of them with fewer than {MIN_CLIENT_SAMPLES} training samples"
-        yield Decision("client", {**options, "cohort": _propose_cohort(n)}, reason)
+        yield Proposal("client", {**options, "cohort": _propose_cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
         """Return whether the column `name` can say who owns a row: each value has two rows or more on average.
@@ -194,7 +194,7 @@ class Inspection:
         n_rows = self.train.table.num_rows
         return is_unassigned_column and 2 <= self.levels[name] <= (n_rows - 1 if _is_client_name(name) else n_rows // 2)
 
-    def _propose_row_ids(self) -> Iterator[Decision]:
+    def _propose_row_ids(self) -> Iterator[Proposal]:
         """Propose to leave out columns of row numbers, and the column of the time steps of series."""
         rows = self.train.table.num_rows
         id_columns = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
@@ -204,7 +204,7 @@ class Inspection:
                 id_columns.append(name)
         if id_columns:
             self.roles |= dict.fromkeys(id_columns, "left out")
-            yield Decision("left out", {"dataset.leave_out": id_columns}, "these numbers identify rows")
+            yield Proposal("left out", {"dataset.leave_out": id_columns}, "these numbers identify rows")
 
 
 def _split_column_name(column_name: str) -> list[str]:
