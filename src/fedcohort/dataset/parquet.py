@@ -148,7 +148,7 @@ class StoredTable:
 
     def take(self, rows: pa.Array) -> pa.Table:
         """Return the rows at the positions `rows`, with all columns, as a `pa.Table`."""
-        columns = {name: self.column(name).take_rows(rows) for name in self.column_names}
+        columns = {name: self.column(name).take(rows) for name in self.column_names}
         return pa.table(columns, metadata=self.schema.metadata)
 
 

@@ -103,10 +103,8 @@ class Frame:
     def take_rows(self, rows: Ids) -> "Frame":
         """Return a frame with the rows at the positions `rows`, int64 [n], in this order."""
         file_rows = np.arange(self.table.num_rows) if self.row_ids is None else self.row_ids
-        columns = {name: column.take_rows(pa.array(rows)) for name, column in self.derived_columns.items()}
-        return replace(
-            self, table=self.table.take_rows(pa.array(rows)), row_ids=file_rows[rows], derived_columns=columns
-        )
+        columns = {name: column.take(pa.array(rows)) for name, column in self.derived_columns.items()}
+        return replace(self, table=self.table.take(pa.array(rows)), row_ids=file_rows[rows], derived_columns=columns)
 
     def column_error(self, name: str, problem_text: str) -> TableProblem:
         """Return an error about a column, which begins with the option that names the column.
