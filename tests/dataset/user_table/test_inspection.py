@@ -7,13 +7,13 @@ import pyarrow as pa
 import pytest
 
 from fedcohort.dataset.table import Frame
-from fedcohort.dataset.user_table.inspection import Inspection, Proposal
+from fedcohort.dataset.user_table.inspection import Decision, Inspection
 from fedcohort.errors import DataError
 
 N = 60
 
 
-def decide(typed: Any = None, n: Any = N, **columns: Any) -> tuple[Inspection, dict[str, Proposal]]:
+def decide(typed: Any = None, n: Any = N, **columns: Any) -> tuple[Inspection, dict[str, Decision]]:
     """Return the look at a table with the classes a and b, and the decisions by topic."""
     table = {"x": np.linspace(-1, 1, n), **columns}
     table.setdefault("label", ["a", "b"] * (n // 2))

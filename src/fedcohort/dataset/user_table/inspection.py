@@ -29,7 +29,7 @@ MAX_LISTED_NAMES = 4  # most classes, columns or values that a reason names
 
 
 @dataclass(frozen=True)
-class Proposal:
+class Decision:
     """A decision that a user must take about the data, with a proposal.
 
     Attributes:
@@ -82,7 +82,7 @@ class Inspection:
             notes.append(f"{int(np.isnan(arrow_columns.to_numbers(column)).sum()) - n_empty:,} cells hold no number")
         return name, column_kind, "; ".join(notes)
 
-    def decide_roles(self) -> Iterator[Proposal]:
+    def decide_roles(self) -> Iterator[Decision]:
         """Yield the decisions on label, series, row numbers, clients and test part, in the order of their dependence.
 
         Raises `DataError` if no column can hold labels.
@@ -95,21 +95,21 @@ class Inspection:
             has_series = "series" in self.roles.values()
             sample_text = "windows, of the same series as the training windows, is" if has_series else "rows is"
             reason = f"there is no test table: a fifth of the {sample_text} taken for testing"
-            yield Proposal("test", {"dataset.test_share": 0.2}, reason)
+            yield Decision("test", {"dataset.test_share": 0.2}, reason)
 
-    def _propose_label(self) -> Proposal:
+    def _propose_label(self) -> Decision:
         label_name = self.overrides.get("dataset.label")
         label_name, *more_labels = self._rank_labels() if label_name is None else [label_name]
         self.roles[label_name] = "label"
         if label_name not in self.levels:
-            return Proposal("label", {}, f"dataset.label={label_name}, as typed")
+            return Decision("label", {}, f"dataset.label={label_name}, as typed")
         label_counts: Counter[str] = Counter()
         for value_count in pc.value_counts(self.train.column(label_name)).to_pylist():
             label_counts[str(value_count["values"]).strip()] += value_count["counts"]
         frequent_values = ", ".join(f"{value} ({n:,})" for value, n in label_counts.most_common(MAX_LISTED_NAMES))
         other_labels_text = f"; also possible: {', '.join(more_labels[:MAX_LISTED_NAMES])}" if more_labels else ""
         reason = f"{self.levels[label_name]} classes: {frequent_values}{other_labels_text}"
-        return Proposal("label", self._propose_label_options(label_name), reason)
+        return Decision("label", self._propose_label_options(label_name), reason)
 
     def _rank_labels(self) -> list[str]:
         """Return the columns that may hold labels, the most likely one first. Raises `DataError` for none."""
@@ -143,7 +143,7 @@ class Inspection:
                 options["dataset.n_classes"] = max_label + 1
         return options
 
-    def _propose_series(self) -> Iterator[Proposal]:
+    def _propose_series(self) -> Iterator[Decision]:
         label_name = next(name for name, role in self.roles.items() if role == "label")
         if "dataset.window" in self.overrides or (columns := column_kinds.find_series(self.train, label_name)) is None:
             return
@@ -154,9 +154,9 @@ class Inspection:
         options: dict[str, object] = {"dataset.series": series_column, "dataset.window": self.window}
         series_lengths_text = _format_range(series_lengths.min(), series_lengths.max())
         reason = f"one row per time step {time_column!r}: {len(series_lengths):,} series of {series_lengths_text} rows"
-        yield Proposal("series", options, f"{reason}; a sample is {self.window} rows")
+        yield Decision("series", options, f"{reason}; a sample is {self.window} rows")
 
-    def _propose_clients(self) -> Iterator[Proposal]:
+    def _propose_clients(self) -> Iterator[Decision]:
         name = self.overrides.get("dataset.client")
         if name is not None and name not in self.levels:
             return  # a column that does not exist is an error when the table is loaded
@@ -168,7 +168,7 @@ class Inspection:
             n = int(min(50, max(2, n_rows * (0.8 if self.cuts_test_part else 1) // ROWS_PER_CLIENT)))
             options: dict[str, object] = {"clients": n, "cohort": _propose_cohort(n)}
             reason = f"no column of clients is recognised: {n} clients are made, each a random sample"
-            yield Proposal("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
+            yield Decision("client", options, f"{reason}; dataset.client=NAME takes each value of a column as a client")
             return
         self.roles[name] = "client"
         client_sizes = np.sort(pc.value_counts(self.train.column(name)).field("counts").to_numpy())
@@ -183,7 +183,7 @@ class Inspection:
                 options["dataset.pool_small"] = True
                 n += int(train_sizes[train_sizes < MIN_CLIENT_SAMPLES].sum() // (2 * MIN_CLIENT_SAMPLES))
             reason += f", {n_small_clients:,} of them with fewer than {MIN_CLIENT_SAMPLES} training samples"
-        yield Proposal("client", {**options, "cohort": _propose_cohort(n)}, reason)
+        yield Decision("client", {**options, "cohort": _propose_cohort(n)}, reason)
 
     def _may_be_client(self, name: str) -> bool:
         """Return whether the column `name` can say who owns a row: each value has two rows or more on average.
@@ -194,7 +194,7 @@ class Inspection:
         n_rows = self.train.table.num_rows
         return is_unassigned_column and 2 <= self.levels[name] <= (n_rows - 1 if _is_client_name(name) else n_rows // 2)
 
-    def _propose_row_ids(self) -> Iterator[Proposal]:
+    def _propose_row_ids(self) -> Iterator[Decision]:
         """Propose to leave out columns of row numbers, and the column of the time steps of series."""
         rows = self.train.table.num_rows
         id_columns = [name for name, role in self.roles.items() if role == "time" and self.kinds[name] == "number"]
@@ -204,7 +204,7 @@ class Inspection:
                 id_columns.append(name)
         if id_columns:
             self.roles |= dict.fromkeys(id_columns, "left out")
-            yield Proposal("left out", {"dataset.leave_out": id_columns}, "these numbers identify rows")
+            yield Decision("left out", {"dataset.leave_out": id_columns}, "these numbers identify rows")
 
 
 def _split_column_name(column_name: str) -> list[str]:

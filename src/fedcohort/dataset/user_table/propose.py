@@ -9,7 +9,7 @@ from fedcohort.dataset import arrow_columns
 from fedcohort.dataset.messages import ProblemList, list_names
 from fedcohort.dataset.user_table.column_kinds import MAX_AUTO_LEVELS, scale_notices
 from fedcohort.dataset.user_table.find import find_files, load_tables
-from fedcohort.dataset.user_table.inspection import MAX_LISTED_NAMES, SCALAR_KINDS, Inspection, Proposal
+from fedcohort.dataset.user_table.inspection import MAX_LISTED_NAMES, SCALAR_KINDS, Decision, Inspection
 
 KEY_ROLES = ("label", "client")  # roles of columns whose empty cells can't be filled
 
@@ -26,7 +26,7 @@ class Proposal:
 
     file_descriptions: Sequence[str]
     column_descriptions: Sequence[tuple[str, str, str]]
-    decisions: Sequence[Proposal]
+    decisions: Sequence[Decision]
 
     @property
     def options(self) -> dict[str, object]:
@@ -57,7 +57,7 @@ def propose_options(path: str, options: Mapping[str, str]) -> Proposal:
     return Proposal(descriptions, [inspection.describe_column(name) for name in frames[0].names], decisions)
 
 
-def decide_inputs(inspection: Inspection) -> Iterator[Proposal]:
+def decide_inputs(inspection: Inspection) -> Iterator[Decision]:
     """Yield the decisions on the columns that are inputs, their encoding, and whether they are standardised.
 
     Args:
@@ -74,21 +74,21 @@ def decide_inputs(inspection: Inspection) -> Iterator[Proposal]:
         is_image_folder = bool(images) and inspection.train.names == ["image", "label"]
         options: dict[str, object] = {} if is_image_folder else {"dataset.features": features}
         options |= {"dataset.scale": 255, "model": "cnn"} if images else {}
-        yield Proposal("inputs", options, f"columns of {'images' if images else 'lists'}: {list_names(features)}")
+        yield Decision("inputs", options, f"columns of {'images' if images else 'lists'}: {list_names(features)}")
         return
     if categories := [name for name in columns.get("text", []) if 2 <= levels[name] <= MAX_AUTO_LEVELS]:
         category_text = ", ".join(f"{name} ({levels[name]} values)" for name in categories[:MAX_LISTED_NAMES])
-        yield Proposal("categories", {"dataset.categories": categories}, f"{category_text}: one number for each value")
+        yield Decision("categories", {"dataset.categories": categories}, f"{category_text}: one number for each value")
     if dates := columns.get("date", []):
-        yield Proposal("dates", {"dataset.dates": dates}, "as days since 1970")
+        yield Decision("dates", {"dataset.dates": dates}, "as days since 1970")
     x = np.nan_to_num(inspection.train.read_matrix(numeric_columns, allow_missing=True))
     notice = next(scale_notices(x, numeric_columns), "") if numeric_columns else ""
     if notice or dates:
         reason = notice.partition(", which")[0] or "dates are far from unit scale"
-        yield Proposal("scale", {"dataset.standardise": True}, reason)
+        yield Decision("scale", {"dataset.standardise": True}, reason)
 
 
-def decide_missing_cells(inspection: Inspection) -> Iterator[Proposal]:
+def decide_missing_cells(inspection: Inspection) -> Iterator[Decision]:
     """Yield the decision on missing cells, if there are any.
 
     Args:
@@ -109,9 +109,9 @@ def decide_missing_cells(inspection: Inspection) -> Iterator[Proposal]:
         return
     cells_text = ", ".join(f"{name} ({n:,})" for name, n in list(missing_counts.items())[:MAX_LISTED_NAMES])
     if any(role_by_column.get(name) in KEY_ROLES for name in missing_counts):
-        yield Proposal(
+        yield Decision(
             "missing", {"dataset.missing": "drop"}, f"cells hold no value: {cells_text}; drop omits these rows"
         )
     else:
         reason = f"cells hold no number or value: {cells_text}; mean fills in the feature's mean (drop omits the rows)"
-        yield Proposal("missing", {"dataset.missing": "mean"}, reason)
+        yield Decision("missing", {"dataset.missing": "mean"}, reason)
