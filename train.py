@@ -27,10 +27,10 @@ def main() -> int:
     from fedcohort.jobs import grid
     from fedcohort.jobs.sweep import CURRENT_SWEEP
     from fedcohort.startup.command_line import run_with_one_line_errors
-    from fedcohort.startup.compat import list_groups_in_place
+    from fedcohort.startup.compat import speed_up_group_listing
 
     grid.register_plugins()
-    list_groups_in_place()
+    speed_up_group_listing()
     called = hydra.main(version_base="1.3", config_path="configs", config_name="train")(job)
     try:
         code = run_with_one_line_errors(called, sys.argv[1:], Path(__file__).with_name("configs"))

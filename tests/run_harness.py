@@ -79,7 +79,7 @@ def compose_overrides(*overrides: str) -> Composition:
 
 @cache
 def compose_by_hydra(overrides: tuple[str, ...]) -> DictConfig:
-    return compose_with_hydra(overrides, CONFIGS, with_hydra=True)
+    return compose_with_hydra(overrides, CONFIGS, with_hydra_node=True)
 
 
 COMPOSER = JobComposer(lambda words: deepcopy(compose_by_hydra(words)), CONFIGS)

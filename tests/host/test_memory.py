@@ -110,7 +110,7 @@ def test_memory_is_not_freed_before_the_process_ends(tmp_path: Path, monkeypatch
     freed = list[str]()
     monkeypatch.setattr(memory, "collect_garbage_after_run", lambda: freed.append("freed"))
     composed = compose_overrides(*SMALL, "rounds=1", f"paths.logs={tmp_path}")
-    run.run(composed, is_last=True)
+    run.run(composed, is_last_run=True)
     assert not freed
 
 

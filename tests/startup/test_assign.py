@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from fedcohort.dataset.base import Raw
-from fedcohort.startup.assign import convert_positions
+from fedcohort.startup.assign import find_dataset_positions
 from fedcohort.startup.server_rows import MIN_SAMPLES, draw_server_rows
 
 
@@ -12,7 +12,9 @@ from fedcohort.startup.server_rows import MIN_SAMPLES, draw_server_rows
 def test_positions_after_the_held_out_rows(held_out: list[int]) -> None:
     free = [row for row in range(10) if row not in held_out]
     order = np.random.default_rng(0).permutation(len(free))
-    assert convert_positions(np.array(held_out, dtype=np.int64), order).tolist() == [free[place] for place in order]
+    assert find_dataset_positions(np.array(held_out, dtype=np.int64), order).tolist() == [
+        free[place] for place in order
+    ]
 
 
 @pytest.mark.parametrize("owned", [False, True])

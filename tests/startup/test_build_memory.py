@@ -66,7 +66,7 @@ def test_the_memory_of_a_round(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, 
             raise OptionError(f"{needed:.0f} {what}: {cure}")
 
     monkeypatch.setattr(memory, "require_memory", reject)
-    monkeypatch.setattr(build, "MODEL_BYTES", 0)
-    monkeypatch.setattr(build, "LOGIT_BYTES", 0)
+    monkeypatch.setattr(build, "MODEL_BYTES_PER_PARAM", 0)
+    monkeypatch.setattr(build, "BYTES_PER_LOGIT", 0)
     with pytest.raises(OptionError, match=refusal):
         run_training(tmp_path, *word.split())

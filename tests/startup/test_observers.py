@@ -76,9 +76,9 @@ def test_only_lightning_callbacks_may_end_a_run_early() -> None:
     timer = ("+callback.a._target_=lightning.pytorch.callbacks.Timer", "+callback.a.duration=00:01:00:00")
     collect = "+callback.c._target_=run_harness.CollectReports"
     stop = (STOP, "+callback.x.monitor=server_val/acc")
-    observers = make_observers(compose_overrides("logger=none", *timer, *stop, collect)).ends_early
+    observers = make_observers(compose_overrides("logger=none", *timer, *stop, collect)).callback_configs
     assert [node["_target_"] for node in observers] == [f"{LIGHTNING}.EarlyStopping", f"{LIGHTNING}.Timer"]
     assert observers == json.loads(json.dumps(observers))
     moved = [word.replace("callback.a", "callback.z") for word in timer]
-    assert make_observers(compose_overrides("logger=none", *stop, *moved)).ends_early == observers
-    assert make_observers(compose_overrides("logger=none", collect)).ends_early == []
+    assert make_observers(compose_overrides("logger=none", *stop, *moved)).callback_configs == observers
+    assert make_observers(compose_overrides("logger=none", collect)).callback_configs == []

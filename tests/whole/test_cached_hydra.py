@@ -19,7 +19,7 @@ CASES = (
 
 def compose_all() -> list[str]:
     """Return the configs with their keys in order, and the yaml of a run's config as it is written."""
-    configs = [compose_with_hydra(overrides, CONFIGS, with_hydra=True) for overrides in CASES]
+    configs = [compose_with_hydra(overrides, CONFIGS, with_hydra_node=True) for overrides in CASES]
     run_configs = [compose_config(config, config.hydra.runtime.choices, ()).config for config in configs]
     return [*(str(OmegaConf.to_container(config)) for config in configs), *map(OmegaConf.to_yaml, run_configs)]
 

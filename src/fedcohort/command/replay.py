@@ -114,7 +114,8 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
     """
     info, name, options = run_log.info, run_log.info.choices["selector"], dict(run_log.info.config["selector"])
     ranges.identifier(f"{info.folder}: the name of the selector", name)
-    deadline = components.make_component(compose.Composition(info.config, info.choices, ()), "deadline", foreign=True)
+    composition = compose.Composition(info.config, info.choices, ())
+    deadline = components.make_component(composition, "deadline", is_foreign=True)
     if deadline.carries:
         raise IncompatibleConfig(
             f"{info.folder} can't be replayed: with deadline={info.choices['deadline']} late updates arrive in later "
@@ -123,7 +124,7 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
         )
 
     def make_logged_selector(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
-        selector = components.build_component(options, "selector", f"selector={name}", foreign=foreign)
+        selector = components.build_component(options, "selector", f"selector={name}", is_foreign=foreign)
         return LoggedSelector(selector, name, run_log, deadline.cohort_size(run_log.cohort))
 
     logged_selector = make_logged_selector(name, options, foreign=True)

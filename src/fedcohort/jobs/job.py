@@ -118,7 +118,7 @@ def run_checked(
     check_objective(composition.config, by_search=by_search)
     if job is not None and share_gpus:
         gpus.assign_gpu(job, composition)
-    return run(composition, job, is_last=is_last)
+    return run(composition, job, is_last_run=is_last)
 
 
 def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:

@@ -36,7 +36,8 @@ class SplitOptions:
         seed: the data seed.
         clients: number of clients, None for the number of natural clients.
         server_val: share of the training data that the server holds for validation, in (0, 0.5].
-        client_val: share of each client's samples that is held for validation, in [0, 0.5]; at least 2 samples are.
+        client_val: share of each client's samples that is held for validation, in [0, 0.5]; at
+            least 2 samples are held.
         limit: number of training samples to use, None for all.
         feature_noise: disturbs inputs; None for no noise.
     """
@@ -56,27 +57,27 @@ class Assignment:
     """Assignment of the training samples to the server and the clients, before inputs are copied.
 
     Attributes:
-        server: positions of the server's validation samples, sorted.
-        train: positions of each client's training samples.
-        val: positions of each client's validation samples.
-        train_y: labels that clients see on their training samples, aligned with `train`; None if none is flipped.
-        val_y: labels that clients see on their validation samples, aligned with `val`; None if none is flipped.
+        server_rows: positions of the server's validation samples, sorted.
+        train_rows: positions of each client's training samples.
+        val_rows: positions of each client's validation samples.
+        train_y: labels that clients see, aligned with `train_rows`; None if no label is flipped.
+        val_y: labels that clients see, aligned with `val_rows`; None if no label is flipped.
         class_counts: samples of each client and true class, training and validation together, int64 [clients, classes].
         noise_rate: rate of wrong labels of each client, float64 [clients].
-        owners: id of the natural client behind each client, [clients]; None if the partition makes the clients.
-        n_unused: number of training samples that neither a client nor the server holds.
+        owner_ids: id of the natural client behind each client, [clients]; None if the partition makes the clients.
+        n_unused_samples: number of training samples that neither a client nor the server holds.
         holder_hash: hash of the holder of each training sample.
     """
 
-    server: Ids
-    train: Ragged
-    val: Ragged
+    server_rows: Ids
+    train_rows: Ragged
+    val_rows: Ragged
     train_y: Labels | None
     val_y: Labels | None
     class_counts: ClassCounts
     noise_rate: Values
-    owners: Ids | None
-    n_unused: int
+    owner_ids: Ids | None
+    n_unused_samples: int
     holder_hash: str
 
 
@@ -92,20 +93,21 @@ def assign_samples(raw: Raw, options: SplitOptions) -> Assignment:
         DataError: a client or the server would get too few samples.
     """
     seed = options.seed
-    server = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
+    server_rows = draw_server_rows(raw, options.server_val, new_generator(seed, "server_val"))
     memory.return_free_memory()
-    clients = _distribute_rows(raw, server, options)
-    owner_hash = _hash_holders(clients, server, len(raw.train_y))
-    owners = None if raw.train_owner is None else natural_owners(raw.train_owner, clients)
-    _shuffle_rows(clients, seed)
-    noise_rates = options.label_noise.rates(Draws(seed, len(clients)))
-    labels = _flip_labels(options.label_noise, clients, raw.train_y, noise_rates, raw.n_classes, seed)
-    class_counts = clients.count_by_stratum(raw.train_class[clients.rows], raw.n_strata)
-    n_val = np.rint(options.client_val * clients.sizes).astype(np.int64)
-    is_val, val, train = clients.split_each_client(np.minimum(np.maximum(2, n_val), clients.sizes - 1))
-    train_y, val_y = (None, None) if labels is None else (labels[~is_val], labels[is_val])
-    n_unused = len(raw.train_y) - len(server) - len(clients.rows)
-    return Assignment(server, train, val, train_y, val_y, class_counts, noise_rates, owners, n_unused, owner_hash)
+    client_rows = _distribute_rows(raw, server_rows, options)
+    holder_hash = _hash_holders(client_rows, server_rows, len(raw.train_y))
+    owner_ids = None if raw.train_owner is None else natural_owners(raw.train_owner, client_rows)
+    _shuffle_rows(client_rows, seed)
+    noise_rates = options.label_noise.rates(Draws(seed, len(client_rows)))
+    seen_labels = _flip_labels(options.label_noise, client_rows, raw.train_y, noise_rates, raw.n_classes, seed)
+    class_counts = client_rows.count_by_stratum(raw.train_class[client_rows.rows], raw.n_strata)
+    n_val = np.maximum(2, np.rint(options.client_val * client_rows.sizes).astype(np.int64))
+    is_val_row, val_rows, train_rows = client_rows.split_each_client(np.minimum(n_val, client_rows.sizes - 1))
+    train_y, val_y = (None, None) if seen_labels is None else (seen_labels[~is_val_row], seen_labels[is_val_row])
+    n_unused_samples = len(raw.train_y) - len(server_rows) - len(client_rows.rows)
+    row_sets, seen_y = (server_rows, train_rows, val_rows), (train_y, val_y)
+    return Assignment(*row_sets, *seen_y, class_counts, noise_rates, owner_ids, n_unused_samples, holder_hash)
 
 
 def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
@@ -121,109 +123,110 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
     """
     if limit is None or limit >= len(raw.train_y):
         return raw
-    group_by_row = raw.train_class if raw.train_owner is None else raw.train_owner
-    group_sizes = np.bincount(group_by_row)
-    rows_to_keep = np.maximum(np.floor(group_sizes * (limit / len(group_by_row)) + 0.5), MIN_SAMPLES)
-    random_order = new_generator(seed, "limit").permutation(len(group_by_row))
-    rows = np.flatnonzero(rank_within_group(group_by_row, random_order) < rows_to_keep[group_by_row])
-    arrays_by_name = {name: getattr(raw, f"train_{name}") for name in ("x", "y", "owner", "attribute")}
-    return replace(raw, **{f"train_{name}": array[rows] for name, array in arrays_by_name.items() if array is not None})
+    stratum_by_row = raw.train_class if raw.train_owner is None else raw.train_owner
+    stratum_sizes = np.bincount(stratum_by_row)
+    n_kept_rows = np.maximum(np.floor(stratum_sizes * (limit / len(stratum_by_row)) + 0.5), MIN_SAMPLES)
+    random_order = new_generator(seed, "limit").permutation(len(stratum_by_row))
+    kept_rows = np.flatnonzero(rank_within_group(stratum_by_row, random_order) < n_kept_rows[stratum_by_row])
+    train_arrays = {k: getattr(raw, f"train_{k}") for k in ("x", "y", "owner", "attribute")}
+    return replace(raw, **{f"train_{k}": x[kept_rows] for k, x in train_arrays.items() if x is not None})
 
 
-def convert_positions(server: Ids, rows: Ids) -> Ids:
-    """Return positions among all samples of `rows`, positions among the samples that the server does not hold.
+def find_dataset_positions(server_rows: Ids, pool_positions: Ids) -> Ids:
+    """Convert positions in the pool, the samples that the server does not hold, into positions in the training data.
 
     Args:
-        server: sorted positions of the server's samples.
-        rows: positions without these samples, int64 [n].
+        server_rows: sorted positions of the server's samples in the training data.
+        pool_positions: the positions to convert, int64 [n].
     """
-    positions: Ids = np.searchsorted(server - np.arange(len(server)), rows, side="right")
-    positions += rows
-    return positions
+    dataset_positions: Ids = np.searchsorted(server_rows - np.arange(len(server_rows)), pool_positions, side="right")
+    dataset_positions += pool_positions
+    return dataset_positions
 
 
-def _distribute_rows(raw: Raw, server: Ids, options: SplitOptions) -> Ragged:
-    """Return the positions of each client's training rows, out of those that the server does not hold, in a new array.
+def _distribute_rows(raw: Raw, server_rows: Ids, options: SplitOptions) -> Ragged:
+    """Distribute the training rows that the server does not hold. Return the positions of each client's rows.
 
     Args:
         raw: the dataset.
-        server: sorted positions of the server's rows.
+        server_rows: sorted positions of the server's rows.
         options: options of the split.
 
     Raises:
         OptionError: there are too few rows for the number of clients.
         DataError: a client has too few rows.
     """
-    clients, limit = options.clients, options.limit
-    pool = SamplePool(raw.train_class, raw.n_strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server)
-    if clients is not None and MIN_SAMPLES * clients > len(pool):
-        limit_text = "" if limit is None else f", or a larger split.limit than {limit}"
+    n_clients, limit = options.clients, options.limit
+    strata = (raw.train_class, raw.n_strata)
+    sample_pool = SamplePool(*strata, raw.train_owner, raw.train_attribute, raw.n_attributes, server_rows)
+    if n_clients is not None and MIN_SAMPLES * n_clients > len(sample_pool):
+        limit_advice = "" if limit is None else f", or a larger split.limit than {limit}"
         raise OptionError(
-            f"clients={clients} needs {MIN_SAMPLES * clients} training samples, {MIN_SAMPLES} per client, but "
-            f"dataset={raw.name} has {len(pool)} besides server_val; feasible: "
-            f"clients<={len(pool) // MIN_SAMPLES}{limit_text}"
+            f"clients={n_clients} needs {MIN_SAMPLES * n_clients} training samples, {MIN_SAMPLES} per client, but "
+            f"dataset={raw.name} has {len(sample_pool)} besides server_val; feasible: "
+            f"clients<={len(sample_pool) // MIN_SAMPLES}{limit_advice}"
         )
-    owners = pool.all_owners
-    K = 1 + int(owners.max()) if clients is None and owners is not None else clients or 1
+    owners = sample_pool.all_owners
+    K = 1 + int(owners.max()) if n_clients is None and owners is not None else n_clients or 1
     message_start = f"dataset={raw.name}: counting {raw.n_strata:,} classes at {K:,} clients"
     memory.require_memory(16 * K * raw.n_strata, message_start, "reduce dataset.n_classes or clients")
     try:
-        client_rows = options.partition.split(pool, clients, new_generator(options.seed, "partition"))
+        client_rows = options.partition.split(sample_pool, n_clients, new_generator(options.seed, "partition"))
     except FedcohortError as error:
         raise type(error)(f"dataset={raw.name}: {error}") from error
-    del pool
-    rows = client_rows if isinstance(client_rows, Ragged) else Ragged.from_client_rows(client_rows)
-    if len(small_clients := np.flatnonzero(rows.sizes < MIN_SAMPLES)):
+    del sample_pool
+    ragged_rows = client_rows if isinstance(client_rows, Ragged) else Ragged.from_client_rows(client_rows)
+    if len(small_clients := np.flatnonzero(ragged_rows.sizes < MIN_SAMPLES)):
         advice = raw.small_client_remedy if raw.train_owner is not None else ""
         advice = advice or f"take fewer clients, or set partition.min_samples={MIN_SAMPLES} where the partition has it"
         raise DataError(
             f"dataset={raw.name}: {len(small_clients)} clients have fewer than {MIN_SAMPLES} training samples (client "
-            f"{small_clients[0]} has {rows.sizes[small_clients[0]]}); {advice}"
+            f"{small_clients[0]} has {ragged_rows.sizes[small_clients[0]]}); {advice}"
         )
-    return Ragged(convert_positions(server, rows.rows), rows.offsets)
+    return Ragged(find_dataset_positions(server_rows, ragged_rows.rows), ragged_rows.offsets)
 
 
-def _shuffle_rows(clients: Ragged, seed: int) -> None:
-    """Shuffle the positions of each client in `clients` in place, with a generator per client from `seed`."""
-    generators, offsets = RekeyedGenerator(), clients.offsets.tolist()
-    for k, (start, stop) in enumerate(pairwise(offsets)):
-        generators.rekey(seed, "client_split", client=k).shuffle(clients.rows[start:stop])
+def _shuffle_rows(client_rows: Ragged, seed: int) -> None:
+    """Shuffle the positions of each client in `client_rows` in place, with a generator per client from `seed`."""
+    rekeyed_rng, client_offsets = RekeyedGenerator(), client_rows.offsets.tolist()
+    for k, (first_row, end_row) in enumerate(pairwise(client_offsets)):
+        rekeyed_rng.rekey(seed, "client_split", client=k).shuffle(client_rows.rows[first_row:end_row])
 
 
 def _flip_labels(
-    label_noise: LabelNoise, clients: Ragged, true_y: Labels, rates: Values, n_classes: int, seed: int
+    label_noise: LabelNoise, client_rows: Ragged, true_y: Labels, noise_rates: Values, n_classes: int, seed: int
 ) -> Labels | None:
     """Return the labels that clients see, aligned with `clients.rows`; None if no client has label noise.
 
     Args:
         label_noise: flips the labels of a client.
-        clients: positions of each client's rows.
+        client_rows: positions of each client's rows.
         true_y: labels of all training rows.
-        rates: noise rate of each client, [clients]. Nothing is drawn for a client whose rate is 0.
+        noise_rates: noise rate of each client, [clients]. Nothing is drawn for a client whose rate is 0.
         n_classes: number of labels.
         seed: the data seed.
     """
-    noisy_clients = np.flatnonzero(rates > 0).tolist()
+    noisy_clients = np.flatnonzero(noise_rates > 0).tolist()
     if not noisy_clients:
         return None
-    labels: Labels = true_y[clients.rows]
-    generators = RekeyedGenerator()
+    seen_labels: Labels = true_y[client_rows.rows]
+    rekeyed_rng = RekeyedGenerator()
     for k in noisy_clients:
-        rows = slice(clients.offsets[k], clients.offsets[k + 1])
-        rng = generators.rekey(seed, "label_flip", client=k)
-        labels[rows] = label_noise.flip(labels[rows], rates[k], n_classes, rng)
-    return labels
+        row_slice = slice(client_rows.offsets[k], client_rows.offsets[k + 1])
+        rng = rekeyed_rng.rekey(seed, "label_flip", client=k)
+        seen_labels[row_slice] = label_noise.flip(seen_labels[row_slice], noise_rates[k], n_classes, rng)
+    return seen_labels
 
 
-def _hash_holders(clients: Ragged, server: Ids, n: int) -> str:
+def _hash_holders(client_rows: Ragged, server_rows: Ids, n: int) -> str:
     """Return a hash of the holder of each training sample: a client's id, -2 for the server, -1 for no holder.
 
     Args:
-        clients: positions of each client's samples.
-        server: positions of the server's samples.
+        client_rows: positions of each client's samples.
+        server_rows: positions of the server's samples.
         n: number of training samples.
     """
     holder_of_sample = np.full(n, -1, dtype="<i8")
-    holder_of_sample[server] = -2
-    holder_of_sample[clients.rows] = np.repeat(np.arange(len(clients)), clients.sizes)
+    holder_of_sample[server_rows] = -2
+    holder_of_sample[client_rows.rows] = np.repeat(np.arange(len(client_rows)), client_rows.sizes)
     return hashlib.blake2b(holder_of_sample.data, digest_size=8).hexdigest()

@@ -24,11 +24,11 @@ if TYPE_CHECKING:
     from fedcohort.model.base import Model
 
 log = logging.getLogger("fedcohort")
-MODEL_BYTES = 24  # per parameter: weights and gradients of the global and the local model, and a sum in float64
-UPDATE_BYTES = 8  # per parameter of an update that is kept
-LOGIT_BYTES = 8  # per logit: float32, and its log-softmax
-STORED_BYTES = 4  # per number that a client stores between rounds
-EVALUATION_BATCH = 256  # samples that are evaluated in one batch, at least
+MODEL_BYTES_PER_PARAM = 24  # weights and gradients of the global and the local model, and a sum in float64
+UPDATE_BYTES_PER_PARAM = 8  # of an update that is kept
+BYTES_PER_LOGIT = 8  # float32, and its log-softmax
+BYTES_PER_STORED_NUMBER = 4  # that a client stores between rounds
+EVALUATION_BATCH_SIZE = 256  # samples that are evaluated in one batch, at least
 
 
 def build_network(composition: Composition, model: "Model", federation: "Federation") -> "nn.Module":
@@ -45,18 +45,18 @@ def build_network(composition: Composition, model: "Model", federation: "Federat
     from fedcohort.startup import requirements
     from fedcohort.training import memory_layout
 
-    config, choice = composition.config, composition.choices["model"]
-    shape, n_classes = tuple(federation.server_test.x.shape[1:]), federation.n_classes
-    requirements.check_model(model, choice, federation)
+    config, model_choice = composition.config, composition.choices["model"]
+    sample_shape, n_classes = tuple(federation.server_test.x.shape[1:]), federation.n_classes
+    requirements.check_model(model, model_choice, federation)
     try:
         with seeded_torch(config["seed"], "weights"):
-            check_network_memory(model, choice, shape, n_classes)
+            check_network_memory(model, model_choice, sample_shape, n_classes)
         with seeded_torch(config["seed"], "weights"):
-            network: nn.Module = model.build(shape, n_classes)
+            network: nn.Module = model.build(sample_shape, n_classes)
     except (MemoryError, RuntimeError) as error:  # torch raises RuntimeError where an allocation fails
         if "alloc" not in str(error):
             raise
-        raise OptionError(f"model={choice}: not enough memory for the network: choose a smaller one") from error
+        raise OptionError(f"model={model_choice}: not enough memory for the network: choose a smaller one") from error
     if federation.scale is not None:
         federation.scale.attach_to_network(network)
     memory_layout.check_channels_last(config["engine"]["channels_last"], network, config["trainer"]["accelerator"])
@@ -74,16 +74,16 @@ def check_forward_pass(composition: Composition, model: "Model", network: "nn.Mo
         facts: the run's components and federation.
 
     Raises:
-        ComponentError: one of them fails; the message names it.
+        ComponentError: the network or the objective fails; the message names it.
     """
     from fedcohort.training.probe import probe_network, probe_objective
 
     federation, objective = facts.federation, facts.components.objective
-    own_classes = [submodule for submodule in network.modules() if not type(submodule).__module__.startswith("torch.")]
-    network_code = own_classes[0] if own_classes else model
-    shape = [2, *federation.server_test.x.shape[1:]]
-    call_text = f"{format_name(network_code, composition.option('model'))}: forward of inputs {shape}"
-    with name_component_in_errors(call_text, type(network_code).__module__):
+    user_modules = [submodule for submodule in network.modules() if not type(submodule).__module__.startswith("torch.")]
+    blamed_module = user_modules[0] if user_modules else model
+    input_shape = [2, *federation.server_test.x.shape[1:]]
+    forward_text = f"{format_name(blamed_module, composition.option('model'))}: forward of inputs {input_shape}"
+    with name_component_in_errors(forward_text, type(blamed_module).__module__):
         logits = probe_network(network, federation)
     with name_component_in_errors(format_name(objective, composition.option("objective")), type(objective).__module__):
         probe_objective(objective, logits, federation)
@@ -111,7 +111,7 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
     accelerator, devices, num_nodes = (config["trainer"][name] for name in ("accelerator", "devices", "num_nodes"))
     facts = replace(facts, layout=Layout.from_network(network), batch_norm=has_batch_statistics(network))
     if accelerator == "cpu":
-        check_memory(facts, keeps_updates=keeps_updates(components))
+        check_round_memory(facts, keeps_updates=keeps_updates(components))
     for notice in (
         *notices.list_notices(composition.choices, facts, composition.overrides),
         *federation.notices(),
@@ -119,37 +119,37 @@ def build_loop(composition: Composition, facts: "Facts", network: "nn.Module") -
         *notices.list_late_evaluations(config),
     ):
         log.warning("%s", notice)
-    settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
-    return FederatedLoop(components, settings, federation)
+    round_settings = Settings.from_config(config, f"{folder.config_hash(config)}-s{config['seed']}")
+    return FederatedLoop(components, round_settings, federation)
 
 
-def check_network_memory(model: "Model", choice: str, shape: tuple[int, ...], n_classes: int) -> None:
+def check_network_memory(model: "Model", model_choice: str, sample_shape: tuple[int, ...], n_classes: int) -> None:
     """Raise `OptionError` if the network's parameters need more memory than is available.
 
     The network is built without storage. A network that can't be built in this way is not checked.
 
     Args:
         model: the component that builds the network.
-        choice: the choice of `model`, for the message.
-        shape: shape of a sample.
+        model_choice: the choice of `model`, for the message.
+        sample_shape: shape of a sample.
         n_classes: number of classes.
     """
     import torch
 
     try:
         with torch.device("meta"):
-            network = model.build(shape, n_classes)
+            network = model.build(sample_shape, n_classes)
         n_params = sum(parameter.numel() for parameter in network.parameters())
     except FedcohortError:
         raise
     except Exception:  # the actual build and the probe report errors of the model; lazy layers have no shape yet
         return
-    network_text = f"model={choice} with {n_params:,} parameters for {n_classes:,} classes"
-    remedy = "choose a smaller model (model.width), or reduce dataset.n_classes"
-    memory.require_memory(MODEL_BYTES * n_params, network_text, remedy)
+    network_text = f"model={model_choice} with {n_params:,} parameters for {n_classes:,} classes"
+    advice_text = "choose a smaller model (model.width), or reduce dataset.n_classes"
+    memory.require_memory(MODEL_BYTES_PER_PARAM * n_params, network_text, advice_text)
 
 
-def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:
+def check_round_memory(facts: "Facts", *, keeps_updates: bool) -> None:
     """Raise `OptionError` if a round needs more memory than is available.
 
     Args:
@@ -159,30 +159,30 @@ def check_memory(facts: "Facts", *, keeps_updates: bool) -> None:
     federation, n_params, n_classes = facts.federation, facts.layout.n_params, facts.federation.n_classes
     K = federation.n_clients
     cohort = min(facts.config["cohort"], K)
-    n_samples = min(EVALUATION_BATCH, len(federation.server_test.y))
-    update_bytes = UPDATE_BYTES * n_params * cohort if keeps_updates else 0
+    n_samples = min(EVALUATION_BATCH_SIZE, len(federation.server_test.y))
+    update_bytes = UPDATE_BYTES_PER_PARAM * n_params * cohort if keeps_updates else 0
     selector_bytes = facts.components.selector.memory_bytes(K, n_params)
-    store_cure = "set client_store.limit_gb=0, which stores them in files"
+    store_advice = "set client_store.limit_gb=0, which stores them in files"
     memory_needs: list[tuple[float, str, str]] = [
-        (MODEL_BYTES * n_params, "the model", "choose a smaller model"),
+        (MODEL_BYTES_PER_PARAM * n_params, "the model", "choose a smaller model"),
         (update_bytes, f"the updates of {cohort:,} clients", "reduce cohort, or choose a smaller model"),
-        (LOGIT_BYTES * n_samples * n_classes, f"the logits of {n_classes:,} classes", "reduce dataset.n_classes"),
+        (BYTES_PER_LOGIT * n_samples * n_classes, f"the logits of {n_classes:,} classes", "reduce dataset.n_classes"),
         (selector_bytes, f"the selector's matrices of {K:,} clients and {n_params:,} parameters", "reduce clients"),
-        (_measure_store(facts), f"the stored vectors of {K:,} clients", store_cure),
+        (_measure_client_store(facts), f"the stored vectors of {K:,} clients", store_advice),
     ]
     largest_bytes, largest_need, advice_text = max(memory_needs, key=lambda memory_need: memory_need[0])
     total_bytes = sum(n_bytes for n_bytes, _, _ in memory_needs)
     memory.require_memory(total_bytes, f"this run (of which {largest_need}: {largest_bytes / 1e9:.1f} GB)", advice_text)
 
 
-def _measure_store(facts: "Facts") -> float:
-    """Return the bytes of the clients' store once every client has been selected.
+def _measure_client_store(facts: "Facts") -> float:
+    """Return the bytes of the vectors that clients store between rounds, once every client has been selected.
 
-    The result is 0 if the run has too few rounds to select every client. It is also 0 if the store exceeds
-    `client_store.limit_gb` and is therefore in files. `facts` has components and federation.
+    The result is 0 if the run has too few rounds to select every client. It is also 0 if the vectors exceed
+    `client_store.limit_gb` and are therefore stored in files. `facts` has components and federation.
     """
     config, K = facts.config, facts.federation.n_clients
-    n_floats = sum(facts.components.vector_lengths(False, facts.layout, int(facts.federation.n_train.max())).values())
-    n_bytes = float(STORED_BYTES * K * n_floats)
-    in_files = n_bytes > 1e9 * config["client_store"]["limit_gb"]
-    return 0.0 if in_files or config["rounds"] * config["cohort"] < K else n_bytes
+    n_numbers = sum(facts.components.vector_lengths(False, facts.layout, int(facts.federation.n_train.max())).values())
+    n_bytes = float(BYTES_PER_STORED_NUMBER * K * n_numbers)
+    is_store_in_files = n_bytes > 1e9 * config["client_store"]["limit_gb"]
+    return 0.0 if is_store_in_files or config["rounds"] * config["cohort"] < K else n_bytes

@@ -27,7 +27,7 @@ GROUPS_WITH_TORCH = ("objective", "regulariser", "codec", "server", "agg", "prox
 
 
 def check_before_data(composition: Composition) -> None:
-    """Raise `FedcohortError` if the run of the config `composition` would be rejected, without reading data."""
+    """Raise `FedcohortError` if the run of the config `composition` would be rejected. No data are read."""
     make_components(composition, make_light_components(composition))
 
 
@@ -72,13 +72,13 @@ def make_components(composition: Composition, light_components: Mapping[str, Any
 def count_processes(config: Mapping[str, Any]) -> dict[str, Any]:
     """Return the accelerator, the number of processes per machine (`devices`), and the number of machines, by name.
 
-    `config` is a composed config with the node `trainer`.
+    `config` is a composed config with the node `trainer_node`.
     """
     from fedcohort.host.processes import count_training_processes
 
-    trainer = config["trainer"]
-    devices = count_training_processes(trainer["accelerator"], trainer["devices"])
-    return {"accelerator": trainer["accelerator"], "devices": devices, "num_nodes": trainer["num_nodes"]}
+    trainer_node = config["trainer"]
+    devices = count_training_processes(trainer_node["accelerator"], trainer_node["devices"])
+    return {"accelerator": trainer_node["accelerator"], "devices": devices, "num_nodes": trainer_node["num_nodes"]}
 
 
 def check_options(composition: Composition) -> None:
@@ -95,18 +95,19 @@ def check_options(composition: Composition) -> None:
     """
     config = composition.config
     groups = (*GROUPS_WITHOUT_TORCH, *GROUPS_WITH_TORCH)
-    top_level = {option.split(".")[0] for option in options.OPTION_CHECKS} | {*groups, "logger", "callback", "requires"}
-    if unknown_option := next((name for name in config if name not in top_level), None):
-        raise options.make_unknown_option_error("", unknown_option, top_level)
+    root_options = {*groups, "logger", "callback", "requires"}
+    root_options |= {option.split(".")[0] for option in options.OPTION_CHECKS}
+    if unknown_option := next((name for name in config if name not in root_options), None):
+        raise options.make_unknown_option_error("", unknown_option, root_options)
     for group in (*groups, "engine", "trainer", "logger", "callback"):
-        node, may_be_empty = config.get(group), group in ("logger", "callback")
-        options_of_run = () if group in ("engine", "trainer") else options.list_node_options(group)
-        if not isinstance(node, Mapping) or not (set(node).difference(options_of_run) or may_be_empty):
+        node, is_optional_group = config.get(group), group in ("logger", "callback")
+        run_options = () if group in ("engine", "trainer") else options.list_node_options(group)
+        if not isinstance(node, Mapping) or not (set(node).difference(run_options) or is_optional_group):
             raise OptionError(f"{group} must be one of the choices in configs/{group}, got nothing")
         if group not in composition.choices:
             raise OptionError(f"{group} must be one of the choices in configs/{group}, got several")
-    is_typed = any(override.lstrip("+~").startswith("requires") for override in composition.overrides)
-    if is_typed or not isinstance(config.get("requires"), Mapping):
+    is_requires_typed = any(override.lstrip("+~").startswith("requires") for override in composition.overrides)
+    if is_requires_typed or not isinstance(config.get("requires"), Mapping):
         raise OptionError("requires is set by aliases such as agg=fedavgm: leave it out")
     options.check_all_options(config)
     check_aliases(composition)
@@ -142,10 +143,10 @@ def check_client_column(composition: Composition, partition: "Partition") -> Non
         composition: the composed config.
         partition: the partition of the run.
     """
-    column = composition.config["dataset"].get("client")
-    if column is not None and not partition.takes_owners:
+    client_column = composition.config["dataset"].get("client")
+    if client_column is not None and not partition.takes_owners:
         raise IncompatibleConfig(
-            f"dataset.client={column} has no effect with {composition.option('partition')}, which makes the clients: "
-            f"set heterogeneity=natural, or leave dataset.client out (and set dataset.leave_out=[{column}] if the "
-            "column must not be an input)"
+            f"dataset.client={client_column} has no effect with {composition.option('partition')}, which makes "
+            "the clients: set heterogeneity=natural, or leave dataset.client out (and set "
+            f"dataset.leave_out=[{client_column}] if the column must not be an input)"
         )

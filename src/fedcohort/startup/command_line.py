@@ -19,8 +19,8 @@ from fedcohort.startup.options import OPTION_CHECKS
 
 TRACEBACK_VARIABLE = "HYDRA_FULL_ERROR"
 # the value of TRACEBACK_VARIABLE before each active call of `run_with_one_line_errors`
-_previous_values: list[str | None] = []
-PLUGINS = {  # launchers and sweepers that are plugins, and a package that each requires
+_previous_settings: list[str | None] = []
+PLUGIN_MODULES = {  # launchers and sweepers that are plugins, and a package that each requires
     "hydra/launcher=joblib": "hydra_plugins.hydra_joblib_launcher",
     "hydra/launcher=slurm": "submitit",
     "hydra/launcher=submitit_slurm": "submitit",
@@ -31,18 +31,18 @@ HYDRA_FLAGS = (
     *("--shell-completion", "--config-path", "--config-name", "--config-dir", "--experimental-rerun"),
 )
 # Options of Hydra that may be typed. Others would write outside paths.logs, or execute code that they name
-SWEEP_DIR = "hydra.sweep.dir"
+SWEEP_DIR_OPTION = "hydra.sweep.dir"
 HYDRA_OPTIONS = (
-    *(SWEEP_DIR, "hydra.sweeper", "hydra.launcher", "hydra.searchpath", "hydra.verbose", "hydra.job.env_set"),
+    *(SWEEP_DIR_OPTION, "hydra.sweeper", "hydra.launcher", "hydra.searchpath", "hydra.verbose", "hydra.job.env_set"),
     *("hydra/launcher", "hydra/sweeper", "hydra/help", "hydra/hydra_help", "hydra/hydra_logging"),
 )
-REPLACEMENTS = {  # what to type in place of a rejected option
+OPTION_ADVICE = {  # what to type in place of a rejected option
     "hydra.run": "set paths.logs=FOLDER, or name=TEXT for the first part of the run folder's name",
     "hydra.output_subdir": "the run's folder has config.yaml",
     "hydra.mode": "put -m first for a sweep",
     "hydra.launcher.submitit_folder": "set paths.logs=FOLDER",
 }
-LOGS = "${paths.logs}"
+LOGS_OPTION = "${paths.logs}"
 
 
 def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[str], configs: Path) -> int:
@@ -56,22 +56,22 @@ def run_with_one_line_errors(command: Callable[[], object], arguments: Sequence[
     Returns:
         The exit code: 0, or 2 after a mistake.
     """
-    previous_value = os.environ.get(TRACEBACK_VARIABLE)
-    _previous_values.append(previous_value)
+    previous_setting = os.environ.get(TRACEBACK_VARIABLE)
+    _previous_settings.append(previous_setting)
     os.environ[TRACEBACK_VARIABLE] = "1"  # Hydra then raises its errors instead of printing them
     try:
         check_command_line(arguments, configs)
         command()
     except Exception as error:
-        error_line = None if previous_value == "1" else hydra_errors.explain_error(error, arguments, configs)
+        error_line = None if previous_setting == "1" else hydra_errors.explain_error(error, arguments, configs)
         if error_line is None:
             raise
         sys.stderr.write(f"{error_line}\n")
         return 2
     finally:
-        _previous_values.pop()
+        _previous_settings.pop()
         os.environ.pop(TRACEBACK_VARIABLE)
-        os.environ.update({} if previous_value is None else {TRACEBACK_VARIABLE: previous_value})
+        os.environ.update({} if previous_setting is None else {TRACEBACK_VARIABLE: previous_setting})
     return 0
 
 
@@ -92,8 +92,8 @@ def check_command_line(arguments: Sequence[str], configs: Path) -> None:
 
 
 def is_traceback_requested() -> bool:
-    """Return whether the user has set HYDRA_FULL_ERROR=1, which `run_with_one_line_errors` sets, too."""
-    return (_previous_values[0] if _previous_values else os.environ.get(TRACEBACK_VARIABLE)) == "1"
+    """Return whether the user has set HYDRA_FULL_ERROR=1. That `run_with_one_line_errors` sets it doesn't count."""
+    return (_previous_settings[0] if _previous_settings else os.environ.get(TRACEBACK_VARIABLE)) == "1"
 
 
 def check_arguments(arguments: Sequence[str], configs: Path) -> None:
@@ -109,7 +109,7 @@ def check_arguments(arguments: Sequence[str], configs: Path) -> None:
         OptionError: an argument has an invalid form.
     """
     check_hydra_options(arguments)
-    _check_form(arguments, configs)
+    _check_option_form(arguments, configs)
     argument_names = {argument.partition("=")[0] for argument in arguments}
     if {"-p", "--package"} & argument_names and not {"-c", "--cfg"} & argument_names:
         raise OptionError("--package has an effect only together with --cfg: leave it out")
@@ -126,30 +126,30 @@ def check_arguments(arguments: Sequence[str], configs: Path) -> None:
                     raise OptionError(hydra_errors.make_unknown_choice_message(configs, name, choice))
 
 
-def _check_form(arguments: Sequence[str], configs: Path) -> None:
+def _check_option_form(arguments: Sequence[str], configs: Path) -> None:
     """Raise `OptionError`, with the correct form, for `--selector flash`, `--selector=flash` and `selector = flash`.
 
     `arguments` is the command line; `configs` is the folder of the config groups.
     """
 
     def is_option(name: str) -> bool:
-        form_match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
-        return name in OPTION_CHECKS or (form_match is not None and (configs / form_match[1]).is_dir())
+        option_match = re.fullmatch(r"(\w[\w/]{0,99})([.@].*)?", name)  # a path may be too long for a file's name
+        return name in OPTION_CHECKS or (option_match is not None and (configs / option_match[1]).is_dir())
 
-    for position, argument in enumerate(arguments):
-        next_text, argument_after = [*arguments[position + 1 :], "", ""][:2]
+    for argument_index, argument in enumerate(arguments):
+        next_arg, arg_after_next = [*arguments[argument_index + 1 :], "", ""][:2]
         name, equals_sign, value = argument.partition("=")
-        value_follows = bool(next_text) and "=" not in next_text and not next_text.startswith("-")
-        if name.startswith("--") and name not in HYDRA_FLAGS and (equals_sign or value_follows or is_option(name[2:])):
-            raise OptionError(f"{argument}: options have no dashes, type {name[2:]}={value or next_text or 'VALUE'}")
+        is_next_value = bool(next_arg) and "=" not in next_arg and not next_arg.startswith("-")
+        if name.startswith("--") and name not in HYDRA_FLAGS and (equals_sign or is_next_value or is_option(name[2:])):
+            raise OptionError(f"{argument}: options have no dashes, type {name[2:]}={value or next_arg or 'VALUE'}")
         if not is_option(name):
             continue
-        has_spaces = next_text[1:] or argument_after if not equals_sign and next_text.startswith("=") else ""
-        if equals_sign and not value and value_follows:
-            has_spaces, next_text = next_text, ""
-        if has_spaces:
-            typed_text = f"{argument} {next_text}".strip()
-            raise OptionError(f"{typed_text}: options have no spaces around =, type {name}={has_spaces}")
+        spaced_value = next_arg[1:] or arg_after_next if not equals_sign and next_arg.startswith("=") else ""
+        if equals_sign and not value and is_next_value:
+            spaced_value, next_arg = next_arg, ""
+        if spaced_value:
+            typed_text = f"{argument} {next_arg}".strip()
+            raise OptionError(f"{typed_text}: options have no spaces around =, type {name}={spaced_value}")
 
 
 def check_hydra_options(arguments: Sequence[str]) -> None:
@@ -159,37 +159,37 @@ def check_hydra_options(arguments: Sequence[str]) -> None:
     for name, _, value in typed_options:
         if not re.match(r"hydra\b", name):
             continue
-        advice_text = next((text for option, text in REPLACEMENTS.items() if _is_below(name, option)), "leave it out")
-        if name == "hydra.launcher.submitit_folder" or not any(_is_below(name, option) for option in HYDRA_OPTIONS):
+        advice_text = next((text for option, text in OPTION_ADVICE.items() if _is_subkey(name, option)), "leave it out")
+        if name == "hydra.launcher.submitit_folder" or not any(_is_subkey(name, option) for option in HYDRA_OPTIONS):
             raise OptionError(
                 f"{name}={value} is rejected, as fedcohort makes the folders, the log and the callbacks of a run: "
                 f"{advice_text}; the options of Hydra that may be typed are {', '.join(HYDRA_OPTIONS)}"
             )
-        if name == SWEEP_DIR and not is_inside(value, logs_folder):
-            raise range_error(SWEEP_DIR, f"a folder inside paths.logs, such as '{LOGS}/sweeps/NAME'", value)
+        if name == SWEEP_DIR_OPTION and not is_inside_logs(value, logs_folder):
+            raise range_error(name, "a folder inside paths.logs, such as '${paths.logs}/sweeps/NAME'", value)
 
 
-def _is_below(name: str, option: str) -> bool:
+def _is_subkey(name: str, option: str) -> bool:
     return name == option or name.startswith((f"{option}.", f"{option}@"))
 
 
-def is_inside(folder: str, logs_folder: str) -> bool:
+def is_inside_logs(folder: str, logs_folder: str) -> bool:
     """Return whether `folder` is below the folder `logs_folder`; links and `..` are resolved."""
-    resolved_path = folder.strip("'\"").replace(LOGS, logs_folder)
+    resolved_path = folder.strip("'\"").replace(LOGS_OPTION, logs_folder)
     if "${" in resolved_path.replace("${now:", ""):
         return False
     return Path(logs_folder).resolve() in Path(resolved_path).resolve().parents
 
 
 def check_sweep(arguments: Sequence[str]) -> None:
-    """Raise `OptionError` if the requirements of a sweep do not hold, before Hydra makes its folder.
+    """Raise `OptionError` if a launcher or sweeper can't work: a plugin or program is missing, or an option is invalid.
 
-    `arguments` is the command line, with its launcher and sweeper.
+    `arguments` is the command line. The check precedes Hydra's creation of the sweep's folder.
     """
     for argument in arguments:
-        plugin_package, _, submodule = PLUGINS.get(argument, "").partition(".")
-        is_missing = importlib.util.find_spec(plugin_package) is None if plugin_package else False
-        if is_missing or (submodule and importlib.util.find_spec(PLUGINS[argument]) is None):
+        plugin_package, _, plugin_submodule = PLUGIN_MODULES.get(argument, "").partition(".")
+        is_plugin_missing = importlib.util.find_spec(plugin_package) is None if plugin_package else False
+        if is_plugin_missing or (plugin_submodule and importlib.util.find_spec(PLUGIN_MODULES[argument]) is None):
             install_command = 'pip install --constraint constraints.txt --editable ".[sweep]"'
             raise OptionError(f"{argument} needs a plugin: {install_command}")
     if not {"-m", "--multirun"} & set(arguments):
@@ -198,8 +198,8 @@ def check_sweep(arguments: Sequence[str]) -> None:
         name, _, value = argument.partition("=")
         if argument == "hydra/launcher=submitit_local":
             raise OptionError(f"{argument}: its jobs outlive a killed sweep; use hydra/launcher=local instead")
-        is_slurm = name == "hydra/launcher" and value.endswith("slurm")
-        if is_slurm and not (shutil.which("sbatch") and shutil.which("srun")):
+        is_slurm_launcher = name == "hydra/launcher" and value.endswith("slurm")
+        if is_slurm_launcher and not (shutil.which("sbatch") and shutil.which("srun")):
             advice_text = "run it on a machine where jobs are submitted"
             raise OptionError(f"{argument} needs SLURM's sbatch and srun on the PATH: {advice_text}")
         if name == "hydra.launcher.n_jobs" and value != "-1" and not re.fullmatch("[1-9][0-9]*", value):

@@ -13,7 +13,7 @@ from fedcohort.results.matching.question import Answer, Question, answer_questio
 from fedcohort.tracking import report, runs, server
 from fedcohort.tracking.runs import RunQuery
 
-ALL_RUNS = "all runs"
+ALL_RUNS_TEXT = "all runs"
 
 
 def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = server.SWEEP_WAIT_S) -> Answer:
@@ -35,46 +35,46 @@ def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = se
             query = runs.resolve_sweep(mlflow_client, query)
             tracked_runs = runs.read_runs(mlflow_client, query)
             matched_runs = match(tracked_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
-            curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
+            metric_curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
     except server.expected_errors() as error:
         raise TrackingError(
             f"MLflow at {query.tracking_uri} can't be read ({server.root_cause(error)}): check tracking_uri"
         ) from error
-    source = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
-    return answer_question(replace(q, source_text=source), matched_runs, curves)
+    source_text = f"sweep {query.sweep}" if query.sweep else f"experiment {query.experiment}"
+    return answer_question(replace(q, source_text=source_text), matched_runs, metric_curves)
 
 
-def compare_folders(folders: Sequence[Path], question: Question, conditions: Mapping[str, str] | None = None) -> Answer:
+def compare_folders(folders: Sequence[Path], question: Question, filters: Mapping[str, str] | None = None) -> Answer:
     """Compare the runs in `folders`, without MLflow.
 
     Args:
         folders: folders of runs; unfinished runs are left out, with a notice.
         question: the comparison to make.
-        conditions: values that options of the compared runs must have, by name; None for all runs.
+        filters: values that options of the compared runs must have, by name; None for all runs.
 
     Raises:
         OptionError: for an invalid question.
         CheckpointError: for a folder that holds no run.
         TrackingError: there is nothing to compare.
     """
-    q, paths = question, {path.name: path for path in map(Path.absolute, folders)}
-    required_values = (conditions or {}).items()
+    q, run_paths = question, {run_path.name: run_path for run_path in map(Path.absolute, folders)}
+    required_values = (filters or {}).items()
     selected_runs = [
-        run for run in runs.read_folders(paths.values()) if all(run.find_value(k) == v for k, v in required_values)
+        run for run in runs.read_folders(run_paths.values()) if all(run.find_value(k) == v for k, v in required_values)
     ]
     matched_runs = match(selected_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
-    return answer_question(q, matched_runs, read_curves([paths[run.id] for run in matched_runs.runs], q.metrics))
+    return answer_question(q, matched_runs, read_curves([run_paths[run.id] for run in matched_runs.runs], q.metrics))
 
 
 def publish_comparison(
-    answer: Answer, query: RunQuery, files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S
+    comparison: Answer, query: RunQuery, attached_files: Sequence[Path], wait_s: float = server.SWEEP_WAIT_S
 ) -> str:
     """Create or rewrite the report's run in MLflow, and return its name and id as a text.
 
     Args:
-        answer: result of the comparison.
+        comparison: result of the comparison.
         query: the query that selected the runs.
-        files: files to attach to the run.
+        attached_files: files to attach to the run.
         wait_s: largest number of seconds to find the sweep in MLflow, and again to send the report.
 
     Raises:
@@ -83,22 +83,20 @@ def publish_comparison(
     try:
         with limit_time(wait_s, "finding the sweep (wait_s)"):
             query = runs.resolve_sweep(runs.connect(query), query)
-        title, server_place = (
-            page.format_title(answer),
-            server.locate(query.tracking_uri, query.experiment, Path("logs")),
-        )
+        report_title = page.format_title(comparison)
+        server_place = server.locate(query.tracking_uri, query.experiment, Path("logs"))
         with limit_time(wait_s, "sending the report (wait_s)"):
             id = report.publish_report(
                 server_place,
-                name=f"report: {title}",
+                name=f"report: {report_title}",
                 sweep=query.sweep,
-                about=query.sweep or query.filter or ALL_RUNS,
-                verdict=" ".join(page.list_verdicts(answer)) or f"{title}, without a verdict",
-                note=page.to_markdown(answer),
-                files=sorted(files, key=lambda file: file.name != page.PAGE_FILE),
+                about=query.sweep or query.filter or ALL_RUNS_TEXT,
+                verdict=" ".join(page.list_verdicts(comparison)) or f"{report_title}, without a verdict",
+                note=page.to_markdown(comparison),
+                files=sorted(attached_files, key=lambda attached_file: attached_file.name != page.PAGE_FILE),
             )
     except server.expected_errors() as error:
         raise TrackingError(
             f"MLflow at {query.tracking_uri} can't be written ({server.root_cause(error)}): check tracking_uri"
         ) from error
-    return f"report: {title} ({id[:8]})"
+    return f"report: {report_title} ({id[:8]})"

@@ -54,7 +54,7 @@ def register_plugin(name: str, plugin: type[Plugin]) -> None:
         ) from error
 
 
-def list_groups_in_place() -> None:
+def speed_up_group_listing() -> None:
     """Let `--help` list the choices of the groups without a copy of all configs for each, which takes 2 s in all.
 
     Replaces `ConfigLoaderImpl.get_group_options` of Hydra 1.3.8 for calls that name no config. A version of Hydra
@@ -64,10 +64,10 @@ def list_groups_in_place() -> None:
 
     original_method: Any = getattr(ConfigLoaderImpl, "get_group_options", None)
 
-    def list_options(loader: Any, group_name: str, results_filter: Any = ObjectType.CONFIG, *composed: Any) -> Any:  # noqa: ANN401
-        if any(composed):  # a config is named, or overrides
-            return original_method(loader, group_name, results_filter, *composed)
+    def list_choices(loader: Any, group_name: str, results_filter: Any = ObjectType.CONFIG, *config_args: Any) -> Any:  # noqa: ANN401
+        if any(config_args):  # a config is named, or overrides
+            return original_method(loader, group_name, results_filter, *config_args)
         return loader.repository.get_group_options(group_name, results_filter)
 
     if original_method is not None:
-        setattr(ConfigLoaderImpl, "get_group_options", list_options)  # noqa: B010 - mypy rejects the assignment
+        setattr(ConfigLoaderImpl, "get_group_options", list_choices)  # noqa: B010 - mypy rejects the assignment

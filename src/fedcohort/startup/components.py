@@ -20,10 +20,10 @@ from fedcohort.round.guard import guard_component
 from fedcohort.startup import options
 from fedcohort.startup.compose import Composition
 
-Instance = typing.Any  # a component, an observer or a callback
+ConfiguredObject = typing.Any  # a component, an observer or a callback
 TARGET = "_target_"
-FEDCOHORT_CLASS = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
-CONTRACTS = {  # module and class, where they differ from the group's `base` and the name of the group
+FEDCOHORT_CLASS_PATTERN = re.compile(r"fedcohort(\.[A-Za-z]\w*)+")
+PROTOCOL_BY_GROUP = {  # module and class, where they differ from the group's `base` and the name of the group
     "agg": ("agg.base", "Aggregator"),
     "server": ("server.base", "ServerOptimizer"),
     "logger": ("record.observer", "Observer"),
@@ -39,26 +39,28 @@ CALLBACK_CONTRACT: Contract = (
 )
 
 
-def _make_contract(base: type) -> Contract:
-    """Return the contract that a class fulfils if it inherits from `base`: names of classes, and text for messages."""
-    class_path = f"{base.__module__}.{base.__name__}"
+def _make_contract(base_class: type) -> Contract:
+    """Return the contract of classes that inherit from `base_class`: its name, and a text for messages."""
+    class_path = f"{base_class.__module__}.{base_class.__name__}"
     return {class_path}, f"a class that inherits {class_path}"
 
 
 def find_protocol(group: str) -> type:
     """Return the protocol class that the classes of the config group `group` inherit."""
-    module_name, class_name = CONTRACTS.get(group, (f"{group}.base", group.title().replace("_", "")))
+    module_name, class_name = PROTOCOL_BY_GROUP.get(group, (f"{group}.base", group.title().replace("_", "")))
     protocol: type = getattr(importlib.import_module(f"fedcohort.{module_name}"), class_name)
     return protocol
 
 
-def make_component(composition: Composition, group: str, *, foreign: bool = False) -> Instance:
-    """Return the component of a group, with a guard around its methods; None if the group is empty (logger=none).
+def make_component(composition: Composition, group: str, *, is_foreign: bool = False) -> ConfiguredObject:
+    """Return the component of a group; None if the group is empty (logger=none).
+
+    Errors in the component's methods name the component (`guard_component`).
 
     Args:
         composition: the composed config.
         group: the config group.
-        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+        is_foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: a class or an option can't be used.
@@ -70,13 +72,13 @@ def make_component(composition: Composition, group: str, *, foreign: bool = Fals
     arguments = {name: value for name, value in node.items() if name not in options.list_node_options(group)}
     option = composition.option(group)
     return guard_component(
-        build_component(arguments, group, option, foreign=foreign), group, option, find_protocol(group)
+        build_component(arguments, group, option, is_foreign=is_foreign), group, option, find_protocol(group)
     )
 
 
 def build_component(
-    node: Mapping[str, typing.Any], path: str, option: str, contract: Contract | None = None, *, foreign: bool = False
-) -> Instance:
+    node: Mapping[str, object], path: str, option: str, contract: Contract | None = None, *, is_foreign: bool = False
+) -> ConfiguredObject:
     """Return the component that a node of the config describes, with the components inside it.
 
     Args:
@@ -84,7 +86,7 @@ def build_component(
         path: path of the node in the config, for messages.
         option: the option as typed, for messages.
         contract: contract of the class; None for the protocol of the group `path`.
-        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+        is_foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: a class or an option can't be used.
@@ -92,11 +94,11 @@ def build_component(
     contract = contract or _make_contract(find_protocol(path))
     if TARGET not in node:
         raise ranges.range_error(f"{path}.{TARGET}", contract[1], None)
-    _check_classes(node, path, option, contract, foreign=foreign)
+    _check_classes(node, path, option, contract, is_foreign=is_foreign)
     return _instantiate(node, path, option)
 
 
-def _instantiate(node: object, path: str, option: str) -> Instance:
+def _instantiate(node: object, path: str, option: str) -> ConfiguredObject:
     """Return the component that a node of the config describes, after its classes have been checked.
 
     Args:
@@ -108,39 +110,39 @@ def _instantiate(node: object, path: str, option: str) -> Instance:
         return node
     arguments = {str(name): value for name, value in node.items() if name != TARGET}
     arguments = {name: _instantiate(value, f"{path}.{name}", f"{path}.{name}") for name, value in arguments.items()}
-    target = _import_class(node[TARGET], path, option)
+    node_class = _import_class(node[TARGET], path, option)
     try:
-        return target(**arguments)
+        return node_class(**arguments)
     except OptionError as error:
         raise OptionError(f"{path}.{error}") from error
     except FedcohortError:
         raise
     except TypeError as error:
-        raise OptionError(f"{option}: {_compare_arguments(target, arguments, error)}") from error
+        raise OptionError(f"{option}: {_compare_arguments(node_class, arguments, error)}") from error
     except Exception as error:
         error_line = find_error_line(error.__traceback__, str(node[TARGET]).rpartition(".")[0])
         reason = f"{' '.join(str(error).split())}{f' ({type(error).__name__} in {error_line})' if error_line else ''}"
         raise OptionError(f"{option}: {node[TARGET]} rejects its options: {reason}") from error
 
 
-def _compare_arguments(target: type, arguments: Mapping[str, object], call_error: TypeError) -> str:
+def _compare_arguments(node_class: type, arguments: Mapping[str, object], call_error: TypeError) -> str:
     """Return a text that names the unknown and missing options of a class.
 
     Args:
-        target: the class.
+        node_class: the class.
         arguments: options that were passed, by name.
         call_error: the error of the call, whose text is returned if no option is unknown or missing.
     """
     variadic_kinds = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
-    signature = inspect.signature(target).parameters
+    signature = inspect.signature(node_class).parameters
     parameters = {name: parameter for name, parameter in signature.items() if parameter.kind not in variadic_kinds}
     required_names = {name for name, parameter in parameters.items() if parameter.default is inspect.Parameter.empty}
-    problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
-    problems += [f"needs the option {name!r}" for name in sorted(required_names - set(arguments))]
-    return f"{', '.join(problems) or call_error}; {options.describe_valid_options(parameters)}"
+    option_problems = [f"has no option {name!r}" for name in sorted(set(arguments) - set(parameters))]
+    option_problems += [f"needs the option {name!r}" for name in sorted(required_names - set(arguments))]
+    return f"{', '.join(option_problems) or call_error}; {options.describe_valid_options(parameters)}"
 
 
-def _check_classes(node: object, path: str, option: str, contract: Contract, *, foreign: bool) -> None:
+def _check_classes(node: object, path: str, option: str, contract: Contract, *, is_foreign: bool) -> None:
     """Check the class of a component and of those inside it. None of them is called.
 
     Args:
@@ -148,87 +150,87 @@ def _check_classes(node: object, path: str, option: str, contract: Contract, *, 
         path: path of the node in the config, for messages.
         option: the option as typed, for messages.
         contract: contract of the class.
-        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+        is_foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: for a class that does not fulfil its contract, and for a key that would change its call.
     """
     if not isinstance(node, Mapping):
         return
-    names = [str(key) for key in node if not str(key).startswith("_")]
-    if unknown_key := next((str(key) for key in node if str(key).startswith("_") and key != TARGET), None):
-        raise options.make_unknown_option_error(path, unknown_key, names)
-    target = None
+    option_names = [str(k) for k in node if not str(k).startswith("_")]
+    if unknown_key := next((str(k) for k in node if str(k).startswith("_") and k != TARGET), None):
+        raise options.make_unknown_option_error(path, unknown_key, option_names)
+    node_class = None
     if TARGET in node:
-        target = _import_class(node[TARGET], path, option, foreign=foreign)
-        names_of_bases, allowed_text = contract
-        if names_of_bases.isdisjoint(f"{base_class.__module__}.{base_class.__name__}" for base_class in target.__mro__):
-            is_network = any(base_class.__module__ == "torch.nn.modules.module" for base_class in target.__mro__)
+        node_class = _import_class(node[TARGET], path, option, is_foreign=is_foreign)
+        base_class_names, allowed_text = contract
+        if base_class_names.isdisjoint(f"{base.__module__}.{base.__name__}" for base in node_class.__mro__):
+            is_network = any(base.__module__ == "torch.nn.modules.module" for base in node_class.__mro__)
             advice_text = f". For your own network, type model=module model.path={node[TARGET]}" if is_network else ""
             raise OptionError(f"{ranges.range_error(f'{path}.{TARGET}', allowed_text, node[TARGET])}{advice_text}")
-    for name in names:
-        inner_place = f"{path}.{name}"
+    for name in option_names:
+        inner_path = f"{path}.{name}"
         _check_classes(
-            node[name], inner_place, inner_place, _find_inner_contract(target, name, contract), foreign=foreign
+            node[name], inner_path, inner_path, _find_inner_contract(node_class, name, contract), is_foreign=is_foreign
         )
 
 
-def _find_inner_contract(owner_class: type | None, name: str, contract: Contract) -> Contract:
+def _find_inner_contract(owner_class: type | None, option_name: str, contract: Contract) -> Contract:
     """Return the contract of a component that is an option of another one.
 
     The type of the option is the contract. If this type is no component, any component is accepted.
 
     Args:
         owner_class: the class that has the option; None for a mapping of plain options.
-        name: name of the option.
+        option_name: name of the option.
         contract: contract of the owner, which applies to the values of a mapping.
     """
     if owner_class is None:
         return contract
     try:
-        type_hint: object = typing.get_type_hints(owner_class.__init__).get(name)  # type: ignore[misc]
+        type_hint: object = typing.get_type_hints(owner_class.__init__).get(option_name)  # type: ignore[misc]
     except (NameError, TypeError, AttributeError):
         type_hint = None
-    classes = [hint for hint in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(hint)]
-    return _make_contract(next((hint for hint in classes if Component in hint.__mro__), Component))
+    hint_classes = [hint for hint in (type_hint, *typing.get_args(type_hint)) if inspect.isclass(hint)]
+    return _make_contract(next((hint for hint in hint_classes if Component in hint.__mro__), Component))
 
 
-def _import_class(target: object, path: str, option: str, *, foreign: bool = False) -> type:
-    """Return the class that `target` names.
+def _import_class(class_path: object, path: str, option: str, *, is_foreign: bool = False) -> type:
+    """Return the class that `class_path` names.
 
     Args:
-        target: dotted name of the class.
+        class_path: dotted name of the class.
         path: path of its node in the config, for messages.
         option: the option as typed, for messages.
-        foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
+        is_foreign: whether the config comes from a run folder, so that only classes of fedcohort are accepted.
 
     Raises:
         OptionError: the name can't be imported, is not a class, or is not accepted.
     """
     try:
-        imported_class = _import_own_class(target, path) if foreign else get_object(typing.cast(str, target))
+        imported_class = _import_own_class(class_path, path) if is_foreign else get_object(typing.cast(str, class_path))
     except OptionError:
         raise
     except Exception as error:
         cause = error.__cause__  # Hydra's own message has several lines
-        is_missing = isinstance(cause, ImportError | AttributeError)
-        reason = str(cause) if is_missing else " ".join(str(error).split("\n")[:2])
-        raise OptionError(f"{option}: _target_ {target!r} can't be used: {reason}") from error
+        is_import_error = isinstance(cause, ImportError | AttributeError)
+        reason = str(cause) if is_import_error else " ".join(str(error).split("\n")[:2])
+        raise OptionError(f"{option}: _target_ {class_path!r} can't be used: {reason}") from error
     if not inspect.isclass(imported_class):
-        raise ranges.range_error(f"{path}.{TARGET}", "a class", target)
+        raise ranges.range_error(f"{path}.{TARGET}", "a class", class_path)
     return imported_class
 
 
-def _import_own_class(target: object, path: str) -> object:
-    """Return the class that `target`, a dotted name, names in a module of fedcohort; no other module is imported.
+def _import_own_class(class_path: object, path: str) -> object:
+    """Return the class that `class_path`, a dotted name, names in a module of fedcohort; no other module is imported.
 
     `path` is the path of the class's node in the config, for messages.
     """
     allowed_text = "a class of fedcohort, because the config comes from a run folder and must not execute other code"
-    error = ranges.range_error(f"{path}.{TARGET}", allowed_text, target)
-    if not isinstance(target, str) or not FEDCOHORT_CLASS.fullmatch(target):
+    error = ranges.range_error(f"{path}.{TARGET}", allowed_text, class_path)
+    if not isinstance(class_path, str) or not FEDCOHORT_CLASS_PATTERN.fullmatch(class_path):
         raise error
-    module_name, _, class_name = target.rpartition(".")
+    module_name, _, class_name = class_path.rpartition(".")
     imported_class = vars(importlib.import_module(module_name)).get(class_name)
     if getattr(imported_class, "__module__", None) != module_name:  # such as fedcohort.record.provenance.subprocess
         raise error

@@ -55,7 +55,7 @@ def compose_run(overrides: Sequence[str], configs: Path, *extra_overrides: str) 
         OptionError: for a value that is missing or can't be resolved.
         HydraException: for an invalid override; `hydra_errors` explains it.
     """
-    cfg = compose_with_hydra([*overrides, *extra_overrides], configs, with_hydra=True)
+    cfg = compose_with_hydra([*overrides, *extra_overrides], configs, with_hydra_node=True)
     return compose_config(cfg, cfg.hydra.runtime.choices, tuple(overrides))
 
 
@@ -84,10 +84,10 @@ def read_yaml(path: Path) -> dict[str, Any]:
         raise OptionError(f"{path} can't be read: it is nested too deeply, or an anchor contains itself") from error
 
 
-def find_config_folder(hydra: HydraConf | DictConfig) -> Path:
-    """Return the folder of the config groups; `hydra` is the node of this name in a composed config."""
-    (folder,) = (Path(source.path) for source in hydra.runtime.config_sources if source.provider == "main")
-    return folder
+def find_config_folder(hydra_node: HydraConf | DictConfig) -> Path:
+    """Return the folder of the config groups; `hydra_node` is the node of this name in a composed config."""
+    (config_folder,) = (Path(source.path) for source in hydra_node.runtime.config_sources if source.provider == "main")
+    return config_folder
 
 
 def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides: tuple[str, ...]) -> Composition:
@@ -99,25 +99,26 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         overrides: the overrides as typed.
 
     Raises:
-        OptionError: for a value that is missing or can't be resolved, and for an option of a preset.
+        OptionError: for a value that is missing or can't be resolved, and for an override of a preset's option, as presets have
+            none.
     """
     try:
-        config: dict[str, Any] = {str(key): _resolve_interpolations(cfg[key]) for key in cfg if key != "hydra"}
+        config: dict[str, Any] = {str(k): _resolve_interpolations(cfg[k]) for k in cfg if k != "hydra"}
     except OmegaConfBaseException as error:
         raise OptionError(str(error).split("\n")[0]) from error
-    choice_by_key = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
-    chosen_groups = {group.split("@")[-1]: str(choice) for group, choice in choice_by_key.items()}
+    plain_choices = {group: choice for group, choice in choices.items() if choice is not None and "/" not in group}
+    choice_by_group = {group.split("@")[-1]: str(choice) for group, choice in plain_choices.items()}
     # Where the data determine the class (partition=own), the choice and its preset are called after that class
-    for group, choice in list(chosen_groups.items()):
+    for group, choice in list(choice_by_group.items()):
         node = cfg.get(group)
         if isinstance(node, DictConfig) and "_target_" in node and OmegaConf.is_interpolation(node, "_target_"):
-            chosen_groups[group] = str(config[group]["_target_"]).split(".")[-2]
-            if chosen_groups.get(PRESET) == choice:
-                chosen_groups[PRESET] = chosen_groups[group]
+            choice_by_group[group] = str(config[group]["_target_"]).split(".")[-2]
+            if choice_by_group.get(PRESET) == choice:
+                choice_by_group[PRESET] = choice_by_group[group]
     if typed_preset := next((override for override in overrides if override.startswith(f"{PRESET}.")), None):
         raise OptionError(f"{typed_preset}: a preset has no options, type {typed_preset.removeprefix(f'{PRESET}.')}")
-    _remove_preset(config, chosen_groups)
-    return Composition(config, chosen_groups, overrides)
+    _remove_preset(config, choice_by_group)
+    return Composition(config, choice_by_group, overrides)
 
 
 def _resolve_interpolations(value: object) -> object:
@@ -127,18 +128,18 @@ def _resolve_interpolations(value: object) -> object:
 def _remove_preset(config: dict[str, Any], choices: dict[str, str]) -> None:
     """Remove the preset's node from `config`, and its choice from `choices` if other options change its values."""
     nodes = config.pop(PRESET, None) or {}
-    options = nodes.pop("sets", {})
+    preset_options = nodes.pop("sets", {})
     for group in nodes:
         choices.pop(f"{PRESET}.{group}", None)
-    if any(config.get(group) != node for group, node in nodes.items()) or not _has_options(config, options):
+    if any(config.get(group) != node for group, node in nodes.items()) or not _has_values(config, preset_options):
         choices.pop(PRESET, None)
 
 
-def _has_options(config: object, options: object) -> bool:
-    """Return whether `config` has the value of each of `options`, those that a preset sets."""
-    if not isinstance(options, Mapping):
-        return config == options
-    return isinstance(config, Mapping) and all(_has_options(config.get(name), value) for name, value in options.items())
+def _has_values(config: object, preset: object) -> bool:
+    """Return whether each option in `preset`, the options that a preset sets, has the same value in `config`."""
+    if not isinstance(preset, Mapping):
+        return config == preset
+    return isinstance(config, Mapping) and all(_has_values(config.get(name), value) for name, value in preset.items())
 
 
 @contextmanager
@@ -153,26 +154,26 @@ def initialise_hydra(configs: Path) -> Iterator[None]:
         GlobalHydra.instance().hydra, VersionBase.instance().version_base = previous_hydra, previous_version
 
 
-def compose_with_hydra(overrides: Sequence[str], configs: Path, *, with_hydra: bool = False) -> DictConfig:
+def compose_with_hydra(overrides: Sequence[str], configs: Path, *, with_hydra_node: bool = False) -> DictConfig:
     """Return the config that Hydra composes.
 
     Args:
         overrides: the overrides.
         configs: folder of the config groups.
-        with_hydra: whether the result has the node `hydra`.
+        with_hydra_node: whether the result has the node `hydra`.
     """
     with initialise_hydra(configs):
-        return compose("train", overrides=list(overrides), return_hydra_config=with_hydra)
+        return compose("train", overrides=list(overrides), return_hydra_config=with_hydra_node)
 
 
-def _if_set(option: str, if_set: object, if_null: object, *, _root_: DictConfig) -> object:
-    return if_null if OmegaConf.select(_root_, option) is None else if_set
+def _resolve_if_set(option: str, value_if_set: object, value_if_null: object, *, _root_: DictConfig) -> object:
+    return value_if_null if OmegaConf.select(_root_, option) is None else value_if_set
 
 
-def _preset(option: str, default: object, *, _root_: DictConfig) -> object:
+def _resolve_preset(option: str, default_value: object, *, _root_: DictConfig) -> object:
     preset_value = OmegaConf.select(_root_, f"{PRESET}.sets.{option}")
-    return default if preset_value is None else preset_value
+    return default_value if preset_value is None else preset_value
 
 
-OmegaConf.register_new_resolver("if_set", _if_set, replace=True)
-OmegaConf.register_new_resolver("preset", _preset, replace=True)
+OmegaConf.register_new_resolver("if_set", _resolve_if_set, replace=True)
+OmegaConf.register_new_resolver("preset", _resolve_preset, replace=True)

@@ -19,7 +19,7 @@ from fedcohort.startup import check, compose, options
 
 DATA_GROUPS = ("partition", "label_noise", "feature_noise", "dataset")  # presets and interpolations affect these
 OVERRIDE_PARSER = OverridesParser.create()
-PACKAGE = re.compile(r"^# @package (\S+)", re.MULTILINE)
+PACKAGE_PATTERN = re.compile(r"^# @package (\S+)", re.MULTILINE)
 ConfigDraft = tuple[DictConfig, dict[str, str]]  # an unresolved config, and the choice of each group
 
 
@@ -33,71 +33,68 @@ class JobComposer:
     """
 
     def __init__(self, compose_by_hydra: Callable[[tuple[str, ...]], DictConfig], configs: Path) -> None:
-        def compose_without_node(overrides: tuple[str, ...]) -> bytes:
+        def compose_without_hydra_node(overrides: tuple[str, ...]) -> bytes:
             cfg = compose_by_hydra(overrides)
             choices = dict(cfg.hydra.runtime.choices)
             with open_dict(cfg):
                 del cfg["hydra"]  # which is slow to copy
             return pickle.dumps((cfg, choices))  # a copy is read several times faster than `deepcopy` makes one
 
-        self._by_hydra, self._configs = cache(compose_without_node), configs
+        self._compose_pickled, self._configs = cache(compose_without_hydra_node), configs
 
     def compose(self, overrides: tuple[str, ...]) -> compose.Composition:
         """Return the composed config of a job's `overrides`. Raises `OptionError`, and Hydra's errors."""
-        return compose.compose_config(*self.draft(overrides), overrides)
+        return compose.compose_config(*self.compose_draft(overrides), overrides)
 
-    def draft(self, overrides: tuple[str, ...]) -> ConfigDraft:
+    def compose_draft(self, overrides: tuple[str, ...]) -> ConfigDraft:
         """Return an unresolved config, which the caller may change, and the choice of each group.
 
         `overrides` are those of a job. Raises Hydra's errors.
         """
-        parsed_overrides = {text: _parse_override(text) for text in overrides}
-        plain_overrides = {
-            text: override for text, override in parsed_overrides.items() if self._is_plain_option(override)
+        parsed_overrides = {t: _parse_override(t) for t in overrides}
+        plain_overrides = {t: override for t, override in parsed_overrides.items() if self._is_plain_option(override)}
+        choice_overrides = {t: override for t, override in parsed_overrides.items() if t not in plain_overrides}
+        self_contained_choices = {
+            t: override for t, override in choice_overrides.items() if self._is_self_contained_choice(override)
         }
-        group_choices = {text: override for text, override in parsed_overrides.items() if text not in plain_overrides}
-        separate_choices = {
-            text: override for text, override in group_choices.items() if self._is_separate_choice(override)
-        }
-        replaced_groups = {override.key_or_group: str(override.value()) for override in separate_choices.values()}
-        composed_overrides = [text for text in group_choices if text not in separate_choices]
-        if any(self._affects_groups(parsed_overrides[text], replaced_groups) for text in composed_overrides):
-            replaced_groups, composed_overrides = {}, list(group_choices)
-        cfg, choices = self._copy(tuple(composed_overrides))
+        replaced_groups = {override.key_or_group: str(override.value()) for override in self_contained_choices.values()}
+        composed_overrides = [t for t in choice_overrides if t not in self_contained_choices]
+        if any(self._affects_groups(parsed_overrides[t], replaced_groups) for t in composed_overrides):
+            replaced_groups, composed_overrides = {}, list(choice_overrides)
+        cfg, choices = self._copy_draft(tuple(composed_overrides))
         for group, choice in replaced_groups.items():
-            run_options = {
-                name: cfg[group][name] for name in options.list_node_options(group)
-            }  # no options of the choice
+            # Options of the node that do not belong to the choice
+            run_options = {name: cfg[group][name] for name in options.list_node_options(group)}
             cfg[group] = OmegaConf.merge(_read_config(self._configs, group, choice), run_options)
             choices[group] = choice
         for override in plain_overrides.values():
             node, _, option = override.key_or_group.rpartition(".")
             config_node = OmegaConf.select(cfg, node) if node else cfg
             if (isinstance(config_node, DictConfig) and option in config_node) == override.is_add():
-                return self._copy(overrides)  # Hydra composes it, or raises its error
+                return self._copy_draft(overrides)  # Hydra composes it, or raises its error
             OmegaConf.update(cfg, override.key_or_group, override.value(), force_add=override.is_add())
         return cfg, choices
 
-    def _copy(self, overrides: tuple[str, ...]) -> ConfigDraft:
-        draft: ConfigDraft = pickle.loads(self._by_hydra(overrides))
-        return draft
+    def _copy_draft(self, overrides: tuple[str, ...]) -> ConfigDraft:
+        config_draft: ConfigDraft = pickle.loads(self._compose_pickled(overrides))
+        return config_draft
 
     def _is_plain_option(self, override: Override) -> bool:
         """Return whether `override` sets one option to a plain value, and makes no choice."""
-        value, key = override.value(), override.key_or_group
-        is_value = isinstance(value, bool | int | float | str | list | None) and "${" not in str(value)
-        is_option = "@" not in key and not key.startswith("hydra") and not (self._configs / key).is_dir()
-        return is_value and is_option and not override.is_delete()
+        value, key_path = override.value(), override.key_or_group
+        is_plain_value = isinstance(value, bool | int | float | str | list | None) and "${" not in str(value)
+        is_option = "@" not in key_path and not key_path.startswith("hydra") and not (self._configs / key_path).is_dir()
+        return is_plain_value and is_option and not override.is_delete()
 
-    def _is_separate_choice(self, override: Override) -> bool:
+    def _is_self_contained_choice(self, override: Override) -> bool:
         """Return whether `override` makes a choice whose yaml holds only the options of one component."""
         group = override.key_or_group
         if override.type != OverrideType.CHANGE or override.package is not None:
             return False
         if group not in (*check.GROUPS_WITHOUT_TORCH, *check.GROUPS_WITH_TORCH) or group in DATA_GROUPS:
             return False
-        text = _read_text(self._configs, group, str(override.value()))
-        return "\n_target_: " in f"\n{text}" and "defaults:" not in text and "@package" not in text
+        yaml_text = _read_yaml_text(self._configs, group, str(override.value()))
+        return "\n_target_: " in f"\n{yaml_text}" and "defaults:" not in yaml_text and "@package" not in yaml_text
 
     def _affects_groups(self, override: Override, replaced_groups: Collection[str]) -> bool:
         """Return whether an override may set options in groups whose nodes are replaced, which would lose them.
@@ -121,39 +118,39 @@ def _find_affected_options(configs: Path, group: str, choice: str) -> frozenset[
         group: the group of the choice.
         choice: the choice.
     """
-    package_match = PACKAGE.search(_read_text(configs, group, choice))
+    package_match = PACKAGE_PATTERN.search(_read_yaml_text(configs, group, choice))
     if package_match is None:
         return frozenset()
     if package_match[1] != "_global_":
         return frozenset({package_match[1].split(".")[0]})
     node = _read_config(configs, group, choice)
-    names = {str(name) for name in node}
-    for entry in node.get("defaults", ()):
-        for name, included_choice in ({group: entry} if isinstance(entry, str) else entry).items():
+    option_names = {str(name) for name in node}
+    for default_item in node.get("defaults", ()):
+        for name, included_choice in ({group: default_item} if isinstance(default_item, str) else default_item).items():
             included_group = str(name).removeprefix("override ").lstrip("/").partition("@")[0]
-            names |= {included_group} | _find_affected_options(
+            option_names |= {included_group} | _find_affected_options(
                 configs, included_group, str(included_choice).partition("@")[0]
             )
-    return frozenset(names)
+    return frozenset(option_names)
 
 
 @cache
 def _read_config(configs: Path, group: str, choice: str) -> DictConfig:
-    content = OmegaConf.load(configs / group / f"{choice}.yaml")
-    if not isinstance(content, DictConfig):
+    yaml_content = OmegaConf.load(configs / group / f"{choice}.yaml")
+    if not isinstance(yaml_content, DictConfig):
         raise TypeError(f"configs/{group}/{choice}.yaml holds no options: write them as `name: value`")
-    return content
+    return yaml_content
 
 
 @cache
-def _read_text(configs: Path, group: str, choice: str) -> str:
-    path = configs / group / f"{choice}.yaml"
-    return path.read_text() if path.is_file() else ""
+def _read_yaml_text(configs: Path, group: str, choice: str) -> str:
+    yaml_path = configs / group / f"{choice}.yaml"
+    return yaml_path.read_text() if yaml_path.is_file() else ""
 
 
 @cache
-def _parse_override(text: str) -> Override:
-    (override,) = OVERRIDE_PARSER.parse_overrides([text])
+def _parse_override(override_text: str) -> Override:
+    (override,) = OVERRIDE_PARSER.parse_overrides([override_text])
     return override
 
 
@@ -175,10 +172,10 @@ def compose_job(overrides: tuple[str, ...], configs: Path, hydra_options: tuple[
 
 @lru_cache(maxsize=1000)
 def _draft_config(overrides: tuple[str, ...], configs: Path, hydra_options: tuple[str, ...]) -> ConfigDraft:
-    return _make_composer(configs, hydra_options).draft(overrides)
+    return _make_composer(configs, hydra_options).compose_draft(overrides)
 
 
 @cache
 def _make_composer(configs: Path, hydra_options: tuple[str, ...]) -> JobComposer:
-    by_hydra = partial(compose.compose_with_hydra, configs=configs, with_hydra=True)
-    return JobComposer(lambda overrides: by_hydra((*hydra_options, *overrides)), configs)
+    compose_node = partial(compose.compose_with_hydra, configs=configs, with_hydra_node=True)
+    return JobComposer(lambda overrides: compose_node((*hydra_options, *overrides)), configs)

@@ -36,19 +36,19 @@ def fit(
     loop: FederatedLoop,
     network: torch.nn.Module,
     run_observers: RunObservers,
-    tasks: ProgramTasks,
-    sweep: str | None,
+    program_tasks: ProgramTasks,
+    sweep_id: str | None,
     run_folder: folder.RunFolder | None,
 ) -> Path | None:
     """Train, starting from the checkpoint in the run's folder, and return the folder.
 
     Args:
         composition: the composed config.
-        loop: the rounds.
+        loop: the loop over the rounds, with the components.
         network: the network to train.
         run_observers: observers and callbacks.
-        tasks: the processes of the run on several machines.
-        sweep: id of the sweep that the run belongs to, or None.
+        program_tasks: the processes of the run on several machines.
+        sweep_id: id of the sweep that the run belongs to, or None.
         run_folder: the run's folder; None for a task that follows the first one. Such a task returns None if the first
             task has nothing to train.
 
@@ -61,42 +61,44 @@ def fit(
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **{f"trainer.{k}": v for k, v in processes.items()}}
     start_record = provenance.current_start(config, identity, loop.federation.checksum)
-    begin_result = tasks.run_on_first_process(lambda: _record_start(run_folder, loop, config, start_record))
-    if begin_result is None:
+    recorded_start = program_tasks.run_on_first_process(lambda: _record_start(run_folder, loop, config, start_record))
+    if recorded_start is None:
         return None
-    path, is_new, resume_point = begin_result
+    folder_path, is_new_run, resume_point = recorded_start
     rounds_done = resume_point.rounds_done
     make_repeatable(config["trainer"]["accelerator"], config["engine"]["precision"])
     loop.observers, loop.spending = run_observers.observers, resume_point.spending
-    loop.ends_early = run_observers.ends_early
-    loop.make_run_info = partial(describe_run, composition, loop, network, sweep, path, resume_point)
-    loop.folder, loop.new_folder = path, is_new
+    loop.ends_early = run_observers.callback_configs
+    loop.make_run_info = partial(describe_run, composition, loop, network, sweep_id, folder_path, resume_point)
+    loop.folder, loop.new_folder = folder_path, is_new_run
     loop.choose_memory_layout(network)
-    log_context = nullcontext() if run_folder is None else messages.log_to_file(path)
+    log_context = nullcontext() if run_folder is None else messages.log_to_file(folder_path)
     loop.component_by_module = _list_module_options(composition, loop, network)
-    ending_context = _report_ending(path, _spell_resume_command(composition, sweep), loop.component_by_module)
+    ending_context = _report_ending(folder_path, _spell_resume_command(composition, sweep_id), loop.component_by_module)
     with log_context, _set_threads(config["trainer"]["threads"]), ending_context:
-        if not is_new:
-            progress_text = f"after round {rounds_done}" if rounds_done else "from the start: no round was saved"
-            log.info("resuming %s %s", path, progress_text)
-        training = trainer.TrainingRun(config, path, loop, run_observers.callbacks, processes, start_record)
-        lightning_trainer = training.make_trainer(is_new_run=not rounds_done)
+        if not is_new_run:
+            resume_text = f"after round {rounds_done}" if rounds_done else "from the start: no round was saved"
+            log.info("resuming %s %s", folder_path, resume_text)
+        training_run = trainer.TrainingRun(config, folder_path, loop, run_observers.callbacks, processes, start_record)
+        lightning_trainer = training_run.make_trainer(is_new_run=not rounds_done)
         interrupts.enter_phase(RunPhase.PROCESSES_FORKED)  # `GracefulStop` reverts this in the process that trains
-        training.fit(lightning_trainer, network, path / folder.LAST_CKPT if rounds_done else None)
+        training_run.fit(lightning_trainer, network, folder_path / folder.LAST_CKPT if rounds_done else None)
         if run_folder is not None:
-            manifest.write_manifest(path, folder.MANIFEST_FILES)
-    return path
+            manifest.write_manifest(folder_path, folder.MANIFEST_FILES)
+    return folder_path
 
 
 def _list_module_options(composition: Composition, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
-    """Return the option, with its class, to which each module of the components' code belongs, by module name.
+    """Return the option and class, such as "model=mlp (fedcohort.model.mlp.Mlp)", of each Python module of components.
+
+    The keys are the names of the modules. They name the option whose code raises an error.
 
     Args:
         composition: the composed config.
         loop: the loop of the run, which has the components.
         network: the network.
     """
-    components = {group: (item, *getattr(item, "hooks", ())) for group, item in vars(loop.components).items()}
+    components = {group: (c, *getattr(c, "hooks", ())) for group, c in vars(loop.components).items()}
     objects_by_group: dict[str, Iterable[object]] = {**components, "model": list(network.modules())}
     class_names = {group: composition.config[group]["_target_"] for group in objects_by_group}
     objects_by_option = {
@@ -146,28 +148,28 @@ def _record_start(
 @contextmanager
 def _set_threads(n_threads: int) -> Iterator[None]:
     """Let torch use `n_threads` threads in a block, and restore the caller's number afterwards."""
-    previous_threads = torch.get_num_threads()
+    previous_n_threads = torch.get_num_threads()
     torch.set_num_threads(n_threads)
     try:
         yield
     finally:
-        torch.set_num_threads(previous_threads)
+        torch.set_num_threads(previous_n_threads)
 
 
 @contextmanager
-def _report_ending(path: Path, resume_command: str, option_by_module: Mapping[str, str]) -> Iterator[None]:
+def _report_ending(folder_path: Path, resume_command: str, option_by_module: Mapping[str, str]) -> Iterator[None]:
     """Turn an error or a signal during training into a message of one line.
 
     Args:
-        path: the run's folder.
+        folder_path: the run's folder.
         resume_command: the command that resumes the run.
         option_by_module: the option to which each module of the components' code belongs.
     """
     try:
         yield
     except BaseException as error:
-        if error_text := trainer.find_rejection(error) or find_faulty_component(error, option_by_module):
-            raise error_text from error
+        if user_error := trainer.find_rejection(error) or find_faulty_component(error, option_by_module):
+            raise user_error from error
         rank_died = trainer.is_process_death(error)
         is_stopped = rank_died or isinstance(error, KeyboardInterrupt | SystemExit) or interrupts.has_pending_signal
         if rank_died and not interrupts.exit_code:
@@ -178,23 +180,23 @@ def _report_ending(path: Path, resume_command: str, option_by_module: Mapping[st
         interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
         interrupts.begin_listening()
     if interrupts.exit_code:
-        run_status = folder.status_of(path)
+        run_status = folder.status_of(folder_path)
         rounds_done = run_status.get("rounds_done")
         if rounds_done and run_status["status"] != "finished":
             log.warning("stopped after round %d; resume with: %s", rounds_done, resume_command)
         elif not rounds_done and interrupts.exit_code != CLOSED_PIPE_CODE:
             log.warning("%s", STOPPED_BEFORE_TRAINING)
-        raise StoppedRun(interrupts.exit_code, path) if rounds_done else SystemExit(interrupts.exit_code)
+        raise StoppedRun(interrupts.exit_code, folder_path) if rounds_done else SystemExit(interrupts.exit_code)
 
 
-def _spell_resume_command(composition: Composition, sweep: str | None) -> str:
+def _spell_resume_command(composition: Composition, sweep_id: str | None) -> str:
     """Return the command that resumes the run.
 
     Args:
         composition: the composed config.
-        sweep: id of the sweep that the run belongs to, or None.
+        sweep_id: id of the sweep that the run belongs to, or None.
     """
-    if sweep:
+    if sweep_id:
         return "the command of the sweep with resume=true"
     overrides = [override for override in composition.overrides if not override.startswith("resume=")]
     return f"{program_command('python')} {shlex.join(['train.py', *overrides, 'resume=true'])}"

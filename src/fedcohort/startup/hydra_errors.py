@@ -20,8 +20,8 @@ from fedcohort.startup.options import make_unknown_option_error
 LOST_JOB_ERRORS = ("UncompletedJobError", "FailedJobError", "TerminatedWorkerError")  # errors of submitit and joblib
 SWEEP_MESSAGE = "{0}: several values are a sweep, put -m first (python train.py -m ...); a list is typed as [a,b]"
 # what to type for a file or a class of one's own
-USER_OPTIONS = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}
-MESSAGES = (  # pattern of the first line of Hydra's error, and the message
+USER_CODE_OPTIONS = {"dataset": "dataset=folder dataset.path={}", "model": "model=module model.path={}"}
+MESSAGE_BY_PATTERN = (  # pattern of the first line of Hydra's error, and the message
     (r"Ambiguous value for argument '(.*)'$", SWEEP_MESSAGE),
     (r"Sweep parameters '(.*)' requires", SWEEP_MESSAGE),
     (r"Could not append to config\. An item is already at '(.*)'", "{0} exists already: leave out the +"),
@@ -58,13 +58,12 @@ def explain_error(error: BaseException, arguments: Sequence[str], configs: Path)
     if isinstance(error, MissingConfigException):
         return _explain_missing(error, error_text, arguments, configs)
     if isinstance(error, HydraException):
-        return _explain_composition(error, error_text, configs)
-    is_flag = isinstance(error, ValueError) and "flag can only be used" in error_text  # --resolve without --cfg
-    if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml.") or is_flag:
+        return _explain_hydra_error(error, error_text, configs)
+    is_flag_error = isinstance(error, ValueError) and "flag can only be used" in error_text  # --resolve without --cfg
+    if isinstance(error, OmegaConfBaseException) or type(error).__module__.startswith("yaml.") or is_flag_error:
         return error_text
-    if (
-        isinstance(error, ValueError) and "Config group override must be" in error_text
-    ):  # null, or a number, for a group
+    # null, or a number, for a group
+    if isinstance(error, ValueError) and "Config group override must be" in error_text:
         for group, _, value in (argument.lstrip("+").partition("=") for argument in arguments):
             if (choices := list_choices(configs, group)) and value not in choices:
                 return make_unknown_choice_message(configs, group, value)
@@ -101,20 +100,20 @@ def list_choices(configs: Path, group: str) -> list[str]:
     return sorted(path.stem for path in (configs / group).glob("*.yaml")) if group else []
 
 
-def make_unknown_choice_message(configs: Path, name: str, value: str, choices: Iterable[str] = ()) -> str:
+def make_unknown_choice_message(configs: Path, group_key: str, choice: str, choices: Iterable[str] = ()) -> str:
     """Return the message for a choice that does not exist in its group.
 
     Args:
         configs: folder of the config groups.
-        name: the group, perhaps with the node that it fills (`objective@objective.base`).
-        value: the choice that was typed.
+        group_key: the group, perhaps with the node that it fills (`objective@objective.base`).
+        choice: the choice that was typed.
         choices: the valid choices of the group; by default the names of the files in its folder.
     """
-    group = name.partition("@")[0]
-    error = ranges.unknown_choice_error(name, value, list(choices) or list_choices(configs, group))
-    if group in USER_OPTIONS and re.search(r"[./]", value):
-        return f"{error}. For your own, type {USER_OPTIONS[group].format(value)}"
-    other_groups = [f"{path.parent.name}={value}" for path in sorted(configs.glob(f"*/{glob.escape(value)}.yaml"))]
+    group = group_key.partition("@")[0]
+    error = ranges.unknown_choice_error(group_key, choice, list(choices) or list_choices(configs, group))
+    if group in USER_CODE_OPTIONS and re.search(r"[./]", choice):
+        return f"{error}. For your own, type {USER_CODE_OPTIONS[group].format(choice)}"
+    other_groups = [f"{path.parent.name}={choice}" for path in sorted(configs.glob(f"*/{glob.escape(choice)}.yaml"))]
     return f"{error}. There is {' and '.join(other_groups)}" if other_groups else str(error)
 
 
@@ -130,20 +129,21 @@ def _explain_missing(error: MissingConfigException, error_text: str, arguments: 
     message_match = re.match(r"In '(.*?)': Could not \w+ '((?:hydra/)?[^/']*)/(.*?)'", str(error))
     if message_match is None:
         return error_text
-    yaml_name, group, value = message_match.groups()
-    nested = [name for name in (argument.rpartition("=")[0] for argument in arguments) if name.startswith(f"{group}@")]
-    line = make_unknown_choice_message(configs, nested[0] if nested else group, value, error.options or ())
-    return line if yaml_name in ("train", "hydra/config") or nested else f"configs/{yaml_name}.yaml: {line}"
+    yaml_name, group, choice = message_match.groups()
+    group_key = next((a.rpartition("=")[0] for a in arguments if a.startswith(f"{group}@")), group)
+    message = make_unknown_choice_message(configs, group_key, choice, error.options or ())
+    is_typed = group_key != group or yaml_name in ("train", "hydra/config")
+    return message if is_typed else f"configs/{yaml_name}.yaml: {message}"
 
 
-def _explain_composition(error: HydraException, error_text: str, configs: Path) -> str:
+def _explain_hydra_error(error: HydraException, error_text: str, configs: Path) -> str:
     cause = error.__cause__
     if isinstance(cause, OmegaConfBaseException) and "not in " in str(cause) and cause.full_key:
         return _explain_unknown_option(cause, configs)
     first_line = str(error).partition("\n")[0]
-    for pattern, message in MESSAGES:
-        if match := re.match(pattern, first_line):
-            return message.format(match[1])
+    for pattern, message_template in MESSAGE_BY_PATTERN:
+        if pattern_match := re.match(pattern, first_line):
+            return message_template.format(pattern_match[1])
     reason = " ".join(str(cause).partition("Config search path")[0].split()) if cause else ""
     return ": ".join(filter(None, (error_text, reason)))
 
@@ -153,25 +153,26 @@ def _explain_unknown_option(cause: OmegaConfBaseException, configs: Path) -> str
 
     `cause` is OmegaConf's error; `configs` is the folder of the config groups.
     """
-    group, _, key = str(cause.full_key).rpartition(".")
+    group, _, option = str(cause.full_key).rpartition(".")
     node = cause.parent_node if isinstance(cause.parent_node, DictConfig) else DictConfig({})  # seed.x: a number
-    names = [str(name) for name in node if name not in ("_target_", "hydra")]
+    option_names = [str(name) for name in node if name not in ("_target_", "hydra")]
     if not group:
-        groups = {path.name for path in configs.iterdir() if path.is_dir()}
+        group_names = {o.name for o in configs.iterdir() if o.is_dir()}
         nested_options = [
-            f"{name}.{option}" for name in names if isinstance(node[name], DictConfig) for option in node[name]
+            f"{name}.{o}" for name in option_names if isinstance(node[name], DictConfig) for o in node[name]
         ]
-        if paths := [path for path in nested_options if path.endswith(f".{key}") or path.replace(".", "_") == key]:
-            return f"there is no option {key!r}; did you mean {' or '.join(paths)}?"
-        return str(make_unknown_option_error("", key, {*names, *groups} - {"hydra"}))
+        if similar_options := [o for o in nested_options if o.endswith(f".{option}") or o.replace(".", "_") == option]:
+            return f"there is no option {option!r}; did you mean {' or '.join(similar_options)}?"
+        return str(make_unknown_option_error("", option, {*option_names, *group_names} - {"hydra"}))
     if not node:
-        mapping = f"{group}={{{key}: VALUE}}"
-        return f"{group} has no option {key!r}; it is a single value: type {group}=VALUE, or '{mapping}' for a mapping"
+        form_advice = f"type {group}=VALUE, or '{group}={{{option}: VALUE}}' for a mapping"
+        return f"{group} has no option {option!r}; it is a single value: {form_advice}"
     yaml_texts = {choice: (configs / group / f"{choice}.yaml").read_text() for choice in list_choices(configs, group)}
-    option_pattern = re.compile(rf"^(  )?{re.escape(key)}:", re.MULTILINE)
-    choices_with_option = [choice for choice, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
-    other_choices = f"; {key!r} is an option of {group}={', '.join(choices_with_option)}" if choices_with_option else ""
-    target = str(node.get("_target_", "")).split(".")
-    if target[:2] == ["fedcohort", group] and len(target) > 2:  # a choice is its path: fedcohort.selector.ucb_cs.UcbCs
-        group = f"{group}={target[2]}"
-    return f"{make_unknown_option_error(group, key, names)}{other_choices}"
+    option_pattern = re.compile(rf"^(  )?{re.escape(option)}:", re.MULTILINE)
+    owner_choices = [choice for choice, yaml_text in yaml_texts.items() if option_pattern.search(yaml_text)]
+    hint_text = f"; {option!r} is an option of {group}={', '.join(owner_choices)}" if owner_choices else ""
+    path_parts = str(node.get("_target_", "")).split(".")
+    # A choice is its path: fedcohort.selector.ucb_cs.UcbCs
+    if path_parts[:2] == ["fedcohort", group] and len(path_parts) > 2:
+        group = f"{group}={path_parts[2]}"
+    return f"{make_unknown_option_error(group, option, option_names)}{hint_text}"

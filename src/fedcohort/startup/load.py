@@ -36,19 +36,18 @@ def load_federation(composition: Composition, components_by_group: Mapping[str, 
     from fedcohort.startup.split import build_federation
 
     config = composition.config
-    seed = find_data_seed(config)
+    data_seed = find_data_seed(config)
 
-    def read_raw() -> Raw:
-        raw = check_data(components_by_group["dataset"].load(seed))
+    def read_dataset() -> Raw:
+        raw = check_data(components_by_group["dataset"].load(data_seed))
         memory.return_free_memory()
         check_target_kind({group: components_by_group[group] for group in DATA_GROUPS}, composition.choices, raw)
         return raw
 
     split_components = {group: components_by_group[group] for group in DATA_GROUPS if group != "dataset"}
-    split_options = SplitOptions(**split_components, seed=seed, clients=config["clients"], **config["split"])
-    return build_federation(
-        read_raw(), split_options
-    )  # no other reference to the data is kept, so that `build` can free them
+    split_options = SplitOptions(**split_components, seed=data_seed, clients=config["clients"], **config["split"])
+    # No other reference to the data is kept, so that `build_federation` can free them
+    return build_federation(read_dataset(), split_options)
 
 
 def load_run_facts(composition: Composition, components_by_group: Mapping[str, Any], components: "Components") -> Facts:
@@ -70,11 +69,11 @@ def load_run_facts(composition: Composition, components_by_group: Mapping[str, A
 
     federation = load_federation(composition, components_by_group)
     largest_client = int(federation.n_train.argmax())
-    most_samples = int(federation.n_train[largest_client])
+    max_samples = int(federation.n_train[largest_client])
     if components.samples.is_foreseeable:
-        sample_rows = foresee_samples(components.samples, largest_client, most_samples, federation.draws(0))
-        most_samples = most_samples if sample_rows is None else len(sample_rows)
-    facts = Facts(components, composition.config, federation, most_samples)
+        sample_rows = foresee_samples(components.samples, largest_client, max_samples, federation.draws(0))
+        max_samples = max_samples if sample_rows is None else len(sample_rows)
+    facts = Facts(components, composition.config, federation, max_samples)
     requirements.check_population(composition.choices, facts)
-    proxy = components.proxy.inputs(federation, find_data_seed(composition.config))
-    return replace(facts, federation=replace(federation, proxy=proxy))
+    proxy_inputs = components.proxy.inputs(federation, find_data_seed(composition.config))
+    return replace(facts, federation=replace(federation, proxy=proxy_inputs))

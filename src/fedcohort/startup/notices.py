@@ -9,12 +9,13 @@ from fedcohort.ledger import BYTES_PER_NUMBER
 from fedcohort.signal.base import QueriedSignal, Reported, Static, find_signal, unknowable_signals
 from fedcohort.startup.requirements import (
     GROUPS_WITH_REQUIREMENTS,
-    SIGNAL_READERS,
+    SIGNAL_READING_GROUPS,
     format_requirement,
     sort_requirements,
 )
 
-EVALUATIONS = {"every": "", "clients_every": " on the clients"}  # options of the node `eval`, and where they evaluate
+# options of the node `eval`, and where they evaluate
+EVALUATION_LOCATIONS = {"every": "", "clients_every": " on the clients"}
 
 
 def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequence[str] = ()) -> list[str]:
@@ -26,7 +27,7 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
         typed_overrides: the overrides that the user typed.
     """
     notices = []
-    for group in SIGNAL_READERS:
+    for group in SIGNAL_READING_GROUPS:
         if signals := ", ".join(unknowable_signals(getattr(facts.components, group).needs)):
             notices.append(f"{group}={choices[group]} is an oracle, which no server could run: it reads {signals}")
     unmet_recommendations: dict[Requirement, list[str]] = {}  # recommendations of several components may be the same
@@ -38,7 +39,7 @@ def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequ
         notices.append(format_requirement(requirement, " and ".join(option_texts), choices, facts))
     notices += _list_options_without_effect(choices, facts, typed_overrides)
     notices += _list_sent_model_notices(choices, facts)
-    for group in (field.name for field in fields(facts.components)):
+    for group in (component_field.name for component_field in fields(facts.components)):
         notices += getattr(facts.components, group).notices(choices[group])
     return notices
 
@@ -48,35 +49,35 @@ def _list_options_without_effect(choices: Mapping[str, str], facts: Facts, typed
 
     `choices` has the choice in each group, `facts` the run; `typed_overrides` are the overrides as typed.
     """
-    components, notices = facts.components, []
-    epochs = [override for override in typed_overrides if override.startswith("client.epochs=")]
-    if components.client.steps is not None and epochs:
-        notices.append(f"{epochs[-1]} has no effect: client.steps={components.client.steps} is set (null for epochs)")
-    unit = "epochs" if components.client.steps is None else "steps"
-    local_units = getattr(components.client, unit)
+    components, client, notices = facts.components, facts.components.client, []
+    epochs_texts = [override for override in typed_overrides if override.startswith("client.epochs=")]
+    if client.steps is not None and epochs_texts:
+        notices.append(f"{epochs_texts[-1]} has no effect: client.steps={client.steps} is set (null for epochs)")
+    work_unit = "epochs" if client.steps is None else "steps"
+    local_work = getattr(client, work_unit)
     if components.deadline.partial_work and not components.deadline.bounded:
-        required = facts.config["requires"]
-        aliases = [f"{group}={choices[group]}" for group in required if "deadline.partial_work" in required[group]]
+        requires = facts.config["requires"]
+        aliases = [f"{group}={choices[group]}" for group in requires if "deadline.partial_work" in requires[group]]
         deadline_text = f"deadline={choices['deadline']}, where all clients finish"
-        hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
-        notices.append("; ".join([f"deadline.partial_work=true has no effect with {deadline_text}", *hints]))
-    elif components.deadline.partial_work and local_units == 1:
-        notices.append(f"deadline.partial_work=true has no effect with client.{unit}=1, which can't be done in part")
+        alias_hints = [f"{alias} is intended for use with a deadline (deadline=fixed)" for alias in aliases]
+        notices.append("; ".join([f"deadline.partial_work=true has no effect with {deadline_text}", *alias_hints]))
+    elif components.deadline.partial_work and local_work == 1:
+        work_text = f"client.{work_unit}=1, which can't be done in part"
+        notices.append(f"deadline.partial_work=true has no effect with {work_text}")
     if components.attack.falsified_signals and not components.attack.falsified_signals & components.needed_signals():
         false_signals = ", ".join(sorted(components.attack.falsified_signals))
         message_start = f"attack={choices['attack']} has no effect"
         notices.append(f"{message_start}: neither the selector nor the aggregator reads {false_signals}")
     if components.signal_noise.perturbs:
-        signals = {unit: find_signal(unit) for unit in sorted(components.needed_signals())}
-        unprotected = [unit for unit, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
+        signals = {name: find_signal(name) for name in sorted(components.needed_signals())}
+        exact_signals = [name for name, signal in signals.items() if isinstance(signal, Static) and signal.bytes_up]
         if not any(isinstance(signal, Reported | QueriedSignal) and signal.bytes_up for signal in signals.values()):
-            notices.append(
-                f"signal_noise={choices['signal_noise']} has no effect: no component reads a reported number"
-            )
-        elif unprotected:
+            message_start = f"signal_noise={choices['signal_noise']} has no effect"
+            notices.append(f"{message_start}: no component reads a reported number")
+        elif exact_signals:
             notices.append(
                 f"signal_noise={choices['signal_noise']} adds no noise to facts that clients send at registration: "
-                f"privacy/epsilon does not cover {', '.join(unprotected)}"
+                f"privacy/epsilon does not cover {', '.join(exact_signals)}"
             )
     if components.proxy.has_inputs and PROXY_INPUTS not in components.agg.requirements:
         notices.append(f"proxy={choices['proxy']} has no effect: agg={choices['agg']} doesn't read it")
@@ -91,30 +92,30 @@ def _list_sent_model_notices(choices: Mapping[str, str], facts: Facts) -> list[s
 
     `choices` has the choice in each group, and `facts` the run.
     """
-    deadline, config, limit_gb = facts.components.deadline, facts.config, facts.config["client_store"]["limit_gb"]
+    deadline, config, store_limit_gb = facts.components.deadline, facts.config, facts.config["client_store"]["limit_gb"]
     if not deadline.carries or facts.layout is None:
         return []
-    n_models, n_places = min(facts.federation.n_clients, config["rounds"]), deadline.cohort_size(config["cohort"])
-    if not deadline.free_places(n_places, n_places):  # at most this many clients work at a time
-        n_models = min(n_models, n_places)
+    n_models, max_in_flight = min(facts.federation.n_clients, config["rounds"]), deadline.cohort_size(config["cohort"])
+    if not deadline.free_places(max_in_flight, max_in_flight):  # at most this many clients work at a time
+        n_models = min(n_models, max_in_flight)
     if (max_staleness := deadline.staleness_limit()) is not None:
         n_models = min(n_models, max_staleness + 1)
-    n_vectors = 1 + sum(len(hook.downloads) for hook in facts.components.agg.hooks)
-    model_gb = BYTES_PER_NUMBER * n_vectors * facts.layout.n_params / 1e9
-    if n_models * model_gb <= limit_gb:
+    n_vectors_per_model = 1 + sum(len(agg_hook.downloads) for agg_hook in facts.components.agg.hooks)
+    model_gb = BYTES_PER_NUMBER * n_vectors_per_model * facts.layout.n_params / 1e9
+    if n_models * model_gb <= store_limit_gb:
         return []
     return [
         f"deadline={choices['deadline']} keeps each model that a client in flight received, in memory and in "
-        f"checkpoints: up to {n_models} models of {model_gb:.3g} GB, above client_store.limit_gb={limit_gb:g}. Set "
-        "deadline.max_staleness to keep fewer, or a longer checkpoint.every_s"
+        f"checkpoints: up to {n_models} models of {model_gb:.3g} GB, above client_store.limit_gb={store_limit_gb:g}. "
+        "Set deadline.max_staleness to keep fewer, or a longer checkpoint.every_s"
     ]
 
 
 def list_late_evaluations(config: Mapping[str, Any]) -> list[str]:
     """Return a notice for each evaluation in `config` whose interval exceeds the rounds of the run."""
     rounds, notices = config["rounds"], []
-    for name, location_text in EVALUATIONS.items():
-        if (interval := config["eval"][name]) > rounds:
-            message_start = f"eval.{name}={interval} exceeds rounds={rounds}"
+    for eval_option, location_text in EVALUATION_LOCATIONS.items():
+        if (eval_interval := config["eval"][eval_option]) > rounds:
+            message_start = f"eval.{eval_option}={eval_interval} exceeds rounds={rounds}"
             notices.append(f"{message_start}: only the first model is evaluated{location_text}, before any training")
     return notices

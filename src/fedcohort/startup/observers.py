@@ -11,8 +11,8 @@ from fedcohort.errors import OptionError
 from fedcohort.record.observer import Observer
 from fedcohort.record.status import RunStatus
 from fedcohort.startup import components
-from fedcohort.startup.command_line import is_inside
-from fedcohort.startup.components import CALLBACK_CONTRACT, Instance
+from fedcohort.startup.command_line import is_inside_logs
+from fedcohort.startup.components import CALLBACK_CONTRACT, ConfiguredObject
 from fedcohort.startup.compose import Composition
 
 # options of callbacks and trackers that are folders
@@ -27,19 +27,19 @@ class RunObservers:
         observers: the observers in the order of configs/callback, then the tracker, which uploads their files, then the
             writer of status.json.
         callbacks: Lightning callbacks, which may end the run before its last round.
-        ends_early: configs of these callbacks, sorted.
+        callback_configs: configs of these callbacks, sorted.
     """
 
     observers: Sequence[Observer]
     callbacks: Sequence[Any]
-    ends_early: Sequence[Any]
+    callback_configs: Sequence[Any]
 
 
 def make_observers(composition: Composition) -> RunObservers:
     """Return the observers and callbacks that the config `composition` names; raise `OptionError` if one is invalid."""
     nodes = {f"callback.{name}": node for name, node in composition.config["callback"].items() if node}
     _check_folders({**nodes, "logger": composition.config["logger"]}, composition.config["paths"]["logs"])
-    callbacks_by_name = dict[str, Instance]()
+    callbacks_by_name = dict[str, ConfiguredObject]()
     for node_name, node in nodes.items():
         if not isinstance(node, Mapping) or "_target_" not in node:
             raise ranges.range_error(node_name, "null, or a class in _target_ with its options", node)
@@ -52,29 +52,29 @@ def make_observers(composition: Composition) -> RunObservers:
     _check_monitors(callbacks)
     tracker = components.make_component(composition, "logger")
     callback_texts = sorted(json.dumps(nodes[node_name], sort_keys=True, default=str) for node_name in callbacks)
-    ends_early = [json.loads(text) for text in callback_texts]  # equal to those that are read from a file
+    callback_configs = [json.loads(t) for t in callback_texts]  # equal to those that are read from a file
     observers = [
         observer_or_callback
         for observer_or_callback in callbacks_by_name.values()
         if isinstance(observer_or_callback, Observer)
     ]
-    observers += [*([] if tracker is None else [tracker]), RunStatus(ends_early)]
-    return RunObservers(observers, list(callbacks.values()), ends_early)
+    observers += [*([] if tracker is None else [tracker]), RunStatus(callback_configs)]
+    return RunObservers(observers, list(callbacks.values()), callback_configs)
 
 
-def _check_folders(nodes: Mapping[str, object], logs: str) -> None:
-    """Raise `OptionError` for a folder outside `logs` in the options of an observer, a callback or the tracker.
+def _check_folders(nodes: Mapping[str, object], logs_path: str) -> None:
+    """Raise `OptionError` for a folder outside `logs_path` in the options of an observer, a callback or the tracker.
 
     A `filename` must not contain a folder. `nodes` are the config nodes of these objects by path.
     """
     for node_name, node in nodes.items():
-        options = node if isinstance(node, Mapping) else {}
-        for option in FOLDER_OPTIONS & options.keys():
-            folder = options[option]
-            if folder is not None and folder != logs and not is_inside(str(folder), logs):
-                allowed_text = f"null, or a folder inside paths.logs={logs}, the only folder that a run writes to"
+        node_options = node if isinstance(node, Mapping) else {}
+        for option in FOLDER_OPTIONS & node_options.keys():
+            folder = node_options[option]
+            if folder is not None and folder != logs_path and not is_inside_logs(str(folder), logs_path):
+                allowed_text = f"null, or a folder inside paths.logs={logs_path}, the only folder that a run writes to"
                 raise ranges.range_error(f"{node_name}.{option}", allowed_text, folder)
-        file_name = options.get("filename")
+        file_name = node_options.get("filename")
         if file_name is not None and Path(str(file_name)).name != file_name:
             raise ranges.range_error(f"{node_name}.filename", "null, or a file's name without a folder", file_name)
 

@@ -12,7 +12,7 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host import cores, processor
 from fedcohort.round.settings import OptionCheck, choice_check, integer_check, list_setting_checks, number_check
 
-PER_CORE = 8  # processes or threads per core, at most: several can be useful to test that results do not depend on it
+MAX_PER_CORE = 8  # processes or threads: several per core can be useful to test that results do not depend on it
 
 
 def check_run_name(option: str, value: object) -> None:
@@ -32,39 +32,39 @@ def check_count_per_core(option: str, value: object, *, allow_auto: bool = False
     if allow_auto and value == "auto":
         return
     n_cores = cores.count_available_cores()
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= PER_CORE * n_cores:
-        allowed_text = f"an integer in [1, {PER_CORE * n_cores}]{' or auto' if allow_auto else ''}"
-        reason = f"{PER_CORE} for each of the {n_cores} cores that this process may use"
+    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= MAX_PER_CORE * n_cores:
+        allowed_text = f"an integer in [1, {MAX_PER_CORE * n_cores}]{' or auto' if allow_auto else ''}"
+        reason = f"{MAX_PER_CORE} for each of the {n_cores} cores that this process may use"
         raise ranges.range_error(option, f"{allowed_text} ({reason})", value)
 
 
-def check_threads_of_forks(trainer: Mapping[str, Any]) -> None:
+def check_threads_of_forks(trainer_node: Mapping[str, Any]) -> None:
     """Raise `OptionError` if forked processes have several threads: a pool of threads does not survive a fork.
 
-    `trainer` is the node of this name in the config.
+    `trainer_node` is the node of this name in the config.
     """
-    n_devices = cores.count_available_cores() if trainer["devices"] == "auto" else trainer["devices"]
-    is_forked = trainer["accelerator"] == "cpu" and trainer["num_nodes"] == 1 and n_devices > 1
-    if is_forked and trainer["threads"] > 1:
-        allowed_text = f"1 where trainer.devices={trainer['devices']} forks {n_devices} processes on one machine"
-        raise ranges.range_error("trainer.threads", allowed_text, trainer["threads"])
+    n_devices = cores.count_available_cores() if trainer_node["devices"] == "auto" else trainer_node["devices"]
+    forks_processes = trainer_node["accelerator"] == "cpu" and trainer_node["num_nodes"] == 1 and n_devices > 1
+    if forks_processes and trainer_node["threads"] > 1:
+        allowed_text = f"1 where trainer.devices={trainer_node['devices']} forks {n_devices} processes on one machine"
+        raise ranges.range_error("trainer.threads", allowed_text, trainer_node["threads"])
 
 
-def check_precision(engine: Mapping[str, Any], accelerator: str) -> None:
-    """Raise `OptionError` for tf32 on a processor, and for bf16 on one that lacks it, unless `engine.force` is true.
+def check_precision(engine_node: Mapping[str, Any], accelerator: str) -> None:
+    """Raise `OptionError` for tf32 on a CPU. Raise it for bf16 on a CPU without bf16, unless `engine.force` is true.
 
-    `engine` is the node of this name in the config; `accelerator` is "cpu" or "gpu".
+    `engine_node` is the node of this name in the config; `accelerator` is "cpu" or "gpu".
     """
-    if engine["precision"] == "tf32" and accelerator == "cpu":
+    if engine_node["precision"] == "tf32" and accelerator == "cpu":
         raise ranges.range_error("engine.precision", "float32 or bf16 with trainer=cpu, as only GPUs have tf32", "tf32")
-    is_emulated = engine["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
-    if is_emulated and not engine["force"]:
+    is_bf16_emulated = engine_node["precision"] == "bf16" and accelerator == "cpu" and processor.has_bf16() is False
+    if is_bf16_emulated and not engine_node["force"]:
         allowed_text = "float32 on this processor, which lacks bf16 instructions and is some 8 times slower with bf16"
         raise ranges.range_error("engine.precision", f"{allowed_text} (engine.force=true overrides)", "bf16")
 
 
 def check_resume(option: str, value: object) -> None:
-    """Raise `OptionError` if `value` is no way to resume a run; `option` is the option's name in the message."""
+    """Raise `OptionError` if `value` is invalid for the option `resume`; `option` is its name in the message."""
     if not isinstance(value, bool) and value not in ("previous", "force"):
         raise ranges.range_error(option, "true, false, previous or force", value)
 
@@ -83,11 +83,11 @@ def check_writable_folder(option: str, value: object) -> None:
     A temporary file is written for this check.
     """
     ranges.text(option, value)
-    nearest_existing = Path(str(value)).absolute()
+    nearest_folder = Path(str(value)).absolute()
     try:
-        while not nearest_existing.exists():
-            nearest_existing = nearest_existing.parent
-        with tempfile.TemporaryFile(dir=nearest_existing):
+        while not nearest_folder.exists():
+            nearest_folder = nearest_folder.parent
+        with tempfile.TemporaryFile(dir=nearest_folder):
             pass
     except OSError as error:
         raise OptionError(f"{option} must be a folder that can be written, got {value!r} ({error.strerror})") from error
@@ -144,9 +144,9 @@ def make_unknown_option_error(node_name: str, option: str, valid_options: Collec
 
 
 @cache
-def list_node_options(node: str) -> list[str]:
-    """Return the options of `node` that belong to no component: all of `engine`, some of `deadline` and `device`."""
-    return [option.split(".")[1] for option in OPTION_CHECKS if option.startswith(f"{node}.")]
+def list_node_options(node_name: str) -> list[str]:
+    """Return the options of a node that belong to no component: all of `engine`, some of `deadline` and `device`."""
+    return [option.split(".")[1] for option in OPTION_CHECKS if option.startswith(f"{node_name}.")]
 
 
 def check_all_options(config: Mapping[str, Any]) -> None:
@@ -155,15 +155,14 @@ def check_all_options(config: Mapping[str, Any]) -> None:
     Raises `IncompatibleConfig` if the cohort exceeds the number of clients.
     """
     for node in dict.fromkeys(option.split(".")[0] for option in OPTION_CHECKS if "." in option):
-        names, node_options = list_node_options(node), config.get(node)
+        option_names, node_options = list_node_options(node), config.get(node)
         if not isinstance(node_options, Mapping):
-            correct_form = f"set option by option ({', '.join(f'{node}.{name}' for name in names)})"
-            raise ranges.range_error(node, correct_form, node_options)
-        for option in (
-            node_options if "_target_" not in node_options else ()
-        ):  # a component's constructor checks its options
-            if option not in names:
-                raise make_unknown_option_error(node, option, names)
+            allowed_text = f"set option by option ({', '.join(f'{node}.{name}' for name in option_names)})"
+            raise ranges.range_error(node, allowed_text, node_options)
+        # a component's constructor checks its options
+        for option in node_options if "_target_" not in node_options else ():
+            if option not in option_names:
+                raise make_unknown_option_error(node, option, option_names)
     for option, check_value in OPTION_CHECKS.items():
         node, _, name = option.rpartition(".")
         node_options = config[node] if node else config

@@ -13,9 +13,9 @@ from hydra.core.override_parser.types import Quote, QuotedString
 
 from fedcohort.errors import OptionError
 
-PLAIN_TEXT = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
+PLAIN_TEXT_PATTERN = re.compile(r"[A-Za-z_/.][\w./@+%-]*", re.ASCII)  # texts that Hydra reads as texts without quotes
 RESERVED_TEXTS = {"null", "true", "false", "nan", "inf"}
-VALUE_TYPES = "a number, a text, True, False, None, a path, or a list or dict of these"
+ALLOWED_TYPES_TEXT = "a number, a text, True, False, None, a path, or a list or dict of these"
 
 
 def list_overrides(options: Mapping[str, object], *, is_sweep: bool = False) -> list[str]:
@@ -33,18 +33,18 @@ def list_overrides(options: Mapping[str, object], *, is_sweep: bool = False) -> 
         if name == "model" and (callable(value) or _is_network(value)):
             overrides += ["model=module", f"model.path={_find_import_path(value)}"]
             continue
-        is_list = isinstance(value, list | tuple | range) or (isinstance(value, str) and "," in value)
-        if is_list and not is_sweep and "." not in name:
+        has_several_values = isinstance(value, list | tuple | range) or (isinstance(value, str) and "," in value)
+        if has_several_values and not is_sweep and "." not in name:
             raise OptionError(f"{name}={value!r}: several values are a sweep, call fedcohort.sweep")
         value_by_option = {name: value}
         if isinstance(value, Mapping) and "." not in name:
-            value_by_option = {f"{name}.{key}": option_value for key, option_value in value.items()}
-        spell_option = _spell_values if is_sweep else spell_override_value
-        overrides += [f"{key}={spell_option(key, option_value)}" for key, option_value in value_by_option.items()]
+            value_by_option = {f"{name}.{k}": option_value for k, option_value in value.items()}
+        spell_option = _spell_sweep_values if is_sweep else spell_override_value
+        overrides += [f"{k}={spell_option(k, option_value)}" for k, option_value in value_by_option.items()]
     return overrides
 
 
-def _spell_values(name: str, value: object) -> str:
+def _spell_sweep_values(name: str, value: object) -> str:
     """Return the values of the option `name` in a sweep, with commas between them.
 
     `value` is a single value, an iterable of values, or a text with commas.
@@ -67,9 +67,9 @@ def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a
     if isinstance(value, int | float):
         return repr(value)
     if isinstance(value, str | Path):
-        text = str(value)
-        is_plain = PLAIN_TEXT.fullmatch(text) and text.lower() not in RESERVED_TEXTS
-        return text if is_plain else str(QuotedString(text, Quote.single).with_quotes())
+        value_text = str(value)
+        is_plain_text = PLAIN_TEXT_PATTERN.fullmatch(value_text) and value_text.lower() not in RESERVED_TEXTS
+        return value_text if is_plain_text else str(QuotedString(value_text, Quote.single).with_quotes())
     if isinstance(value, Mapping):
         pair_texts = (
             f"{spell_override_value(name, key)}:{spell_override_value(name, element)}" for key, element in value.items()
@@ -79,26 +79,26 @@ def spell_override_value(name: str, value: Any) -> str:  # noqa: ANN401 - what a
         return "[" + ",".join(spell_override_value(name, element) for element in value) + "]"
     if hasattr(value, "tolist"):  # NumPy's scalars and arrays
         return spell_override_value(name, value.tolist())
-    raise OptionError(f"{name} must be {VALUE_TYPES}, got {type(value).__name__}")
+    raise OptionError(f"{name} must be {ALLOWED_TYPES_TEXT}, got {type(value).__name__}")
 
 
 def _is_network(value: object) -> bool:
     return hasattr(value, "state_dict") and hasattr(value, "forward")
 
 
-def _find_import_path(factory: Any) -> str:  # noqa: ANN401 - a class, a function or what was passed instead
-    """Return the dotted name by which another process finds `factory`, a class or function that makes a network.
+def _find_import_path(network_factory: Any) -> str:  # noqa: ANN401 - a class, a function or what was passed instead
+    """Return the dotted name by which another process imports a class or function that makes a network.
 
-    Raises `OptionError` for an object that has no such name.
+    Raises `OptionError` if `network_factory` has no such name.
     """
-    name = getattr(factory, "__qualname__", "")
+    name = getattr(network_factory, "__qualname__", "")
     if not name.isidentifier():
-        network_class, advice_text = type(factory), "write a function at the top that returns it, and pass that"
-        if _is_network(factory) and not network_class.__module__.startswith("torch."):
+        network_class, advice_text = type(network_factory), "write a function at the top that returns it, and pass that"
+        if _is_network(network_factory) and not network_class.__module__.startswith("torch."):
             advice_text = f"pass model={network_class.__name__}"
         raise OptionError(
             "model must be the name of a choice, or a class or function at the top of a module, got "
             f"{name or f'a network of the class {network_class.__name__}'}. Each run has to make a new network with "
             f"the weights of its seed: {advice_text}"
         )
-    return f"{factory.__module__}.{name}"
+    return f"{network_factory.__module__}.{name}"

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 GROUPS_WITH_REQUIREMENTS = (
     *("selector", "agg", "codec", "objective", "availability", "samples", "deadline", "device", "augmentation"),
 )
-SIGNAL_READERS = ("selector", "agg", "samples", "deadline")
+SIGNAL_READING_GROUPS = ("selector", "agg", "samples", "deadline")
 
 
 def check_requirements(choices: Mapping[str, str], facts: Facts) -> None:
@@ -37,8 +37,8 @@ def check_requirements(choices: Mapping[str, str], facts: Facts) -> None:
     for group in GROUPS_WITH_REQUIREMENTS:
         component = getattr(facts.components, group)
         with name_component_of_errors(component):
-            requirements += [(group, item) for item in sort_requirements(component.requirements, choices[group])]
-    for group in SIGNAL_READERS:
+            requirements += [(group, r) for r in sort_requirements(component.requirements, choices[group])]
+    for group in SIGNAL_READING_GROUPS:
         component = getattr(facts.components, group)
         with name_component_of_errors(component):
             signals = [find_signal(name) for name in sorted(component.needs)]
@@ -66,18 +66,18 @@ def format_requirement(
     return requirement.message.format(**option_by_group, option=option, full_participation=full_participation)
 
 
-def sort_requirements(requirements: Iterable[Requirement], choice: str) -> list[Requirement]:
+def sort_requirements(requirements: Iterable[Requirement], component_choice: str) -> list[Requirement]:
     """Sort the requirements of a component by their messages: the order of a set differs from process to process.
 
     Args:
         requirements: the requirements.
-        choice: the choice that declares them, for the error.
+        component_choice: the choice that declares them, for the error.
 
     Raises:
         IncompatibleConfig: an item is not a `Requirement`.
     """
-    if invalid_item := next((item for item in requirements if not isinstance(item, Requirement)), None):
-        message_start = f"{choice} declares {invalid_item!r} as a requirement or recommendation"
+    if invalid_requirement := next((r for r in requirements if not isinstance(r, Requirement)), None):
+        message_start = f"{component_choice} declares {invalid_requirement!r} as a requirement or recommendation"
         raise IncompatibleConfig(f"{message_start}: it must be a Requirement of fedcohort.component")
     return sorted(requirements, key=lambda requirement: requirement.message)
 
@@ -150,20 +150,17 @@ def check_population(choices: Mapping[str, str], facts: Facts) -> None:
         raise OptionError(f"selector.{error}") from error
 
 
-def check_model(model: "Model", choice: str, federation: "Federation") -> None:
+def check_model(model: "Model", model_choice: str, federation: "Federation") -> None:
     """Raise `IncompatibleConfig` if the inputs or outputs of `model` do not fit the data.
 
-    `choice` is the choice of the model, for the message; `federation` has the data.
+    `model_choice` is the choice of the model, for the message; `federation` has the data.
     """
-    has_one_class, name = federation.targets.single, f"dataset={federation.name}"
+    has_one_class, dataset_text = federation.targets.single, f"dataset={federation.name}"
     if model.reads_symbols != federation.is_symbolic:
-        read_kind, input_kind = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
-        advice_text = (
-            f": choose model={'mlp' if model.reads_symbols else 'char_lstm' if has_one_class else 'word_lstm'}"
-        )
-        raise IncompatibleConfig(
-            f"model={choice} reads {read_kind}, and the inputs of {name} are {input_kind}{advice_text}"
-        )
+        model_kind, input_kind = ("symbols", "numbers") if model.reads_symbols else ("numbers", "sequences of symbols")
+        valid_model = "mlp" if model.reads_symbols else "char_lstm" if has_one_class else "word_lstm"
+        inputs_text = f"the inputs of {dataset_text} are {input_kind}: choose model={valid_model}"
+        raise IncompatibleConfig(f"model={model_choice} reads {model_kind}, and {inputs_text}")
     if model.per_position == has_one_class:
         targets_text = (
             "one class of a sequence, and samples of {} have a target at each position: choose model=word_lstm"
@@ -172,17 +169,17 @@ def check_model(model: "Model", choice: str, federation: "Federation") -> None:
             targets_text = (
                 "one class at each position of a sequence, and samples of {} have one class: choose model=char_lstm"
             )
-        raise IncompatibleConfig(f"model={choice} predicts {targets_text.format(name)}")
+        raise IncompatibleConfig(f"model={model_choice} predicts {targets_text.format(dataset_text)}")
 
 
-def check_batch_norm(network: "nn.Module", batch: int | None, federation: "Federation") -> None:
-    """Raise `IncompatibleConfig` if batch norm has a single value per channel in a batch of `batch` samples.
+def check_batch_norm(network: "nn.Module", batch_size: int | None, federation: "Federation") -> None:
+    """Raise `IncompatibleConfig` if batch norm has a single value per channel in a batch of `batch_size` samples.
 
     `network` is the network of the run; `federation` has its data.
     """
     from fedcohort.flat import can_norm_one_sample  # noqa: PLC0415 - torch is imported once the options are right
 
-    if batch == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):
+    if batch_size == 1 and not can_norm_one_sample(network, federation.server_test.x[:1]):
         problem_text = "client.batch=1 leaves batch norm a single value per channel, which has no variance"
         raise IncompatibleConfig(
             f"{problem_text}: choose client.batch=2 or more, or model.norm=group where the model has it"

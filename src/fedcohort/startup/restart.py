@@ -40,66 +40,69 @@ class ResumePoint:
 
 
 def find_resume_point(
-    folder: RunFolder, config_hash: str, resume: bool | str, start_record: provenance.StartRecord
+    run_folder: RunFolder, config_hash: str, resume_mode: bool | str, start_record: provenance.StartRecord
 ) -> ResumePoint:
     """Find the newest intact checkpoint of a run, after checking journal, per-client tables and other files.
 
     Args:
-        folder: the run's folder.
+        run_folder: the run's folder.
         config_hash: hash of the config, which the checkpoint must have.
-        resume: the option: True for the newest checkpoint, "previous" to allow the one before, "force" for any code.
+        resume_mode: the option `resume`: True for the newest checkpoint, "previous" to allow the one before, "force" to
+            accept any code.
         start_record: code, versions and processes of this start (`provenance.current_start`).
 
     Raises:
         CheckpointError: the files are damaged, or written with other code, versions or processes.
     """
-    manifest.check_all_files(folder.path)
-    paths = [path for path in (folder.checkpoint, folder.previous_checkpoint) if path.exists()]
-    if not paths:
+    manifest.check_all_files(run_folder.path)
+    ckpt_paths = [p for p in (run_folder.checkpoint, run_folder.previous_checkpoint) if p.exists()]
+    if not ckpt_paths:
         return ResumePoint()
-    path = paths[0]
+    ckpt_path = ckpt_paths[0]
     try:
-        content = load_checkpoint_files(path, config_hash)
+        checkpoint_content = load_checkpoint_files(ckpt_path, config_hash)
     except DamagedCheckpoint as error:
         previous_content = None
         with suppress(DamagedCheckpoint):
-            previous_content = load_checkpoint_files(paths[1], config_hash) if paths[1:] else None
+            previous_content = load_checkpoint_files(ckpt_paths[1], config_hash) if ckpt_paths[1:] else None
         if previous_content is None:
-            reason = "the previous checkpoint is damaged, too" if paths[1:] else "there is no previous checkpoint"
+            reason = "the previous checkpoint is damaged, too" if ckpt_paths[1:] else "there is no previous checkpoint"
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
-        n_done = checkpoint.count_rounds_in(previous_content)
-        if resume not in MODES_WITH_FALLBACK:
+        rounds_done = checkpoint.count_rounds_in(previous_content)
+        if resume_mode not in MODES_WITH_FALLBACK:
             raise CheckpointError(
-                f"{error}; the previous checkpoint, of round {n_done}, is intact: resume from it with resume=previous"
+                f"{error}; the previous checkpoint, of round {rounds_done}, is intact: "
+                "resume from it with resume=previous"
             ) from error
-        log.warning("%s; resuming from the previous checkpoint, of round %d", error, n_done)
-        content, path = previous_content, paths[1]
-    differences = provenance.list_differences(content[checkpoint.CHECKPOINT_ENTRY], start_record)
-    if differences and resume != FORCE_MODE:
+        log.warning("%s; resuming from the previous checkpoint, of round %d", error, rounds_done)
+        checkpoint_content, ckpt_path = previous_content, ckpt_paths[1]
+    start_differences = provenance.list_differences(checkpoint_content[checkpoint.CHECKPOINT_ENTRY], start_record)
+    if start_differences and resume_mode != FORCE_MODE:
         raise CheckpointError(
-            f"{path} was written under other conditions, so that the run would not resume to the same bits: "
-            f"{'; '.join(differences)}. Restore these, or use resume=force, which summary.json and MLflow record"
+            f"{ckpt_path} was written under other conditions, so that the run would not resume to the same bits: "
+            f"{'; '.join(start_differences)}. Restore these, or use resume=force, which summary.json and MLflow record"
         )
-    n_done = checkpoint.count_rounds_in(content)
-    states = content["callbacks"].values()
+    rounds_done = checkpoint.count_rounds_in(checkpoint_content)
+    callback_states = checkpoint_content["callbacks"].values()
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
-    journal.check_journal(folder.path, n_done, next((s["journal"] for s in states if s.get("journal")), None))
-    if path != folder.checkpoint:
-        os.replace(path, folder.checkpoint)
-    for difference in differences:
-        log.warning("resume=force continues in spite of a difference: %s", difference)
-    histories = [state["spending"] for state in states if "spending" in state]  # older versions saved none
-    spending = BudgetHistory.from_plain_data(histories[0]) if histories else BudgetHistory(BudgetUse(n_done))
-    return ResumePoint(n_done, differences if resume == FORCE_MODE else None, spending)
+    running_digest = next((s["journal"] for s in callback_states if s.get("journal")), None)
+    journal.check_journal(run_folder.path, rounds_done, running_digest)
+    if ckpt_path != run_folder.checkpoint:
+        os.replace(ckpt_path, run_folder.checkpoint)
+    for start_difference in start_differences:
+        log.warning("resume=force continues in spite of a difference: %s", start_difference)
+    budget_data = [s["spending"] for s in callback_states if "spending" in s]  # older versions saved none
+    spending = BudgetHistory.from_plain_data(budget_data[0]) if budget_data else BudgetHistory(BudgetUse(rounds_done))
+    return ResumePoint(rounds_done, start_differences if resume_mode == FORCE_MODE else None, spending)
 
 
-def load_checkpoint_files(path: Path, config_hash: str) -> dict[str, Any]:
-    """Return the content of the checkpoint `path` after checking it and the files of the clients' stored vectors.
+def load_checkpoint_files(ckpt_path: Path, config_hash: str) -> dict[str, Any]:
+    """Return the content of the checkpoint `ckpt_path` after checking it and the files of the clients' stored vectors.
 
     Raises `CheckpointError` if they are damaged, or have another config than the one with hash `config_hash`.
     """
-    content = checkpoint.load_checkpoint(path, config_hash)
-    for state in content["callbacks"].values():
-        if "clients" in state:
-            store.check_stored_vectors(path.parent, state["clients"])
-    return content
+    checkpoint_content = checkpoint.load_checkpoint(ckpt_path, config_hash)
+    for callback_state in checkpoint_content["callbacks"].values():
+        if "clients" in callback_state:
+            store.check_stored_vectors(ckpt_path.parent, callback_state["clients"])
+    return checkpoint_content

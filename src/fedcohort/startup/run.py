@@ -24,13 +24,13 @@ from fedcohort.tracking import sweeps
 log = logging.getLogger("fedcohort")
 
 
-def run(composition: Composition, job: SweepJob | None = None, *, is_last: bool = False) -> Path:
+def run(composition: Composition, job: SweepJob | None = None, *, is_last_run: bool = False) -> Path:
     """Execute a run, and return its folder.
 
     Args:
         composition: the composed config.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
-        is_last: whether the process ends after this run, so that the run's memory need not be freed.
+        is_last_run: whether the process ends after this run, so that the run's memory need not be freed.
 
     Raises:
         FedcohortError: the run is rejected or fails.
@@ -38,14 +38,14 @@ def run(composition: Composition, job: SweepJob | None = None, *, is_last: bool 
     """
     with interrupts.handle_signals():
         try:
-            return _run(composition, job)
+            return _run_steps(composition, job)
         finally:
-            if not is_last:
+            if not is_last_run:
                 memory.collect_garbage_after_run()  # a process may execute hundreds of runs
 
 
-def _run(composition: Composition, job: SweepJob | None) -> Path:
-    config, sweep = composition.config, job.id if job else None
+def _run_steps(composition: Composition, job: SweepJob | None) -> Path:
+    config, sweep_id = composition.config, job.id if job else None
     num_nodes = config["trainer"]["num_nodes"]
     # Step 2: check
     light_components = make_light_components(composition)
@@ -67,18 +67,20 @@ def _run(composition: Composition, job: SweepJob | None) -> Path:
     from fedcohort.startup.fit import fit
 
     memory.enable_garbage_collection()
-    tasks, logs = ProgramTasks(num_nodes), Path(config["paths"]["logs"])
-    restarted_job = slurm.find_restarted_job()
-    if tasks.is_following:
-        with tasks.connect():
-            return fit(composition, loop, network, run_observers, tasks, sweep, None) or logs
-    if restarted_job:
-        log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_job)
+    program_tasks, logs_folder = ProgramTasks(num_nodes), Path(config["paths"]["logs"])
+    restarted_slurm_job = slurm.find_restarted_job()
+    if program_tasks.is_following:
+        with program_tasks.connect():
+            return fit(composition, loop, network, run_observers, program_tasks, sweep_id, None) or logs_folder
+    if restarted_slurm_job:
+        log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_slurm_job)
     siblings = job.list_siblings() if job else frozenset()
     config_hash, budget = folder.config_hash(config), Budget.from_config(config)
-    request = claim.RunRequest(config_hash, config["seed"], budget, run_observers.ends_early, restarted_job, siblings)
-    resume = bool(config["resume"]) or restarted_job is not None
-    with tasks.connect(), _lock_folder(logs.absolute(), _name_folder(composition), request, resume) as run_folder:
+    run_key, callback_configs = (config_hash, config["seed"], budget), run_observers.callback_configs
+    run_request = claim.RunRequest(*run_key, callback_configs, restarted_slurm_job, siblings)
+    is_resuming = bool(config["resume"]) or restarted_slurm_job is not None
+    folder_lock = _lock_folder(logs_folder.absolute(), _name_folder(composition), run_request, is_resuming)
+    with program_tasks.connect(), folder_lock as run_folder:
         if run_folder.is_finished:
             _reuse_finished_run(run_folder.path, budget, run_observers, job)
             return run_folder.path
@@ -86,7 +88,7 @@ def _run(composition: Composition, job: SweepJob | None) -> Path:
             log.info("nothing to resume for this config and seed; starting a new run")
         if job:
             job.write_record("running", run_folder.path)
-        fit(composition, loop, network, run_observers, tasks, sweep, run_folder)
+        fit(composition, loop, network, run_observers, program_tasks, sweep_id, run_folder)
     return run_folder.path
 
 
@@ -97,41 +99,41 @@ def _name_folder(composition: Composition) -> str:
     return composition.config["name"] or f"{method_name}-{choices['agg']}-{choices['dataset']}"
 
 
-def _reuse_finished_run(path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
+def _reuse_finished_run(folder_path: Path, budget: Budget, run_observers: RunObservers, job: SweepJob | None) -> None:
     """Check the folder of a finished run, complete the observers' records, and record the run in its sweep.
 
     Args:
-        path: the run's folder.
+        folder_path: the run's folder.
         budget: the budget of the run.
         run_observers: the observers of the run.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
     """
-    manifest.check_all_files(path)
-    reached_limits = budget.list_reached_options(folder.spending_of(folder.status_of(path)).now)
+    manifest.check_all_files(folder_path)
+    reached_limits = budget.list_reached_options(folder.spending_of(folder.status_of(folder_path)).now)
     end_reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
-    log.info("already finished: %s (%s)", path, end_reason)
+    log.info("already finished: %s (%s)", folder_path, end_reason)
     for observer in run_observers.observers:
-        observer.catch_up(path)
+        observer.catch_up(folder_path)
     if job:
-        is_listed = job.id in sweeps.list_sweeps_of_run(path)
-        sweeps.add_sweep(path, job.id)
-        job.folder = path
-        job.end = "done" if is_listed and slurm.find_restarted_job() else "skipped"
+        is_in_sweep = job.id in sweeps.list_sweeps_of_run(folder_path)
+        sweeps.add_sweep(folder_path, job.id)
+        job.folder = folder_path
+        job.end = "done" if is_in_sweep and slurm.find_restarted_job() else "skipped"
 
 
 @contextmanager
-def _lock_folder(logs: Path, name: str, request: claim.RunRequest, resume: bool) -> Iterator[folder.RunFolder]:
+def _lock_folder(logs_folder: Path, name: str, request: claim.RunRequest, resumes: bool) -> Iterator[folder.RunFolder]:
     """Lock the run's folder in a block. A new folder is removed if nothing was written into it.
 
     Args:
-        logs: folder of all runs.
+        logs_folder: folder of all runs.
         name: first part of a new folder's name.
         request: hash of the config, seed and budget, by which an earlier folder of the run is found.
-        resume: whether the run resumes in an earlier folder.
+        resumes: whether the run resumes in an earlier folder.
     """
     interrupts.raise_if_interrupted()
-    with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs):
-        run_folder = claim.claim_folder(logs, name, request, resume)
+    with interrupts.delay_signals(), disk.disk_errors_in_one_line(logs_folder):
+        run_folder = claim.claim_folder(logs_folder, name, request, resumes)
     try:
         interrupts.raise_if_interrupted()
         with disk.disk_errors_in_one_line(run_folder.path):

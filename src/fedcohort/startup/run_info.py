@@ -25,8 +25,8 @@ def describe_run(
     composition: Composition,
     loop: "FederatedLoop",
     network: "nn.Module",
-    sweep: str | None,
-    path: Path,
+    sweep_id: str | None,
+    folder_path: Path,
     resume_point: "ResumePoint",
     expected_s: "Values",
 ) -> RunInfo:
@@ -36,29 +36,29 @@ def describe_run(
         composition: the composed config.
         loop: the loop of the run, with its components, federation and observers.
         network: the model, whose trainable parameters are counted.
-        sweep: id of the sweep that the run belongs to, or None.
-        path: the run's folder.
+        sweep_id: id of the sweep that the run belongs to, or None.
+        folder_path: the run's folder.
         resume_point: the rounds before this start of the run, and their costs.
         expected_s: expected virtual seconds of a full local job of each client, [n_clients].
     """
-    starts, config = provenance.read_starts(path), composition.config
-    this_start = {name: starts[-1][name] for name in ("commit", "dirty", "versions")}
+    start_records, config = provenance.read_starts(folder_path), composition.config
+    code_fields = {name: start_records[-1][name] for name in ("commit", "dirty", "versions")}
     return RunInfo(
-        folder=path,
-        name=path.name,
+        folder=folder_path,
+        name=folder_path.name,
         choices=composition.choices,
         config=config,
         config_hash=folder.config_hash(config),
         seed=config["seed"],
-        tags={**_list_tags(loop), **sweeps.make_sweeps_tag(path, sweep)},
+        tags={**_list_tags(loop), **sweeps.make_sweeps_tag(folder_path, sweep_id)},
         expected_s=expected_s,
         n_params=sum(p.numel() for p in network.parameters() if p.requires_grad),
         rounds=config["rounds"],
         start=resume_point.rounds_done,
         spent=resume_point.spending.to_plain_data() if resume_point.rounds_done else {},
-        starts=starts,
+        starts=start_records,
         changed=list_typed_options(composition),
-        **this_start,
+        **code_fields,
         **describe_data(loop.federation),
     )
 

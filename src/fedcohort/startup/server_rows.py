@@ -28,18 +28,18 @@ def draw_server_rows(raw: Raw, server_share: float, rng: np.random.Generator) ->
     """
     if raw.valid is not None:
         return np.empty(0, dtype=np.int64)
-    y, n_classes, n_server = raw.train_class, raw.n_strata, max(1, round(server_share * len(raw.train_y)))
+    y, n_classes, n_server_rows = raw.train_class, raw.n_strata, max(1, round(server_share * len(raw.train_y)))
     rank_in_class = rank_within_group(y, rng.permutation(len(y)))
-    random_order, class_sizes = rng.random(n_classes), np.bincount(y, minlength=n_classes)
-    class_order = (random_order[y] + rank_in_class) / class_sizes[y]
+    class_offsets, class_sizes = rng.random(n_classes), np.bincount(y, minlength=n_classes)
+    relative_rank = (class_offsets[y] + rank_in_class) / class_sizes[y]
     if raw.train_owner is not None:
-        class_order[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
+        relative_rank[rank_within_group(raw.train_owner, rng.permutation(len(y))) < MIN_SAMPLES] = np.inf
     # more than `n_server` where keys are equal
-    server_rows = np.flatnonzero(class_order <= np.partition(class_order, n_server - 1)[n_server - 1])
-    server_rows = server_rows[np.argsort(class_order[server_rows], kind="stable")[:n_server]]
+    server_rows = np.flatnonzero(relative_rank <= np.partition(relative_rank, n_server_rows - 1)[n_server_rows - 1])
+    server_rows = server_rows[np.argsort(relative_rank[server_rows], kind="stable")[:n_server_rows]]
     if raw.train_owner is not None:
         server_rows = keep_first_rows(server_rows, y, np.ceil(server_share * class_sizes).astype(np.int64) + EXTRA_ROWS)
-    server_rows = np.sort(server_rows[np.isfinite(class_order[server_rows])])
+    server_rows = np.sort(server_rows[np.isfinite(relative_rank[server_rows])])
     if len(server_rows) == 0:
         advice_text = f"; {raw.small_client_remedy}" if raw.small_client_remedy else ""
         problem_text = (

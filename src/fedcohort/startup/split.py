@@ -35,7 +35,7 @@ from fedcohort.rng import new_generator
 from fedcohort.startup.assign import SplitOptions, assign_samples, thin_samples
 from fedcohort.types import Ids
 
-N_BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
+N_COLUMN_BLOCKS = 20  # of the columns of the inputs; one block is copied at a time when samples are reordered in place
 COPIED_FIELDS = (  # fields of `Raw`
     *("name", "n_classes", "class_names", "columns", "categories", "revision"),
     *("feature_moments", "scale", "converted_scale"),
@@ -43,7 +43,7 @@ COPIED_FIELDS = (  # fields of `Raw`
 
 
 def build_federation(raw: Raw, options: SplitOptions) -> Federation:
-    """Split a dataset into a federation. Equal arguments give equal bits.
+    """Split a dataset into a federation. Equal arguments give results that are equal to the bit.
 
     Args:
         raw: the dataset, whose inputs may be overwritten.
@@ -57,81 +57,83 @@ def build_federation(raw: Raw, options: SplitOptions) -> Federation:
     seed = options.seed
     raw = thin_samples(raw, options.limit, seed)
     assignment = assign_samples(raw, options)
-    server, train, val = assignment.server, assignment.train, assignment.val
-    test_owners = None if raw.pooled_test or raw.test_owner is None else assignment.owners  # None: dealt by class
-    has_names = raw.owner_names and assignment.owners is not None
-    input_notes = [*([raw.inputs] if raw.inputs else []), *_describe_unused(raw, assignment.n_unused, test_owners)]
+    server_rows, train_rows, val_rows = assignment.server_rows, assignment.train_rows, assignment.val_rows
+    test_owner_ids = None if raw.pooled_test or raw.test_owner is None else assignment.owner_ids  # None: dealt by class
+    has_client_names = raw.owner_names and assignment.owner_ids is not None
+    unused_texts = [*_describe_unused_samples(raw, assignment.n_unused_samples, test_owner_ids)]
     raw = replace(raw, train_owner=None)  # for small samples this array is a tenth of the inputs
     memory.return_free_memory()
-    test = _assign_test_rows(raw, test_owners, len(train), assignment.class_counts, seed)
-    train_x, val_x, server_x = _arrange_rows(raw, raw.train_x, (train.rows, val.rows, server))
-    train_y, val_y, server_y = _arrange_rows(raw, raw.train_y, (train.rows, val.rows, server))
+    test_rows = _assign_test_rows(raw, test_owner_ids, len(train_rows), assignment.class_counts, seed)
+    test_y = raw.test_y[test_rows.rows]
+    train_x, val_x, server_x = _arrange_rows(raw, raw.train_x, (train_rows.rows, val_rows.rows, server_rows))
+    train_y, val_y, server_y = _arrange_rows(raw, raw.train_y, (train_rows.rows, val_rows.rows, server_rows))
     memory.return_free_memory()
-    noise = options.feature_noise
-    disturbance = disturb_clients(noise, [(train_x, train), (val_x, val)], seed) if noise else None
-    seen_train = train_y if assignment.train_y is None else assignment.train_y
-    seen_val = val_y if assignment.val_y is None else assignment.val_y
+    feature_noise = options.feature_noise
+    inputs_and_rows = [(train_x, train_rows), (val_x, val_rows)]
+    input_disturbance = disturb_clients(feature_noise, inputs_and_rows, seed) if feature_noise else None
+    seen_train_y = train_y if assignment.train_y is None else assignment.train_y
+    seen_val_y = val_y if assignment.val_y is None else assignment.val_y
     return Federation(
         **{name: getattr(raw, name) for name in COPIED_FIELDS},
-        train=_make_shard(raw, train_x, train, seen_train, train_y),
-        val=_make_shard(raw, val_x, val, seen_val, val_y),
-        test=_make_shard(raw, raw.test_x[test.rows], test, raw.test_y[test.rows], raw.test_y[test.rows]),
-        server_val=_make_rows(raw, *((server_x, server_y) if raw.valid is None else raw.valid)),
-        server_test=_make_rows(raw, raw.test_x, raw.test_y),
+        train=_make_shard(raw, train_x, train_rows, seen_train_y, train_y),
+        val=_make_shard(raw, val_x, val_rows, seen_val_y, val_y),
+        test=_make_shard(raw, raw.test_x[test_rows.rows], test_rows, test_y, test_y),
+        server_val=_make_server_samples(raw, *((server_x, server_y) if raw.valid is None else raw.valid)),
+        server_test=_make_server_samples(raw, raw.test_x, raw.test_y),
         class_counts=assignment.class_counts,
         noise_rate=assignment.noise_rate,
-        inputs="; ".join(input_notes),
-        group_counts=_count_groups(raw, train, seen_train),
+        inputs="; ".join(filter(None, (raw.inputs, *unused_texts))),
+        group_counts=_count_attribute_groups(raw, train_rows, seen_train_y),
         server_test_attribute=raw.test_attribute,
         checksum=checksum,
-        feature_noise=None if disturbance is None else disturbance.noise_levels,
-        clean_row_hashes=None if disturbance is None else disturbance.clean_row_hashes,
+        feature_noise=None if input_disturbance is None else input_disturbance.noise_levels,
+        clean_row_hashes=None if input_disturbance is None else input_disturbance.clean_row_hashes,
         client_map=assignment.holder_hash,
-        client_names=np.array(raw.owner_names)[assignment.owners] if has_names else None,
+        client_names=np.array(raw.owner_names)[assignment.owner_ids] if has_client_names else None,
     )
 
 
-def _describe_unused(raw: Raw, n_unused: int, test_owners: Ids | None) -> Iterator[str]:
+def _describe_unused_samples(raw: Raw, n_unused_samples: int, test_owner_ids: Ids | None) -> Iterator[str]:
     """Yield a text on training samples that no client holds, and one on test samples that only the server holds.
 
     Args:
         raw: the dataset.
-        n_unused: number of unused training samples.
-        test_owners: natural client of each client; None if test samples are not distributed by owner.
+        n_unused_samples: number of unused training samples.
+        test_owner_ids: natural client of each client; None if test samples are not distributed by owner.
     """
-    if n_unused:
-        yield f"{n_unused:,} training samples are not assigned to any client"
-    if test_owners is None or raw.test_owner is None or raw.train_owner is None:
+    if n_unused_samples:
+        yield f"{n_unused_samples:,} training samples are not assigned to any client"
+    if test_owner_ids is None or raw.test_owner is None or raw.train_owner is None:
         return
-    without_training = ~np.isin(raw.test_owner, raw.train_owner)
-    if without_training.any():
-        n_owners = len(np.unique(raw.test_owner[without_training]))
-        n_without = without_training.sum()
-        yield f"{n_without:,} test samples of {n_owners:,} owners without training samples are held by the server only"
+    has_no_training = ~np.isin(raw.test_owner, raw.train_owner)
+    if has_no_training.any():
+        n_owners = len(np.unique(raw.test_owner[has_no_training]))
+        n_samples = has_no_training.sum()
+        yield f"{n_samples:,} test samples of {n_owners:,} owners without training samples are held by the server only"
 
 
-def _count_groups(raw: Raw, train: Ragged, labels: Labels) -> ClassCounts | None:
+def _count_attribute_groups(raw: Raw, train_rows: Ragged, seen_labels: Labels) -> ClassCounts | None:
     """Return the samples of each client by observed label y and attribute a, in column A * y + a of [clients, C * A].
 
     Args:
         raw: the dataset, with C classes and A attributes; the result is None if it has no attribute.
-        train: positions of each client's training samples.
-        labels: labels that clients see, aligned with `train`.
+        train_rows: positions of each client's training samples.
+        seen_labels: labels that clients see, aligned with `train_rows`.
     """
     if raw.train_attribute is None:
         return None
     A = raw.n_attributes
-    return train.count_by_stratum(A * labels + raw.train_attribute[train.rows], A * raw.n_classes)
+    return train_rows.count_by_stratum(A * seen_labels + raw.train_attribute[train_rows.rows], A * raw.n_classes)
 
 
-def _assign_test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: ClassCounts, seed: int) -> Ragged:
+def _assign_test_rows(raw: Raw, owner_ids: Ids | None, n_clients: int, class_counts: ClassCounts, seed: int) -> Ragged:
     """Return the positions of each client's rows in the test split; empty if the test split is the server's only.
 
     Args:
         raw: the dataset.
-        owners: natural client of each client; None to distribute test rows by class.
+        owner_ids: natural client of each client; None to distribute test rows by class.
         n_clients: number of clients.
-        counts: samples of each client and class, [clients, classes].
+        class_counts: samples of each client and class, [clients, classes].
         seed: the data seed.
 
     Raises:
@@ -139,57 +141,57 @@ def _assign_test_rows(raw: Raw, owners: Ids | None, n_clients: int, counts: Clas
     """
     if raw.pooled_test:
         return Ragged.from_sizes(np.empty(0, dtype=np.int64), np.zeros(n_clients, dtype=np.int64))
-    if owners is None or raw.test_owner is None:
-        return split_by_class(raw.test_class, counts, new_generator(seed, "test_shards"))
-    test = split_by_owner(raw.test_owner, owners)
-    if not len(test.rows):
+    if owner_ids is None or raw.test_owner is None:
+        return split_by_class(raw.test_class, class_counts, new_generator(seed, "test_shards"))
+    test_rows = split_by_owner(raw.test_owner, owner_ids)
+    if not len(test_rows.rows):
         raise DataError(
             f"dataset={raw.name}: no client of the training data has test rows; choose dataset.test=server to use the "
             "test rows at the server only. Otherwise split the data within clients, or remove the client column from "
             "the test file to distribute test rows by class"
         )
-    return test
+    return test_rows
 
 
 def _arrange_rows(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.ndarray]:
     """Return the training inputs, or labels, at each of several disjoint sets of rows.
 
-    Where `raw` is used once and the sets cover all rows, x is reordered in place and the results are views of it. The
-    data of a large population are then held in memory once.
+    If the sets cover all rows and `raw.single_use` allows changes, x is reordered in place. The results are then views
+    of x, so that the data of a large population are in memory once.
 
     Args:
         raw: the dataset.
         x: inputs or labels of all training rows.
         row_sets: positions of each set.
     """
-    sizes = [len(positions) for positions in row_sets]
-    is_reusable = raw.single_use and x.flags.c_contiguous and x.flags.writeable
-    is_reusable = is_reusable and not any(np.may_share_memory(x, test_array) for test_array in (raw.test_x, raw.test_y))
-    if not is_reusable or sum(sizes) < len(x):
-        return [x[positions] for positions in row_sets]
-    stops, flat_x = np.cumsum(sizes), x.reshape(len(x), -1)
-    block_width = -(-flat_x.shape[1] // N_BLOCKS)
-    for start in range(0, flat_x.shape[1], block_width):
-        column_block = np.ascontiguousarray(flat_x[:, start : start + block_width])
-        reordered = np.empty_like(column_block)
-        for positions, part_block in zip(row_sets, np.split(reordered, stops[:-1]), strict=True):
-            column_block.take(positions, axis=0, out=part_block, mode="clip")  # other modes use a buffer
-        flat_x[:, start : start + block_width] = reordered
-    return np.split(x, stops[:-1])
+    set_sizes = [len(row_positions) for row_positions in row_sets]
+    may_reuse_x = raw.single_use and x.flags.c_contiguous and x.flags.writeable
+    may_reuse_x = may_reuse_x and not any(np.may_share_memory(x, test_array) for test_array in (raw.test_x, raw.test_y))
+    if not may_reuse_x or sum(set_sizes) < len(x):
+        return [x[row_positions] for row_positions in row_sets]
+    set_ends, flat_x = np.cumsum(set_sizes), x.reshape(len(x), -1)
+    block_width = -(-flat_x.shape[1] // N_COLUMN_BLOCKS)
+    for first_column in range(0, flat_x.shape[1], block_width):
+        column_block = np.ascontiguousarray(flat_x[:, first_column : first_column + block_width])
+        reordered_block = np.empty_like(column_block)
+        for row_positions, set_block in zip(row_sets, np.split(reordered_block, set_ends[:-1]), strict=True):
+            column_block.take(row_positions, axis=0, out=set_block, mode="clip")  # other modes use a buffer
+        flat_x[:, first_column : first_column + block_width] = reordered_block
+    return np.split(x, set_ends[:-1])
 
 
-def _make_shard(raw: Raw, x: np.ndarray, clients: Ragged, y: Labels, true_y: Labels) -> Shard:
+def _make_shard(raw: Raw, x: np.ndarray, client_rows: Ragged, y: Labels, true_y: Labels) -> Shard:
     """Return the shard of all clients.
 
     Args:
         raw: the dataset.
-        x: inputs, aligned with the rows of `clients`.
-        clients: positions of each client's samples.
+        x: inputs, aligned with the rows of `client_rows`.
+        client_rows: positions of each client's samples.
         y: labels that clients see, aligned likewise.
         true_y: true labels, aligned likewise.
     """
-    return Shard(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(true_y), clients.offsets, raw.targets)
+    return Shard(torch.from_numpy(x), torch.from_numpy(y), torch.from_numpy(true_y), client_rows.offsets, raw.targets)
 
 
-def _make_rows(raw: Raw, x: np.ndarray, y: Labels) -> ServerSamples:
+def _make_server_samples(raw: Raw, x: np.ndarray, y: Labels) -> ServerSamples:
     return ServerSamples(torch.from_numpy(x), torch.from_numpy(y), raw.targets)
