@@ -30,7 +30,7 @@ from fedcohort.command.evaluate_policy import find_exclusion, replay_laws
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record import history
-from fedcohort.record.replayable import read_run_log
+from fedcohort.record.run_log import read_run_log
 from fedcohort.results import policy_evaluation
 from fedcohort.results.policy_evaluation import ComparedRound, RunHistory, estimate_gain
 from fedcohort.round.round import RoundRunner
@@ -201,7 +201,7 @@ def tabulate(run: int, folder: Path, gains: np.ndarray, other: Sequence[str]) ->
     known = RunHistory(run, log, history.read_history(folder).metrics[METRIC].to_numpy(), -1)
     for round, laws in replay_laws(log, other, CONFIGS):
         if not find_exclusion(round, laws, known):
-            chosen = int(np.flatnonzero((round.chosen == COHORTS).all(axis=1))[0])
+            chosen = int(np.flatnonzero((round.cohort == COHORTS).all(axis=1))[0])
             summary = known.summarise_cohorts(log, round.t, COHORTS)
             yield Table(run, probabilities(laws[0]), probabilities(laws[1]), gains[round.t], summary, chosen)
         known.add_round(round)

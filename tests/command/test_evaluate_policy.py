@@ -13,7 +13,7 @@ from fedcohort.command.evaluate_policy import evaluate_policy, main, replay_laws
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.maths.successive_draws import log_probability_of_set
 from fedcohort.record import history
-from fedcohort.record.replayable import read_run_log
+from fedcohort.record.run_log import read_run_log
 from run_harness import run_training
 
 LOGGED = ("callback=default", "callback.figures=null", "callback.summary=null", "callback.progress=null")
@@ -36,7 +36,7 @@ def test_cohorts_have_the_probabilities_of_both_selectors(runs: list[Path]) -> N
     log = read_run_log(runs[0])
     n_train = log.info.n_train.astype(float)
     for round, (run_law, other_law) in replay_laws(log, PROPORTIONAL, Path(CONFIGS)):
-        chosen = round.chosen
+        chosen = round.cohort
         assert run_law.log_probability(chosen) == pytest.approx(-math.log(66))
         expected = log_probability_of_set(n_train[chosen], n_train.sum() - n_train[chosen].sum())
         assert other_law.log_probability(chosen) == pytest.approx(expected)
@@ -119,5 +119,5 @@ def test_each_round_has_its_draws_in_the_journal(runs: list[Path]) -> None:
     for round in log.rounds:
         assert round.draw_log is not None
         (draw,) = round.draw_log.draws
-        assert np.array_equal(np.sort(draw.clients), round.chosen)
+        assert np.array_equal(np.sort(draw.clients), round.cohort)
         assert draw.pool_weights.tolist() == [1.0] * 12

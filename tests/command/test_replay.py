@@ -10,7 +10,7 @@ from config_options import CONFIGS
 from fedcohort.command import line
 from fedcohort.command.replay import ReplayResult, main, make_selectors, replay_selector
 from fedcohort.errors import CheckpointError, FedcohortError, IncompatibleConfig, OptionError
-from fedcohort.record.replayable import find_signal_columns, read_run_log
+from fedcohort.record.run_log import find_signal_columns, read_run_log
 from fedcohort.startup.command_line import run_with_one_line_errors
 from run_harness import run_training
 
@@ -134,16 +134,16 @@ def test_runs_with_late_updates_are_refused(tmp_path: Path) -> None:
 def test_rounds_with_different_widths_are_replayed(tmp_path: Path) -> None:
     """Who doesn't arrive has no row and no column; places beyond the round's width are null."""
     log = read_run_log(ran(tmp_path, "selector=fedpns", "deadline=fixed", "deadline.partial_work=false", *AWAY))
-    width = max(len(now.arrived) for now in log.rounds)
-    narrow = [now for now in log.rounds if 0 < len(now.arrived) < width]
-    assert any(len(now.arrived) < len(now.chosen) for now in narrow)
+    width = max(len(now.arrived_ids) for now in log.rounds)
+    narrow = [now for now in log.rounds if 0 < len(now.arrived_ids) < width]
+    assert any(len(now.arrived_ids) < len(now.cohort) for now in narrow)
     for now in log.rounds:
-        H, m = now.signals["update_gram"], len(now.arrived)
+        H, m = now.signals["update_gram"], len(now.arrived_ids)
         assert H.shape == (12, width)
-        np.testing.assert_allclose(H[now.arrived, :m], H[now.arrived, :m].T, rtol=1e-9)
-        assert (np.diag(H[now.arrived]) > 0).all()
+        np.testing.assert_allclose(H[now.arrived_ids, :m], H[now.arrived_ids, :m].T, rtol=1e-9)
+        assert (np.diag(H[now.arrived_ids]) > 0).all()
         assert np.isnan(H[:, m:]).all()
-        assert np.isnan(np.delete(H, now.arrived, axis=0)).all()
+        assert np.isnan(np.delete(H, now.arrived_ids, axis=0)).all()
 
 
 def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
@@ -152,8 +152,8 @@ def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
     assert again(folder) == ReplayResult(6)
     log, turned = read_run_log(folder), []
     for now in log.rounds:
-        H, m = now.signals["update_gram"].copy(), len(now.arrived)
-        H[now.arrived, :m] *= 2 * np.eye(m) - 1
+        H, m = now.signals["update_gram"].copy(), len(now.arrived_ids)
+        H[now.arrived_ids, :m] *= 2 * np.eye(m) - 1
         turned.append(dataclasses.replace(now, signals={**now.signals, "update_gram": H}))
     log = dataclasses.replace(log, rounds=turned)
     assert replay_selector(log, *make_selectors(log, (), Path(CONFIGS))).round_number is not None
@@ -164,7 +164,7 @@ def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("fedcohort.round.client_columns.MAX_SIGNAL_COLUMNS", 3)
     folder = ran(tmp_path, "selector=fedpns", "availability=bernoulli", "availability.p=0.3")
     log = read_run_log(folder)
-    assert any(len(now.arrived) == 4 for now in log.rounds)
+    assert any(len(now.arrived_ids) == 4 for now in log.rounds)
     assert "update_gram" in log.signal_names
     says = r"reads update_gram, which .*: whole updates, values that the server"
     with pytest.raises(IncompatibleConfig, match=says):
@@ -186,7 +186,7 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
     replayed = again(ucb, "selector=round_robin", "selector.tie=id")
     assert replayed == ReplayResult(
-        6, 1, read_run_log(ucb).rounds[0].chosen.tolist(), [0, 1, 2, 3]
+        6, 1, read_run_log(ucb).rounds[0].cohort.tolist(), [0, 1, 2, 3]
     )  # before any training
 
 

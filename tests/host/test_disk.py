@@ -68,8 +68,8 @@ def test_a_file_that_cannot_grow_ends_the_run_with_one_line(
 
 
 MOMENTS = [
-    ("fedcohort.record.client_table.write_step", 3),
-    ("fedcohort.record.client_table.merge_steps", 1),
+    ("fedcohort.record.client_table.write_rows", 3),
+    ("fedcohort.record.client_table.merge_step_files", 1),
     ("fedcohort.record.journal.commit_step", 3),
     ("fedcohort.record.status.write_atomically", 3),
     ("fedcohort.console.summary.write_atomically", 1),

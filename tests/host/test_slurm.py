@@ -17,7 +17,7 @@ import pytest
 
 from config_options import ROOT
 from fedcohort.host import slurm
-from fedcohort.record.folder import status_of
+from fedcohort.record.folder import read_status
 from fedcohort.record.observer import Observer
 from run_harness import run_training, same_bits
 
@@ -65,7 +65,7 @@ def test_a_restarted_job_resumes(tmp_path: Path, environment: Callable[..., None
     environment("7", "", "", "1")
     again = run_training(tmp_path, "rounds=4")
     assert again.folder != other_run.folder
-    assert status_of(again.folder)["slurm_job"] == "7"
+    assert read_status(again.folder)["slurm_job"] == "7"
     assert [report.step for report in again.reports] == [3, 4], "it did not begin again"
     assert same_bits(again, other_run)
     assert len(list((tmp_path / "runs").iterdir())) == 2
@@ -162,9 +162,9 @@ def test_a_requeued_job_of_a_real_cluster_is_bit_identical(tmp_path: Path) -> No
     ]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     runs = tmp_path / "runs"
-    wait_for(lambda: any(status_of(path).get("rounds_done", 0) > 2 for path in runs.glob("*")), process)
+    wait_for(lambda: any(read_status(path).get("rounds_done", 0) > 2 for path in runs.glob("*")), process)
     (folder,) = runs.iterdir()
-    job = status_of(folder)["slurm_job"]
+    job = read_status(folder)["slurm_job"]
     subprocess.run(["scontrol", "requeue", job], check=True)
     wait_for(lambda: "PENDING" in run("squeue", "--noheader", "--format=%T", f"--jobs={job}"), process)
     # without a start time the job waits two minutes, until its credential is void
@@ -190,7 +190,7 @@ def test_jobs_of_an_ended_sweep_continue_until_cancelled(tmp_path: Path) -> None
     command = [sys.executable, "train.py", "-m", *launcher, *words, f"paths.logs={tmp_path}"]
     process = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
     runs = tmp_path / "runs"
-    wait_for(lambda: sum(status_of(path).get("rounds_done", 0) > 0 for path in runs.glob("*")) == 2, process)
+    wait_for(lambda: sum(read_status(path).get("rounds_done", 0) > 0 for path in runs.glob("*")) == 2, process)
     process.terminate()
     _, output = process.communicate(timeout=PATIENCE_S)
     assert process.returncode == 143
@@ -204,7 +204,7 @@ def test_jobs_of_an_ended_sweep_continue_until_cancelled(tmp_path: Path) -> None
     assert all(re.search(r"cancelled by you, \d+ of 200000 rounds; resume=true", line) for line in stands[1:])
     assert not run("squeue", "--noheader", f"--jobs={job}").strip()
     assert run(*sweep, "status", id, f"logs={tmp_path}").splitlines() == stands
-    assert {status_of(path)["status"] for path in runs.iterdir()} == {"interrupted"}
+    assert {read_status(path)["status"] for path in runs.iterdir()} == {"interrupted"}
 
 
 def test_two_tasks_on_one_node_train_no_run_twice(tmp_path: Path) -> None:

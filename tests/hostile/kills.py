@@ -33,13 +33,13 @@ POINTS: dict[str, tuple[Any, str]] = {
     "beginning the fit": (fit, "_record_start"),
     "training a client": (LocalTrainer, "begin_hooks"),
     "committing a journal line": (journal, "commit_step"),
-    "writing the client table": (client_table, "write_step"),
+    "writing the client table": (client_table, "write_rows"),
     "writing a checkpoint": (checkpoint, "write_checkpoint"),
     "renaming a checkpoint": (checkpoint, "rename_checkpoint"),
     "syncing a file": (os, "fsync"),
     "replacing a file": (os, "replace"),
     "writing a file": (folder, "write_atomically"),
-    "merging the client tables": (client_table, "merge_steps"),
+    "merging the client tables": (client_table, "merge_step_files"),
     "writing the summary": (Summary, "finish"),
     "ending the journal": (journal.Journal, "finish"),
 }
@@ -127,7 +127,7 @@ def _kill_run(number: int, point: str, call: int, before: bool, home: Path) -> A
 
 
 def _check_run(home: Path) -> str:
-    finished = [path for path in (home / "runs").iterdir() if folder.status_of(path).get("status") == "finished"]
+    finished = [path for path in (home / "runs").iterdir() if folder.read_status(path).get("status") == "finished"]
     return differences(finished[0], _uninterrupted()[0]) if len(finished) == 1 else f"{len(finished)} runs are finished"
 
 

@@ -22,7 +22,7 @@ from mlflow import MlflowClient
 from fedcohort.errors import FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.lock import try_to_lock
-from fedcohort.record.folder import status_of
+from fedcohort.record.folder import read_status
 from fedcohort.record.journal import Journal
 from fedcohort.tracking import tracker
 from fedcohort.tracking.server import import_mlflow
@@ -90,8 +90,12 @@ def _check_files(home: Path) -> str:
     (path,) = runs
     steps = [json.loads(line)["step"] for line in (path / "journal.jsonl").open()]
     is_complete = (path / "last.ckpt").exists()
-    if steps != list(range(len(steps))) or len(steps) < 4 or (is_complete and status_of(path)["status"] != "finished"):
-        return f"status {status_of(path)}, steps {steps}"
+    if (
+        steps != list(range(len(steps)))
+        or len(steps) < 4
+        or (is_complete and read_status(path)["status"] != "finished")
+    ):
+        return f"status {read_status(path)}, steps {steps}"
     files = ["clients.parquet", *(["weights.pt", "summary.json"] if is_complete else [])]
     missing = [name for name in files if not (path / name).exists()]
     return f"{missing[0]} is missing" if missing else ""

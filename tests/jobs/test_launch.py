@@ -28,7 +28,7 @@ def test_a_launcher_of_hydra_runs_the_jobs_of_a_study(tmp_path: Path) -> None:
     logs = f"paths.logs={tmp_path}"
     jobs = {0: (*WORDS, logs, "seed=0"), 1: (*WORDS, logs, "cohort=40", "seed=1")}
     assert sorted(Launch("joblib", 2).run(tmp_path / "sweep", jobs, CONFIGS)) == [0, 1]
-    records = sweep_folder.read_records(tmp_path / "sweep")
+    records = sweep_folder.read_job_records(tmp_path / "sweep")
     assert [record.how for record in records.values()] == ["done", "failed"]
     assert records[1].reason.startswith("cohort=40 exceeds clients=12")
     assert records[1].kind == "IncompatibleConfig"

@@ -78,7 +78,7 @@ def test_a_worker_that_dies_costs_its_own_job_only(tmp_path: Path) -> None:
 
 def test_a_job_whose_process_dies_has_failed(tmp_path: Path) -> None:
     assert sorted(run_local(make_toy_jobs(tmp_path), {0: ("die",), 1: ("note",)}, 2)) == [0, 1]
-    record = sweep_folder.read_records(tmp_path)[0]
+    record = sweep_folder.read_job_records(tmp_path)[0]
     assert (record.words, record.how, record.reason) == (("die",), "failed", KILLED)
 
 

@@ -49,7 +49,7 @@ def start(logs: Path, *words: str, sweeper: str | None = None, number: int = 0) 
 
 
 def record(logs: Path, number: int = 0) -> sweep_folder.JobRecord:
-    return sweep_folder.read_records(logs / "sweeps" / "s")[number]
+    return sweep_folder.read_job_records(logs / "sweeps" / "s")[number]
 
 
 def test_a_component_error_is_printed_once(logs: Path, monkeypatch: pytest.MonkeyPatch) -> None:

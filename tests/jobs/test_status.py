@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import status
-from fedcohort.jobs.status import SweepStatus, describe_next_job, read_status
+from fedcohort.jobs.status import SweepStatus, describe_next_job, read_sweep_status
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord, Plan, SweepJob
 
@@ -79,12 +79,12 @@ def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> 
     SweepJob(tmp_path, 0, ("seed=0",), run).write_record("running")
     lock = try_to_lock(tmp_path / sweep_folder.LOCK_FILE)
     assert lock is not None
-    assert read_status(tmp_path, plan).records[0].how == "running"
+    assert read_sweep_status(tmp_path, plan).records[0].how == "running"
     lock.close()
-    assert read_status(tmp_path, plan).records[0].how == "failed"
-    assert read_status(tmp_path, plan, waits=True).records[0].how == "running", "SLURM has it"
+    assert read_sweep_status(tmp_path, plan).records[0].how == "failed"
+    assert read_sweep_status(tmp_path, plan, waits=True).records[0].how == "running", "SLURM has it"
     with try_to_lock(run / "run.lock") or run.open() as _:
-        assert read_status(tmp_path, plan).records[0].how == "running", "a worker lives on"
+        assert read_sweep_status(tmp_path, plan).records[0].how == "running", "a worker lives on"
     assert sweep_folder.read_plan(tmp_path / "elsewhere") is None
 
 

@@ -234,7 +234,7 @@ def test_an_unwritable_record_is_reported(tmp_path: Path, captured_log: pytest.L
     (tmp_path / "s").touch()
     SweepJob(tmp_path / "s", 0, ("seed=0",)).write_record("done")
     assert "cannot be written" in captured_log.text
-    assert sweep_folder.read_records(tmp_path / "s") == {}
+    assert sweep_folder.read_job_records(tmp_path / "s") == {}
 
 
 def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(

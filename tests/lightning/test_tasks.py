@@ -16,7 +16,7 @@ from fedcohort.errors import OptionError
 from fedcohort.host import task
 from fedcohort.host.interrupt import interrupts
 from fedcohort.host.processes import check_processes
-from fedcohort.record.folder import status_of
+from fedcohort.record.folder import read_status
 from fedcohort.record.observer import Observer
 from run_harness import run_training
 from test_process_ranks_runs import CASES, LEFT_BEHIND, assert_same_journal, assert_same_rest, federation, ran  # noqa: F401
@@ -84,9 +84,9 @@ def test_two_tasks_are_one_run_and_a_signal_to_either_ends_both(
     logs = tmp_path / "2"
     assert run_both(logs, *words, "+callback.kill._target_=run_harness.Terminate") == (143, 143)
     (folder,) = (logs / "runs").iterdir()
-    assert status_of(folder)["status"] == "interrupted"
+    assert read_status(folder)["status"] == "interrupted"
     assert run_both(logs, *words, "resume=true") == (0, 0)
-    assert status_of(folder)["status"] == "finished"
+    assert read_status(folder)["status"] == "finished"
     assert_same_journal(one_task, folder)
     assert_same_rest(one_task, folder)
     assert len((folder / "starts.jsonl").read_text().splitlines()) == 2, "the first task alone writes"

@@ -10,7 +10,7 @@ import pytest
 
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.record.claim import FolderUse, RunRequest, claim_folder
-from fedcohort.record.folder import status_of
+from fedcohort.record.folder import read_status
 from fedcohort.round.budget import Budget
 
 STOP = {"_target_": "lightning.pytorch.callbacks.EarlyStopping", "monitor": "server_val/loss"}
@@ -44,36 +44,36 @@ def request(rounds: int, *callbacks: Any) -> RunRequest:
 
 
 CASES: list[tuple[dict[str, Any], RunRequest, FolderUse]] = [
-    ({}, RUN, FolderUse.UNFINISHED),  # killed before it wrote its status
-    ({}, request(50, STOP), FolderUse.UNRELATED),  # its callbacks are not known
-    ({"status": "running", "rounds_done": 3}, RUN, FolderUse.UNFINISHED),
-    ({"status": "running", "rounds_done": 3}, request(3), FolderUse.EXTENDABLE),
-    ({"status": "running", "rounds_done": 3}, request(80), FolderUse.EXTENDABLE),
-    ({"status": "running", "rounds_done": 3}, request(2), FolderUse.UNRELATED),
-    ({"status": "running", "rounds_done": 3}, request(50, STOP), FolderUse.UNRELATED),
-    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, request(50, STOP), FolderUse.UNFINISHED),
-    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, RUN, FolderUse.UNRELATED),
-    ({"checkpoint": False, "status": "running", "rounds_done": 0}, request(20, STOP), FolderUse.NO_CHECKPOINT),
-    ({"status": "interrupted", "rounds_done": 50}, RUN, FolderUse.UNFINISHED),  # its figures are missing
-    ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, FolderUse.NO_CHECKPOINT),
-    (ended(50), RUN, FolderUse.FINISHED),
+    ({}, RUN, FolderUse.UNFINISHED_RUN),  # killed before it wrote its status
+    ({}, request(50, STOP), FolderUse.UNRELATED_RUN),  # its callbacks are not known
+    ({"status": "running", "rounds_done": 3}, RUN, FolderUse.UNFINISHED_RUN),
+    ({"status": "running", "rounds_done": 3}, request(3), FolderUse.EXTENDABLE_RUN),
+    ({"status": "running", "rounds_done": 3}, request(80), FolderUse.EXTENDABLE_RUN),
+    ({"status": "running", "rounds_done": 3}, request(2), FolderUse.UNRELATED_RUN),
+    ({"status": "running", "rounds_done": 3}, request(50, STOP), FolderUse.UNRELATED_RUN),
+    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, request(50, STOP), FolderUse.UNFINISHED_RUN),
+    ({"status": "running", "rounds_done": 3, "callbacks": [STOP]}, RUN, FolderUse.UNRELATED_RUN),
+    ({"checkpoint": False, "status": "running", "rounds_done": 0}, request(20, STOP), FolderUse.RUN_WITHOUT_CHECKPOINT),
+    ({"status": "interrupted", "rounds_done": 50}, RUN, FolderUse.UNFINISHED_RUN),  # its figures are missing
+    ({"checkpoint": False, "status": "running", "rounds_done": 0}, RUN, FolderUse.RUN_WITHOUT_CHECKPOINT),
+    (ended(50), RUN, FolderUse.FINISHED_RUN),
     (
         ended(50),
         request(20),
-        FolderUse.UNRELATED,
+        FolderUse.UNRELATED_RUN,
     ),  # 20 rounds are not the first 20 of 50
-    (ended(50), request(80), FolderUse.EXTENDABLE),
-    (ended(50), request(50, STOP), FolderUse.UNRELATED),
-    (ended(50, callbacks=[STOP]), RUN, FolderUse.UNRELATED),
-    (ended(50, callbacks=[STOP]), request(80, STOP), FolderUse.EXTENDABLE),
-    (ended_early(STOP), request(50, STOP), FolderUse.FINISHED),
-    (ended_early(STOP), request(80, STOP), FolderUse.FINISHED),  # with more rounds it would have ended there, too
-    (ended_early(STOP), request(12, STOP), FolderUse.FINISHED),
-    (ended_early(STOP), request(11, STOP), FolderUse.UNRELATED),
-    (ended_early(STOP), RUN, FolderUse.UNRELATED),
-    (ended_early(STOP), request(50, TIMER), FolderUse.UNRELATED),
-    (ended_early(STOP), request(12, TIMER), FolderUse.UNRELATED),
-    (ended_early(STOP), request(50, {**STOP, "patience": 9}), FolderUse.UNRELATED),
+    (ended(50), request(80), FolderUse.EXTENDABLE_RUN),
+    (ended(50), request(50, STOP), FolderUse.UNRELATED_RUN),
+    (ended(50, callbacks=[STOP]), RUN, FolderUse.UNRELATED_RUN),
+    (ended(50, callbacks=[STOP]), request(80, STOP), FolderUse.EXTENDABLE_RUN),
+    (ended_early(STOP), request(50, STOP), FolderUse.FINISHED_RUN),
+    (ended_early(STOP), request(80, STOP), FolderUse.FINISHED_RUN),  # with more rounds it would have ended there, too
+    (ended_early(STOP), request(12, STOP), FolderUse.FINISHED_RUN),
+    (ended_early(STOP), request(11, STOP), FolderUse.UNRELATED_RUN),
+    (ended_early(STOP), RUN, FolderUse.UNRELATED_RUN),
+    (ended_early(STOP), request(50, TIMER), FolderUse.UNRELATED_RUN),
+    (ended_early(STOP), request(12, TIMER), FolderUse.UNRELATED_RUN),
+    (ended_early(STOP), request(50, {**STOP, "patience": 9}), FolderUse.UNRELATED_RUN),
 ]
 
 
@@ -85,8 +85,8 @@ def test_the_use_of_a_folder_for_a_run(
 
 
 def claimed(logs: Path, wanted_run: RunRequest = RUN) -> tuple[str, bool, bool]:
-    home = claim_folder(logs, "run", wanted_run, resume=True)
-    home.release()
+    home = claim_folder(logs, "run", wanted_run, resumes=True)
+    home.release_lock()
     return home.path.name, home.is_new, home.is_finished
 
 
@@ -148,10 +148,10 @@ def test_without_a_run_to_resume_the_folder_is_new(tmp_path: Path) -> None:
 @pytest.mark.parametrize("status", [ended(50), {"status": "interrupted", "rounds_done": 3}])
 def test_a_folder_in_use_is_rejected(tmp_path: Path, status: dict[str, Any]) -> None:
     make_folder(tmp_path, "run-9326706e-s0", 1, **status)
-    first = claim_folder(tmp_path, "run", RUN, resume=True)
+    first = claim_folder(tmp_path, "run", RUN, resumes=True)
     with pytest.raises(CheckpointError, match="is being run by another process"):
-        claim_folder(tmp_path, "run", RUN, resume=True)
-    first.release()
+        claim_folder(tmp_path, "run", RUN, resumes=True)
+    first.release_lock()
 
 
 @pytest.mark.parametrize(
@@ -171,11 +171,11 @@ def test_only_a_new_folder_without_rounds_is_removed(
         make_folder(tmp_path, "run-9326706e-s0", 1, checkpoint=False)
     home = claim_folder(tmp_path, "run", RUN, resume)
     if checkpoint:
-        home.checkpoint.write_bytes(b"")
+        home.checkpoint_path.write_bytes(b"")
     if rounds_done is not None:
         (home.path / "status.json").write_text(json.dumps({"status": "dropped", "rounds_done": rounds_done}))
-    home.discard()
-    home.release()
+    home.remove_if_untrained()
+    home.release_lock()
     assert home.path.exists() != removed
 
 
@@ -185,7 +185,7 @@ def test_only_a_new_folder_without_rounds_is_removed(
 def test_a_damaged_status_is_ignored(tmp_path: Path, status: bytes) -> None:
     path = make_folder(tmp_path, "run-9326706e-s0", 1)
     (path / "status.json").write_bytes(status)
-    assert status_of(path) == {}
+    assert read_status(path) == {}
     assert claimed(tmp_path) == ("run-9326706e-s0", False, False), "its checkpoint has the number of rounds"
 
 
@@ -200,11 +200,11 @@ def test_a_kill_between_the_renames_of_a_checkpoint_leaves_a_run(tmp_path: Path)
     path = make_folder(tmp_path, "run-9326706e-s0", 1, status="running", rounds_done=3)
     (path / "last.ckpt").rename(path / "previous.ckpt")
     (path / "last.partial").write_bytes(b"half")
-    assert RUN.find_folder_use(path) is FolderUse.UNFINISHED
-    home = claim_folder(tmp_path, "run", RUN, resume=False)
+    assert RUN.find_folder_use(path) is FolderUse.UNFINISHED_RUN
+    home = claim_folder(tmp_path, "run", RUN, resumes=False)
     (home.path / "previous.ckpt").write_bytes(b"")
-    home.discard()
-    home.release()
+    home.remove_if_untrained()
+    home.release_lock()
     assert home.path.exists()
 
 
@@ -220,7 +220,7 @@ def test_logs_may_be_a_link(tmp_path: Path) -> None:
     assert claimed(tmp_path / "logs") == ("run-9326706e-s0", False, False)
     (tmp_path / "broken").symlink_to("nowhere")
     with pytest.raises(OptionError, match=r"paths\.logs must be a folder that can be written"):
-        claim_folder(tmp_path / "broken", "run", RUN, resume=True)
+        claim_folder(tmp_path / "broken", "run", RUN, resumes=True)
 
 
 def test_a_restarted_slurm_job_resumes_its_run(tmp_path: Path) -> None:
@@ -229,12 +229,12 @@ def test_a_restarted_slurm_job_resumes_its_run(tmp_path: Path) -> None:
     make_folder(tmp_path, stem, 1, status="running", rounds_done=3, slurm_job="7_1")
     make_folder(tmp_path, f"{stem}-2", 2, status="running", rounds_done=9, slurm_job="7_2")
     again = {job: RunRequest("9326706e", 0, Budget(50), slurm_job=job) for job in ("7_1", "7_2", "7_3")}
-    at_work = claim_folder(tmp_path, "a", again["7_2"], resume=True)
+    at_work = claim_folder(tmp_path, "a", again["7_2"], resumes=True)
     assert at_work.path.name == f"{stem}-2"
-    with claim_folder(tmp_path, "a", again["7_1"], resume=True).lock:
-        claimed_folder = claim_folder(tmp_path, "a", again["7_3"], resume=True)
+    with claim_folder(tmp_path, "a", again["7_1"], resumes=True).lock_file:
+        claimed_folder = claim_folder(tmp_path, "a", again["7_3"], resumes=True)
         assert claimed_folder.is_new
         assert claimed_folder.path.name == f"{stem}-3"
     with pytest.raises(CheckpointError, match="being run by another process"):
-        claim_folder(tmp_path, "a", RUN, resume=True)
-    at_work.release()
+        claim_folder(tmp_path, "a", RUN, resumes=True)
+    at_work.release_lock()

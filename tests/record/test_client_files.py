@@ -12,7 +12,7 @@ from fedcohort.record import client_files, client_table
 
 def write(folder: Path, *steps: int) -> dict[int, str]:
     columns = {"selected": np.ones(12, dtype=bool), "loss": np.linspace(0, 1, 12)}
-    return {step: client_table.write_step(folder, step, columns) for step in steps}
+    return {step: client_table.write_rows(folder, step, columns) for step in steps}
 
 
 def test_damaged_swapped_or_missing_files_are_found(tmp_path: Path) -> None:
@@ -26,7 +26,7 @@ def test_damaged_swapped_or_missing_files_are_found(tmp_path: Path) -> None:
     assert "000002.parquet, the per-client table of round 2, is missing" in damage[2]
     assert "000003.parquet, the per-client table of round 3, is not what was written" in damage[3]
     with pytest.raises(DamagedFile, match="round 3, is not what was written"):
-        client_table.merge_steps(tmp_path, {1, 3}, tables)
+        client_table.merge_step_files(tmp_path, {1, 3}, tables)
     assert client_files.step_file(tmp_path, 1).exists()
 
 

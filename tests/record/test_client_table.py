@@ -8,7 +8,7 @@ import pyarrow.parquet
 import pytest
 
 from fedcohort.record import client_table
-from fedcohort.record.client_table import load_rows, merge_steps, write_step
+from fedcohort.record.client_table import load_rows, merge_step_files, write_rows
 from fedcohort.round.client_facts import FLAG_NAMES
 from run_harness import run_training
 
@@ -36,9 +36,9 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
 ) -> None:
     parts = {0: STEP_0, 1: STEP_1, 2: {**STEP_1, **STEP_0}}
     for step in order:
-        write_step(tmp_path, step, parts[step])
+        write_rows(tmp_path, step, parts[step])
     if finished:
-        merge_steps(tmp_path, set(order))
+        merge_step_files(tmp_path, set(order))
     table = load_rows(tmp_path, set(order))
     assert list(table.columns) == COLUMNS
     kinds = {name: str(kind) for name, kind in table.dtypes.items()}
@@ -50,7 +50,7 @@ def test_columns_and_types_do_not_depend_on_the_first_step(
 
 
 def test_no_client_is_selected_at_step_0(tmp_path: Path) -> None:
-    write_step(tmp_path, 0, STEP_0)
+    write_rows(tmp_path, 0, STEP_0)
     table = load_rows(tmp_path, {0})
     assert not table[list(FLAG_NAMES)].to_numpy().any()
 
@@ -58,8 +58,8 @@ def test_no_client_is_selected_at_step_0(tmp_path: Path) -> None:
 def test_unknown_values_are_null_in_the_file(tmp_path: Path) -> None:
     """Not NaN here and null there: other readers than pandas tell them apart."""
     for step, columns in enumerate((STEP_0, STEP_1)):
-        write_step(tmp_path, step, columns)
-    merge_steps(tmp_path, {0, 1})
+        write_rows(tmp_path, step, columns)
+    merge_step_files(tmp_path, {0, 1})
     file = pyarrow.parquet.read_table(tmp_path / "clients.parquet")
     assert file["test_acc"].to_pylist() == [0.1, 0.2, None, None, None, None]
     assert file["train_loss"].to_pylist() == [None, None, None, 1.5, None, None]

@@ -10,7 +10,7 @@ import pytest
 
 from config_options import CONFIGS
 from fedcohort.command.replay import ReplayResult, make_selectors, replay_selector
-from fedcohort.record import history, metadata, replayable
+from fedcohort.record import history, metadata, run_log
 from fedcohort.record.history import JournalLine, read_history, wall_s
 from fedcohort.report.figure import one_round, selection, style
 from fedcohort.report.run_figures import redraw_run
@@ -58,9 +58,9 @@ def test_a_round_is_explained_equally_from_both_formats(folders: tuple[Path, Pat
 
 
 def test_folders_of_older_versions_are_replayed(folders: tuple[Path, Path]) -> None:
-    logs = [replayable.read_run_log(folder) for folder in folders]
+    logs = [run_log.read_run_log(folder) for folder in folders]
     for first_round, second_round in zip(*(log.rounds for log in logs), strict=True):
-        assert first_round.available.tolist() == second_round.available.tolist()
+        assert first_round.available_ids.tolist() == second_round.available_ids.tolist()
     assert [replay_selector(log, *make_selectors(log, (), Path(CONFIGS))) for log in logs] == [ReplayResult(5)] * 2
 
 

@@ -165,8 +165,8 @@ def test_damaged_rounds_after_the_checkpoint_are_trained_again(
 
 
 KILLS = [  # where the process is killed, and the rounds that the journal has and the checkpoint lacks
-    (client_table, "write_step", "before", 1),
-    (client_table, "write_step", "after", 2),
+    (client_table, "write_rows", "before", 1),
+    (client_table, "write_rows", "after", 2),
     (journal, "commit_step", "before", 0),
     (journal, "commit_step", "after", 0),
     (journal, "commit_step", "after", 2),

@@ -76,9 +76,9 @@ def test_outside_of_git_there_is_no_commit(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_start_without_a_checksum_is_accepted() -> None:
-    now = provenance.current_start({}, {}, "0123456789abcdef")
-    assert provenance.list_differences({name: value for name, value in now.items() if name != "data"}, now) == []
-    assert provenance.list_differences({**now, "data": "other"}, now) == [
+    now = provenance.describe_start({}, {}, "0123456789abcdef")
+    assert provenance.list_start_differences({name: value for name, value in now.items() if name != "data"}, now) == []
+    assert provenance.list_start_differences({**now, "data": "other"}, now) == [
         "the dataset has other data than before (checksum 0123456789abcdef, was other)"
     ]
 

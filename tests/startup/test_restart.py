@@ -247,7 +247,7 @@ def test_a_run_without_a_forced_resume_has_no_tag(finished_run: FinishedRun) -> 
 
 
 def test_an_incomplete_record_of_a_start_affects_no_other(tmp_path: Path) -> None:
-    start = {"round": 0, "forced": None, **provenance.current_start({}, {}, "")}
+    start = {"round": 0, "forced": None, **provenance.describe_start({}, {}, "")}
     provenance.append_start(tmp_path, start)
     with (tmp_path / provenance.STARTS_FILE).open("a") as file:
         file.write('{"round": 3, "forc')

@@ -35,7 +35,7 @@ QUIET = ("callback.figures=null", "callback.progress=null", "callback.summary=nu
 
 # moment: (owner, function name, number of calls in a run of five rounds)
 MOMENTS: dict[str, tuple[Any, str, int]] = {
-    "client table": (client_table, "write_step", 5),
+    "client table": (client_table, "write_rows", 5),
     "journal": (journal, "commit_step", 6),
     "checkpoint": (checkpoint, "rename_checkpoint", 5),
     "tracking": (MlflowTracker, "observe", 6),

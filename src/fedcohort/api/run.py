@@ -73,7 +73,7 @@ class RunResult:
     @property
     def status(self) -> str:
         """`finished`, `interrupted`, `failed` or `running`."""
-        return str(folder.status_of(self.folder).get("status", "running"))
+        return str(folder.read_status(self.folder).get("status", "running"))
 
     @property
     def accuracy(self) -> float:

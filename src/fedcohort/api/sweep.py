@@ -38,7 +38,7 @@ class SweepResult:
     @cached_property
     def jobs(self) -> list[JobRecord]:
         """The record of each job that has begun: overrides, state, folder of its run, reason of a failure."""
-        return list(sweep_folder.read_records(self.folder).values())
+        return list(sweep_folder.read_job_records(self.folder).values())
 
     @property
     def results(self) -> list[RunResult]:

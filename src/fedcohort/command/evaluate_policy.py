@@ -26,7 +26,7 @@ from fedcohort.command.replay import check_repeated, make_selectors
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record import history
-from fedcohort.record.replayable import LoggedRound, RunLog, read_run_log
+from fedcohort.record.run_log import LoggedRound, RunLog, read_run_log
 from fedcohort.report.render import render
 from fedcohort.results import policy_evaluation
 from fedcohort.results.metric import find_metric_sign
@@ -88,14 +88,14 @@ def replay_laws(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iter
     for selector_of_log in (logged_selector, candidate):
         selector_of_log.init_state(logged_selector.selector.needs)
     for round in run_log.rounds:
-        if not len(round.chosen):
+        if not len(round.cohort):
             continue
         if round.draw_log is None:
             raise CheckpointError(f"{run_log.info.folder} has no log of its draws: run it again with this version")
         probes, selection, _ = logged_selector.replay_round(round)
         check_repeated(run_log, round, selection)
         candidate_probes, choice, draw_log = candidate.select(round, probes)
-        yield round, (CohortLaw.from_log(round.draw_log, round.chosen), CohortLaw.from_log(draw_log, choice.clients))
+        yield round, (CohortLaw.from_log(round.draw_log, round.cohort), CohortLaw.from_log(draw_log, choice.clients))
         candidate.observe(round, selection, candidate_probes)
 
 

@@ -21,7 +21,7 @@ import numpy as np
 from fedcohort import ranges
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.record.logged_selector import LoggedSelector
-from fedcohort.record.replayable import LoggedRound, RunLog, read_run_log
+from fedcohort.record.run_log import LoggedRound, RunLog, read_run_log
 from fedcohort.startup import components, compose
 from fedcohort.types import AggregationOverride, Selection
 
@@ -66,8 +66,8 @@ def replay_selector(run_log: RunLog, logged_selector: LoggedSelector, candidate:
         if is_other_selector:
             check_repeated(run_log, round, selection)
             _, selection, candidate_override = candidate.replay_round(round, logged_probes)
-        if not np.array_equal(selection.clients, round.chosen):
-            return ReplayResult(len(run_log.rounds), round.t + 1, round.chosen.tolist(), selection.clients.tolist())
+        if not np.array_equal(selection.clients, round.cohort):
+            return ReplayResult(len(run_log.rounds), round.t + 1, round.cohort.tolist(), selection.clients.tolist())
         if not _are_equal(logged_override, candidate_override):
             raise IncompatibleConfig(
                 f"selector={candidate.name} selects the clients of the run up to round {round.t + 1}, but gives their "
@@ -85,7 +85,7 @@ def check_repeated(run_log: RunLog, round: LoggedRound, selection: Selection) ->
         round: the round in the log.
         selection: the selector's choice in the replay.
     """
-    if not np.array_equal(selection.clients, round.chosen):
+    if not np.array_equal(selection.clients, round.cohort):
         raise CheckpointError(
             f"replaying {run_log.info.folder} with its own selector gives another cohort in round {round.t + 1}: "
             "fedcohort or the selector has changed since the run. Use the version and the selector of the run, or "

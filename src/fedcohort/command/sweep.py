@@ -27,7 +27,7 @@ from fedcohort.jobs import cluster
 from fedcohort.jobs import status as sweep_status
 from fedcohort.ranges import did_you_mean, range_error
 from fedcohort.record import sweep_folder
-from fedcohort.record.folder import status_of
+from fedcohort.record.folder import read_status
 from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.report.render import render
 from fedcohort.tracking import identity
@@ -41,7 +41,7 @@ def render_status(folder: Path, plan: Plan) -> str:
 
     `plan` has the jobs of the sweep.
     """
-    sweep_state = sweep_status.read_status(folder, plan)
+    sweep_state = sweep_status.read_sweep_status(folder, plan)
     job_overrides = plan.jobs or [record.words for record in sweep_state.records.values()]
     return render(
         "sweep_jobs.txt.j2",
@@ -49,7 +49,7 @@ def render_status(folder: Path, plan: Plan) -> str:
         records=sweep_state.records.values(),
         how="cancelled by you" if sweep_status.is_cancelled(folder) else "stopped",
         varying=partial(sweep_status.varying_overrides, job_overrides),
-        status_of=status_of,
+        read_status=read_status,
     ).rstrip()
 
 
@@ -70,7 +70,7 @@ def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
     message_lines = _end_process(folder, plan.pid, wait_s) if is_alive else []
     if killed_jobs := slurm.cancel_jobs(queued_jobs, wait_s) if queued_jobs else []:
         message_lines.append(f"  SLURM killed {' '.join(killed_jobs)}: not ended within {wait_s:g} s")
-    for record in sweep_folder.read_records(folder).values():
+    for record in sweep_folder.read_job_records(folder).values():
         message_lines += _mark_killed(record)
     return "\n".join([render_status(folder, plan), *message_lines])
 
@@ -105,7 +105,7 @@ def _mark_killed(record: JobRecord) -> list[str]:
     tracked = identity.load_tracked_run(path) if path is not None and record.how in ("running", "stopped") else None
     if path is None or tracked is None or identity.is_complete(path, tracked.place) or is_locked(path / "run.lock"):
         return []
-    if status_of(path).get("status") == "finished":
+    if read_status(path).get("status") == "finished":
         return []
     try:
         send_missing_rounds(path)

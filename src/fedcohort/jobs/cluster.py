@@ -104,7 +104,7 @@ def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None
         queued_tasks = None
         if time.monotonic() - last_query_s > QUEUE_INTERVAL_S:
             queued_tasks, last_query_s = slurm.list_tasks(), time.monotonic()
-        records = sweep_folder.read_records(sweep)  # after the queue: a job that has just ended is not lost
+        records = sweep_folder.read_job_records(sweep)  # after the queue: a job that has just ended is not lost
         for job_number, task_id in list(open_tasks.items()):
             record = records.get(job_number)
             has_ended = record is not None and record.how != "running"

@@ -40,7 +40,7 @@ def assign_gpu(job: SweepJob, composition: Composition) -> None:
     """
     trainer_config = composition.config["trainer"]
     if (trainer_config["accelerator"], trainer_config["devices"]) == ("gpu", 1) and job.sweep not in _LOCK_BY_SWEEP:
-        take_gpu(job.sweep, list_gpus(), job.number)
+        take_gpu(job.sweep, list_gpus(), job.job_number)
 
 
 def limit_jobs_to_gpus(launcher: Launcher) -> None:

@@ -41,13 +41,13 @@ class Rejection:
     """A job that would be rejected.
 
     Attributes:
-        number: number of the job in its sweep, from 0 on.
+        job_number: number of the job in its sweep, from 0 on.
         words: overrides of the job.
         reason: message of the error.
         error_class: name of the error's class, such as "OptionError".
     """
 
-    number: int
+    job_number: int
     words: Sequence[str]
     reason: str
     error_class: str = ""
@@ -92,14 +92,14 @@ def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], lau
     Raises:
         IncompatibleConfig: jobs are rejected and `may_skip` is false, or all are rejected; the message lists them.
     """
-    lines = [f"  job {job.number + 1} ({status.varying_overrides(jobs, job.words)}): {job.reason}" for job in rejected]
+    lines = [f"  job {r.job_number + 1} ({status.varying_overrides(jobs, r.words)}): {r.reason}" for r in rejected]
     if rejected and (not may_skip or len(rejected) == len(jobs)):
         skip_hint = "; the others run with sweep.skip_refused=true" if len(rejected) < len(jobs) else ""
         rejected_text = f"jobs would be rejected, and none was started{skip_hint}:"
         raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {rejected_text}", *lines]))
     if rejected:
         log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *lines]))
-    rejected_numbers = {job.number for job in rejected}
+    rejected_numbers = {job.job_number for job in rejected}
     started_jobs = [overrides for job_number, overrides in enumerate(jobs) if job_number not in rejected_numbers]
     return Plan(started_jobs, [(job.words, job.reason) for job in rejected], launcher)
 
@@ -234,4 +234,4 @@ def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
     finally:
         if sweep_lock is not None:
             sweep_lock.close()
-        status.log_failed_jobs(sweep_folder.read_records(folder).values())
+        status.log_failed_jobs(sweep_folder.read_job_records(folder).values())

@@ -93,7 +93,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], context: J
         if context.by_search or objective_metric is not None:
             raise
         return None
-    job.write_record(job.end, value=objective_value)
+    job.write_record(job.end_state, value=objective_value)
     return objective_value
 
 

@@ -117,14 +117,14 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
         unfinished_jobs = set(jobs)
         while unfinished_jobs:
             is_launching = launcher_thread.is_alive()
-            records = sweep_folder.read_records(sweep)
+            records = sweep_folder.read_job_records(sweep)
             for job_number in sorted(unfinished_jobs):
                 if not is_launching or (job_number in records and records[job_number].how != "running"):
                     unfinished_jobs.discard(job_number)
                     yield job_number
             time.sleep(POLL_INTERVAL_S if unfinished_jobs else 0)
         launcher_thread.join()
-        if launch_errors and not sweep_folder.read_records(sweep):
+        if launch_errors and not sweep_folder.read_job_records(sweep):
             raise launch_errors[0]
 
 
@@ -164,7 +164,7 @@ class _Launcher(Launcher):
                 pass
         if not self.config.sweep.wait:
             return [JobReturn(overrides, status=JobStatus.COMPLETED) for overrides in job_overrides]
-        records, results = sweep_folder.read_records(sweep), []
+        records, results = sweep_folder.read_job_records(sweep), []
         for job_id, overrides in jobs.items():
             record, has_objective = records.get(job_id), any(word.startswith("objective_metric=") for word in overrides)
             if record is not None and (record.how in ("done", "skipped") or not (context.by_search or has_objective)):

@@ -57,7 +57,7 @@ def run_local(
     start_fork_server(n_threads)
     with closing(run_in_workers(context, jobs, min(n_jobs, len(jobs)))) as ended_jobs:
         for job_number, death_text in ended_jobs:
-            job_record = sweep_folder.read_record(context.folder, job_number)
+            job_record = sweep_folder.read_job_record(context.folder, job_number)
             if death_text and (job_record is None or job_record.how == "running"):
                 folder, start_time = (job_record.folder, job_record.began) if job_record else (None, None)
                 failed_job = SweepJob(context.folder, job_number, tuple(jobs[job_number]), folder, began=start_time)

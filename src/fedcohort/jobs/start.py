@@ -43,7 +43,7 @@ def start(cfg: DictConfig) -> float | None:
                 sweep, compose.find_config_folder(hydra), by_search=is_search(hydra), share_gpus=share_gpus
             )
             job = SweepJob(sweep, hydra.job.num, overrides)
-            if opening_line := CURRENT_SWEEP.describe_opening(job.number):
+            if opening_line := CURRENT_SWEEP.describe_opening(job.job_number):
                 log.info("%s", opening_line)
             return run_job(job, compose_run, context)
         try:

@@ -16,7 +16,7 @@ from fedcohort.jobs import cluster
 from fedcohort.jobs.job import read_last_value
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import sweep_folder
-from fedcohort.record.folder import describe_log, status_of
+from fedcohort.record.folder import describe_log, read_status
 from fedcohort.record.sweep_folder import JobRecord, Plan
 from fedcohort.report.render import render
 
@@ -90,7 +90,7 @@ class SweepStatus:
         return (value_by_job[best_number], self.records[best_number]) if best_number is not None else None
 
 
-def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
+def read_sweep_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
     """Return the status of a sweep.
 
     Args:
@@ -99,7 +99,7 @@ def read_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
         waits: whether its jobs are known to be running.
     """
     waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_arrays(sweep))
-    records = dict(sweep_folder.read_records(sweep))
+    records = dict(sweep_folder.read_job_records(sweep))
     for job_number, record in records.items() if not waits else ():
         is_running = record.folder is not None and is_locked(record.folder / "run.lock")
         if record.how == "running" and not is_running:  # no process waits for the job or has its run open
@@ -135,7 +135,7 @@ def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
         plan: the jobs of the sweep.
         job_number: number of the job, from 0.
     """
-    seconds_left = SweepStatus(plan, sweep_folder.read_records(sweep), waits=True).seconds_left(time.time())
+    seconds_left = SweepStatus(plan, sweep_folder.read_job_records(sweep), waits=True).seconds_left(time.time())
     time_left = "" if seconds_left is None else f", about {units.rough_seconds(seconds_left)} left"
     return f"job {job_number + 1} of {len(plan.jobs)}{time_left}"
 
@@ -174,7 +174,7 @@ def _list_similar(overrides: Sequence[str]) -> tuple[object, ...]:
 
 def _completed_share(record: JobRecord) -> float:
     """Return the share of its rounds that the job of `record` has done, in [0, 1]."""
-    run_status = status_of(record.folder) if record.folder is not None else {}
+    run_status = read_status(record.folder) if record.folder is not None else {}
     return float(min(1.0, run_status.get("rounds_done", 0) / max(1, run_status.get("rounds", 1))))
 
 
@@ -198,7 +198,7 @@ def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
     plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_INTERVAL_S
     while plan is not None and not stop_event.wait(pause_s):
         start_s = time.monotonic()
-        sweep_status = read_status(sweep, plan, waits=True)
+        sweep_status = read_sweep_status(sweep, plan, waits=True)
         counts_text = describe_counts(sweep_status)
         if is_terminal:
             sys.stderr.write(f"{CLEAR_LINE}{describe_sweep(sweep.name, sweep_status)[:200]}")

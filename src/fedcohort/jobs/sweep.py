@@ -68,7 +68,7 @@ class Sweep:
         records = {
             n: JobRecord(tuple(overrides), "failed", None, NOT_STARTED) for n, overrides in enumerate(self.plan.jobs)
         }
-        for job_number, record in sweep_folder.read_records(self.folder).items():
+        for job_number, record in sweep_folder.read_job_records(self.folder).items():
             records[job_number] = mark_killed_as_failed(record) if record.how == "running" else record
         return [record for _, record in sorted(records.items())]
 
@@ -85,7 +85,7 @@ class Sweep:
             status_command = f"{fedcohort_command('sweep')} status {self.folder.name}"
             log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(array_ids), status_command)
             return 0
-        if not sweep_folder.read_records(self.folder):
+        if not sweep_folder.read_job_records(self.folder):
             return 0
         job_records = self.read_jobs()
         log_failed_jobs(job_records)
@@ -133,7 +133,7 @@ class Sweep:
         if not is_cancelled(self.folder) and (array_ids := cluster.list_queued_arrays(self.folder)):
             log.warning("the jobs continue without this process; `scancel %s` ends them", " ".join(array_ids))
             return exit_code > 0
-        for job_number, record in sweep_folder.read_records(self.folder).items():  # their processes have ended
+        for job_number, record in sweep_folder.read_job_records(self.folder).items():  # their processes have ended
             if record.how == "running":
                 job = SweepJob(self.folder, job_number, record.words, record.folder, began=record.began)
                 job.write_record("stopped")

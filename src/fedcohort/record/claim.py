@@ -9,21 +9,21 @@ from pathlib import Path
 from typing import Any
 
 from fedcohort.errors import CheckpointError, OptionError
-from fedcohort.record.folder import RunFolder, check_files, has_checkpoint, list_runs, spending_of, status_of, take_lock
+from fedcohort.record.folder import RunFolder, check_file_types, has_checkpoint, read_spending, read_status, take_lock
 from fedcohort.round.budget import Budget
 
 log = logging.getLogger("fedcohort")
 
 
 class FolderUse(enum.IntEnum):
-    """The use that a resuming run can make of an existing folder; the highest value is taken, but never `UNRELATED`."""
+    """The use that a resuming run can make of an existing folder; it takes the highest, but never `UNRELATED_RUN`."""
 
-    UNRELATED = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
-    NO_CHECKPOINT = 1  # a start without a checkpoint, which must not hide a run with one
-    OVER_BUDGET = 2  # trained further than the requested `until` allows
-    EXTENDABLE = 3  # finished with a smaller budget, or interrupted on its way to another number of rounds
-    FINISHED = 4
-    UNFINISHED = 5
+    UNRELATED_RUN = 0  # other callbacks, which may end a run; or more rounds; or another job of the same sweep
+    RUN_WITHOUT_CHECKPOINT = 1  # a start without a checkpoint, which must not hide a run with one
+    RUN_OVER_BUDGET = 2  # trained further than the requested `until` allows
+    EXTENDABLE_RUN = 3  # finished with a smaller budget, or interrupted on its way to another number of rounds
+    FINISHED_RUN = 4
+    UNFINISHED_RUN = 5
 
 
 @dataclass(frozen=True)
@@ -31,72 +31,74 @@ class RunRequest:
     """The run that claims a folder, with the properties that decide whether it can resume an earlier run.
 
     Attributes:
-        digest: hash of the options that decide the run's results.
+        config_digest: hash of the options that decide the run's results.
         seed: the run's seed.
         budget: limits at which the run ends.
-        callbacks: configs of the callbacks that may end the run early.
+        callback_configs: configs of the callbacks that may end the run early.
         slurm_job: id of a SLURM job that was requeued and resumes its own run; None elsewhere.
-        siblings: folders of the sweep's other jobs. `rounds=3,5` are two runs, although the second could extend the
-            first.
+        sibling_folders: run folders of the sweep's other jobs. `rounds=3,5` are two runs, although the second could
+            extend the first.
     """
 
-    digest: str
+    config_digest: str
     seed: int
     budget: Budget
-    callbacks: Sequence[Any] = ()
+    callback_configs: Sequence[Any] = ()
     slurm_job: str | None = None
-    siblings: Set[Path] = frozenset()
+    sibling_folders: Set[Path] = frozenset()
 
-    def find_folder_use(self, path: Path) -> FolderUse:
-        """Return the use that this run can make of the run in the run folder `path`.
+    def find_folder_use(self, run_path: Path) -> FolderUse:
+        """Return the use that this run can make of the run in the run folder `run_path`.
 
         The folder is `UNRELATED` if the resumed run could give other results than an uninterrupted one. It is also
         `UNRELATED` if it belongs to another job of the sweep and is not `FINISHED`.
         """
-        folder_use = self._find_use_without_siblings(path)
-        return FolderUse.UNRELATED if path in self.siblings and folder_use is not FolderUse.FINISHED else folder_use
+        folder_use = self._find_use_without_siblings(run_path)
+        is_excluded = run_path in self.sibling_folders and folder_use is not FolderUse.FINISHED_RUN
+        return FolderUse.UNRELATED_RUN if is_excluded else folder_use
 
-    def _find_use_without_siblings(self, path: Path) -> FolderUse:
-        status = status_of(path)
+    def _find_use_without_siblings(self, run_path: Path) -> FolderUse:
+        status = read_status(run_path)
         is_finished = status.get("status") == "finished"
-        if not is_finished and not has_checkpoint(path):
-            return FolderUse.NO_CHECKPOINT
-        budget_history = spending_of(status)
-        if status.get("callbacks", []) != list(self.callbacks) or budget_history.now.rounds > self.budget.rounds:
-            return FolderUse.UNRELATED
+        if not is_finished and not has_checkpoint(run_path):
+            return FolderUse.RUN_WITHOUT_CHECKPOINT
+        budget_history = read_spending(status)
+        if status.get("callbacks", []) != list(self.callback_configs) or budget_history.now.rounds > self.budget.rounds:
+            return FolderUse.UNRELATED_RUN
         if self.budget.list_exceeded_options(budget_history):
-            return FolderUse.OVER_BUDGET
+            return FolderUse.RUN_OVER_BUDGET
         if not is_finished and status.get("rounds", self.budget.rounds) == self.budget.rounds:
-            return FolderUse.UNFINISHED
+            return FolderUse.UNFINISHED_RUN
         if is_finished and (status.get("early") or self.budget.list_reached_options(budget_history.now)):
-            return FolderUse.FINISHED
-        return FolderUse.EXTENDABLE
+            return FolderUse.FINISHED_RUN
+        return FolderUse.EXTENDABLE_RUN
 
 
-def claim_folder(logs_folder: Path, name: str, request: RunRequest, resume: bool) -> RunFolder:
+def claim_folder(logs_folder: Path, name_stem: str, request: RunRequest, resumes: bool) -> RunFolder:
     """Return the folder for a run, with its lock held.
 
-    With `resume` it is the newest unfinished run of the same config, seed and rounds. If there is no such run, it is
+    With `resumes` it is the newest unfinished run of the same config, seed and rounds. If there is no such run, it is
     the finished run that this run would equal, else the run with the most rounds that this run extends. The next choice
     is the newest run without a checkpoint. A run with more rounds is never taken. If there is none, or without
-    `resume`, the folder is new.
+    `resumes`, the folder is new.
 
     Args:
         logs_folder: folder of logs, whose subfolder `runs` has the run folders.
-        name: start of a new folder's name.
+        name_stem: start of a new folder's name.
         request: the run that needs a folder.
-        resume: whether the run may take an existing folder.
+        resumes: whether the run may take an existing folder.
 
     Raises:
         CheckpointError: another process runs in the folder, or a file in an earlier folder is no regular file.
-        OptionError: the folder cannot be written, or holds too many runs of this name. With `resume` also if earlier
+        OptionError: the folder cannot be written, or holds too many runs of this name. With `resumes` also if earlier
             runs went beyond `until`, and none can be resumed or reused.
     """
     runs_folder = logs_folder / "runs"
     with _name_folder_in_errors(logs_folder):
         runs_folder.mkdir(parents=True, exist_ok=True)
-    run_folder = _find_resumable_run(runs_folder, request) if resume else None
-    return _make_folder(runs_folder, f"{name}-{request.digest}-s{request.seed}") if run_folder is None else run_folder
+    if resumes and (run_folder := _find_resumable_run(runs_folder, request)):
+        return run_folder
+    return _make_folder(runs_folder, f"{name_stem}-{request.config_digest}-s{request.seed}")
 
 
 @contextmanager
@@ -113,44 +115,50 @@ def _make_folder(runs_folder: Path, name_stem: str) -> RunFolder:
         run_path = runs_folder / (name_stem if folder_number == 1 else f"{name_stem}-{folder_number}")
         with _name_folder_in_errors(runs_folder), suppress(FileExistsError):
             run_path.mkdir()
-            if (lock := take_lock(run_path)) is not None:
-                return RunFolder(run_path, lock, is_new=True)
+            if (lock_file := take_lock(run_path)) is not None:
+                return RunFolder(run_path, lock_file, is_new=True)
     raise OptionError(f"{runs_folder} holds too many runs called {name_stem}: choose another paths.logs")
 
 
 def _find_resumable_run(runs_folder: Path, request: RunRequest) -> RunFolder | None:
-    run_paths = [path for path in list_runs(runs_folder, request.digest, request.seed) if request.find_folder_use(path)]
+    run_paths = [p for p in _list_runs(runs_folder, request.config_digest, request.seed) if request.find_folder_use(p)]
     if request.slurm_job is not None:  # never the run of another job with the same options
-        job_paths = [path for path in run_paths if status_of(path).get("slurm_job") == request.slurm_job]
-        run_paths = job_paths or [path for path in run_paths if _is_unlocked(path)]
+        job_paths = [p for p in run_paths if read_status(p).get("slurm_job") == request.slurm_job]
+        run_paths = job_paths or [p for p in run_paths if _is_unlocked(p)]
     if not run_paths:
         return None
-    for path in run_paths:
-        check_files(path)
-        if not status_of(path) and (status_file := path / "status.json").exists():
+    for p in run_paths:
+        check_file_types(p)
+        if not read_status(p) and (status_file := p / "status.json").exists():
             log.warning("%s is damaged and is ignored: the checkpoint has the number of completed rounds", status_file)
 
-    def rank_run(path: Path) -> tuple[FolderUse, int, float]:
+    def rank_run(p: Path) -> tuple[FolderUse, int, float]:
         """Return the rank of the run folder `path`: the highest is the run to resume.
 
         An extension resumes the run with the most rounds, another run resumes the newest one.
         """
-        folder_use, config_file = request.find_folder_use(path), path / "config.yaml"
-        rounds_done = int(status_of(path).get("rounds_done", 0)) if folder_use is FolderUse.EXTENDABLE else 0
-        return folder_use, rounds_done, config_file.stat().st_mtime if config_file.exists() else path.stat().st_ctime
+        folder_use, config_file = request.find_folder_use(p), p / "config.yaml"
+        rounds_done = int(read_status(p).get("rounds_done", 0)) if folder_use is FolderUse.EXTENDABLE_RUN else 0
+        return folder_use, rounds_done, config_file.stat().st_mtime if config_file.exists() else p.stat().st_ctime
 
     best_run_path = max(run_paths, key=rank_run)
     folder_use = request.find_folder_use(best_run_path)
-    if folder_use is FolderUse.OVER_BUDGET:
-        request.budget.check_not_exceeded(spending_of(status_of(best_run_path)), best_run_path)
-    lock = take_lock(best_run_path)
-    if lock is None:
+    if folder_use is FolderUse.RUN_OVER_BUDGET:
+        request.budget.check_not_exceeded(read_spending(read_status(best_run_path)), best_run_path)
+    lock_file = take_lock(best_run_path)
+    if lock_file is None:
         raise CheckpointError(f"resume=true: {best_run_path} is being run by another process: wait for its end")
-    return RunFolder(best_run_path, lock, is_finished=folder_use is FolderUse.FINISHED)
+    return RunFolder(best_run_path, lock_file, is_finished=folder_use is FolderUse.FINISHED_RUN)
+
+
+def _list_runs(runs_folder: Path, config_digest: str, seed: int) -> list[Path]:
+    """Return the run folders in `runs_folder` with the hash `config_digest` and the seed in their names."""
+    key = f"-{config_digest}-s{seed}"
+    return [path for path in runs_folder.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
 
 
 def _is_unlocked(run_path: Path) -> bool:
-    lock = take_lock(run_path)
-    if lock is not None:
-        lock.close()
-    return lock is not None
+    lock_file = take_lock(run_path)
+    if lock_file is not None:
+        lock_file.close()
+    return lock_file is not None

@@ -23,7 +23,7 @@ REMEDY = "Restore it from a copy, or start the run again with resume=false"
 
 
 def step_file(folder: Path, step: int) -> Path:
-    """Return the path of the per-client table of the round `step` in the run folder `folder`, before the run's end."""
+    """Return the path of the per-client table of the round `step` in `folder`, while the run has not finished."""
     return folder / STEP_FOLDER / f"{step:06d}.parquet"
 
 
@@ -32,8 +32,8 @@ def find_damaged_steps(folder: Path, digests: Mapping[int, str | None]) -> dict[
 
     Args:
         folder: the run folder.
-        digests: digest of each round's file in the journal. With None the file must be readable, but may be missing:
-            the round has no table, or an older version wrote it.
+        digests: digest of each round's file, which the journal has. It is None if the round has no table or an older
+            version wrote it. Such a file may be missing, but must be readable if it exists.
 
     Raises:
         DamagedFile: `clients.parquet` is damaged. Its rounds are not checked one by one.
@@ -43,14 +43,14 @@ def find_damaged_steps(folder: Path, digests: Mapping[int, str | None]) -> dict[
     for step, checksum in digests.items():
         if step not in merged_steps and (checksum is not None or is_file(step_file(folder, step))):
             try:
-                open_verified(step_file(folder, step), checksum)
+                open_verified_table(step_file(folder, step), checksum)
             except DamagedFile as error:
                 damage_by_step[step] = str(error)
     return damage_by_step
 
 
 def file_step(path: Path) -> int:
-    """Return the round of the file `path` of the per-client table; -1 for `clients.parquet`, which has several."""
+    """Return the round of the file `path` of the per-client table; -1 for `clients.parquet`, which has all rounds."""
     return -1 if path.name == TABLE_FILE else int(path.stem)
 
 
@@ -59,7 +59,7 @@ def list_steps(table_path: Path) -> list[int]:
     if table_path.name != TABLE_FILE:
         return [file_step(table_path)]
     with name_file_in_errors(table_path):
-        steps: list[int] = json.loads(open_verified(table_path).schema_arrow.metadata[STEPS_KEY])
+        steps: list[int] = json.loads(open_verified_table(table_path).schema_arrow.metadata[STEPS_KEY])
     return steps
 
 
@@ -81,13 +81,13 @@ def list_table_files(folder: Path, steps: Collection[int], digests: Mapping[int,
     return table_files + [step_file(folder, step) for step in sorted((recorded_steps & set(steps)) - merged_steps)]
 
 
-def open_verified(path: Path, checksum: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
+def open_verified_table(path: Path, checksum: str | None = None) -> Any:  # noqa: ANN401 - pyarrow has no types
     """Return a file of the per-client table as a `pq.ParquetFile` whose content has been checked.
 
     Args:
         path: the file. `clients.parquet` is checked by the folder's manifest, if there is one.
-        checksum: digest of a round's file in the journal, not used for `clients.parquet`. If it is None, the file is
-            read, which checks its page checksums.
+        checksum: digest of a round's file, which the journal has; not used for `clients.parquet`. If it is None, the
+            file is read, which checks the checksums of its pages.
 
     Raises:
         DamagedFile: the file is missing or damaged, or has rows of another round.
@@ -99,10 +99,10 @@ def open_verified(path: Path, checksum: str | None = None) -> Any:  # noqa: ANN4
     elif checksum is not None and digest.digest_of_file(path) != checksum:
         raise DamagedFile(f"{path}, the per-client table of round {file_step(path)}, is not what was written. {REMEDY}")
     with name_file_in_errors(path):
-        file = parquet.open_file(path)
-        if checksum is None and path.name != TABLE_FILE and set(file.read()["step"].to_pylist()) - {file_step(path)}:
+        table = parquet.open_file(path)
+        if checksum is None and path.name != TABLE_FILE and set(table.read()["step"].to_pylist()) - {file_step(path)}:
             raise ValueError("it has rows of another round")
-    return file
+    return table
 
 
 @contextmanager

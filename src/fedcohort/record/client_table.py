@@ -72,29 +72,30 @@ COLUMN_ORDER = (
 )
 
 
-def write_step(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> str:
+def write_rows(folder: Path, step: int, columns: Mapping[str, np.ndarray]) -> str:
     """Write the per-client table of a round, such as `clients/000012.parquet`, and return the digest of the file.
 
-    The journal's line, which is written later, syncs the rename to the disk.
+    The file is renamed at the end. The rename is on the disk once the journal's line of the round is written.
 
     Args:
         folder: the run folder.
         step: number of the round.
-        columns: values of all clients by column name, [n_clients] each; False or NaN is no value. Only clients with a
-            row are written (`ClientFacts.clients_with_rows`), and NaN as null.
+        columns: values of all clients by column name, [n_clients] each; False or NaN is no value. Only the clients of
+            `ClientFacts.clients_with_rows` are written. NaN is written as null.
     """
     import pyarrow as pa
 
     client_facts = columns if isinstance(columns, ClientFacts) else ClientFacts.from_columns(columns)
-    clients = client_facts.clients_with_rows
-    row_values = client_facts.rows_of_clients(clients)
-    id_columns = {"step": np.full(len(clients), step, dtype=np.int32), "client": clients.astype(np.int32)}
-    flag_columns = {name: row_values.get(name, np.zeros(len(clients), dtype=bool)) for name in FLAG_NAMES}
+    client_ids = client_facts.clients_with_rows
+    row_values = client_facts.rows_of_clients(client_ids)
+    id_columns = {"step": np.full(len(client_ids), step, dtype=np.int32), "client": client_ids.astype(np.int32)}
+    flag_columns = {name: row_values.get(name, np.zeros(len(client_ids), dtype=bool)) for name in FLAG_NAMES}
     numbers = {name: values for name, values in row_values.items() if name not in FLAG_NAMES}
-    nullable = {name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()}  # NaN: null
-    table = pa.table({**id_columns, **flag_columns, **nullable})
+    # NaN becomes null
+    nullable_columns = {name: pa.array(values, pa.float64(), from_pandas=True) for name, values in numbers.items()}
+    arrow_table = pa.table({**id_columns, **flag_columns, **nullable_columns})
     parquet_bytes = io.BytesIO()
-    parquet.write_table(table, parquet_bytes)
+    parquet.write_table(arrow_table, parquet_bytes)
     (folder / client_files.STEP_FOLDER).mkdir(exist_ok=True)
     write_atomically(client_files.step_file(folder, step), parquet_bytes.getbuffer())
     return digest.digest_of_bytes(parquet_bytes.getbuffer())
@@ -111,8 +112,8 @@ def load_rows(
     Args:
         folder: the run folder.
         steps: numbers of the rounds.
-        columns: columns in addition to `step` and `client`, of which those that no file has are left out; None for all.
-        digests: digest of each round's file in the journal.
+        columns: columns in addition to `step` and `client`; those that no file has are left out. None for all columns.
+        digests: digest of each round's file, which the journal has.
 
     Raises:
         DamagedFile: a file is missing, differs from its digest or cannot be read.
@@ -120,16 +121,17 @@ def load_rows(
     import pandas as pd
     import pyarrow as pa
 
-    names = None if columns is None else ["step", "client", *columns]
-    tables = [_read_rows(path, steps, names, digests) for path in client_files.list_table_files(folder, steps, digests)]
+    column_names = None if columns is None else ["step", "client", *columns]
+    table_paths = client_files.list_table_files(folder, steps, digests)
+    tables = [_read_rows(path, steps, column_names, digests) for path in table_paths]
     if not tables:
-        return pd.DataFrame(columns=names or ["step", "client"])
-    table = pa.concat_tables(tables, promote_options="permissive")
-    frame: pd.DataFrame = table.select(sorted(table.column_names, key=_column_sort_key)).to_pandas()
-    return frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
+        return pd.DataFrame(columns=column_names or ["step", "client"])
+    arrow_table = pa.concat_tables(tables, promote_options="permissive")
+    client_frame: pd.DataFrame = arrow_table.select(sorted(arrow_table.column_names, key=_column_sort_key)).to_pandas()
+    return client_frame.sort_values(["step", "client"], kind="stable", ignore_index=True)
 
 
-def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
+def merge_step_files(folder: Path, steps: Collection[int], digests: Mapping[int, str] = MappingProxyType({})) -> None:
     """Write the per-client tables of all rounds into `clients.parquet`, and remove the folder `clients`.
 
     If the process is killed in between, both remain and no row is lost.
@@ -148,10 +150,10 @@ def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     if not table_paths or table_paths == [folder / client_files.TABLE_FILE]:
         shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
         return
-    merged_steps = sorted(step for path in table_paths for step in client_files.list_steps(path))
-    files = (client_files.open_verified(path, digests.get(client_files.file_step(path))) for path in table_paths)
-    schema = pa.unify_schemas([parquet_file.schema_arrow for parquet_file in files], promote_options="permissive")
-    schema_fields = sorted(schema, key=lambda field: _column_sort_key(field.name))
+    merged_steps = sorted(step for p in table_paths for step in client_files.list_steps(p))
+    open_files = (client_files.open_verified_table(p, digests.get(client_files.file_step(p))) for p in table_paths)
+    schema = pa.unify_schemas([parquet_file.schema_arrow for parquet_file in open_files], promote_options="permissive")
+    schema_fields = sorted(schema, key=lambda f: _column_sort_key(f.name))
     schema = pa.schema(schema_fields, metadata={client_files.STEPS_KEY: json.dumps(merged_steps)})
     with disk.replace_atomically(folder / client_files.TABLE_FILE) as draft_path:
         with parquet.open_writer(draft_path, schema) as writer:
@@ -162,22 +164,22 @@ def merge_steps(folder: Path, steps: Collection[int], digests: Mapping[int, str]
     shutil.rmtree(folder / client_files.STEP_FOLDER, ignore_errors=True)
 
 
-def _column_sort_key(name: str) -> tuple[int, str]:
-    """Return the key by which the column `name` of the per-client table is sorted, the same in all rounds and runs."""
-    name_family = next((prefix for prefix in COLUMN_PREFIXES if name.startswith(prefix)), name)
-    return (COLUMN_ORDER.index(name_family) if name_family in COLUMN_ORDER else len(COLUMN_ORDER)), name
+def _column_sort_key(column_name: str) -> tuple[int, str]:
+    """Return the key by which a column of the per-client table is sorted, the same in all rounds and runs."""
+    name_family = next((prefix for prefix in COLUMN_PREFIXES if column_name.startswith(prefix)), column_name)
+    return (COLUMN_ORDER.index(name_family) if name_family in COLUMN_ORDER else len(COLUMN_ORDER)), column_name
 
 
 def _read_rows(
-    path: Path, steps: Collection[int], columns: Sequence[str] | None, digests: Mapping[int, str]
+    table_path: Path, steps: Collection[int], columns: Sequence[str] | None, digests: Mapping[int, str]
 ) -> "pa.Table":
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    file = client_files.open_verified(path, digests.get(client_files.file_step(path)))
-    column_names = file.schema_arrow.names
-    with client_files.name_file_in_errors(path):
-        table = file.read(columns=None if columns is None else [name for name in columns if name in column_names])
+    pq_file = client_files.open_verified_table(table_path, digests.get(client_files.file_step(table_path)))
+    column_names = pq_file.schema_arrow.names
+    with client_files.name_file_in_errors(table_path):
+        table = pq_file.read(columns=None if columns is None else [name for name in columns if name in column_names])
         return table.filter(pc.is_in(table["step"], pa.array(sorted(steps), pa.int32())))
 
 
@@ -188,10 +190,10 @@ def _yield_row_groups(table_paths: Sequence[Path]) -> "Iterator[pa.Table]":
     pending_tables: list[Any] = []
     for table_path in table_paths:
         parquet_file = parquet.open_file(table_path)
-        for group_number in range(parquet_file.num_row_groups):
+        for row_group_number in range(parquet_file.num_row_groups):
             with client_files.name_file_in_errors(table_path):
-                pending_tables.append(parquet_file.read_row_group(group_number))
-            if sum(table.num_rows for table in pending_tables) >= ROWS_PER_GROUP:
+                pending_tables.append(parquet_file.read_row_group(row_group_number))
+            if sum(t.num_rows for t in pending_tables) >= ROWS_PER_GROUP:
                 yield pa.concat_tables(pending_tables, promote_options="permissive")
                 pending_tables = []
     if pending_tables:

@@ -24,14 +24,14 @@ def digest_of_file(path: Path) -> str:
         return hashlib.file_digest(file, lambda: hashlib.blake2b(digest_size=DIGEST_BYTES)).hexdigest()
 
 
-def append_digest(text: str, previous_digest: str = "") -> str:
+def append_digest(object_text: str, previous_digest: str = "") -> str:
     """Return the text of a JSON object with its digest as the last entry.
 
     Args:
-        text: the object as text, with at least one entry.
+        object_text: the object as text, with at least one entry.
         previous_digest: digest of the previous line, in hex digits, if lines are chained.
     """
-    json_text = text.rstrip()
+    json_text = object_text.rstrip()
     return f'{json_text[:-1]}, "digest": "{digest_of_bytes(previous_digest.encode(), json_text.encode())}"}}'
 
 
@@ -41,9 +41,10 @@ def read_digest(json_text: str) -> str:
 
 
 def check_digest(json_text: str, previous_digest: str = "") -> tuple[str, bool | None]:
-    """Return the right digest of a JSON object's text, and whether the text has it.
+    """Compute the digest of a JSON object's text, and compare it with the digest in the text.
 
-    The second value is None if the text has no digest.
+    Returns:
+        The computed digest, and whether the text has this digest; None if the text has no digest.
 
     Args:
         json_text: the object as text; older versions of fedcohort wrote no digest.

@@ -35,42 +35,45 @@ RUN_SUBFOLDERS = ("clients", "figures")
 
 @dataclass
 class RunFolder:
-    """A run folder whose lock this process holds until `release`.
+    """A run folder whose lock this process holds until `release_lock`.
 
     Attributes:
         path: the folder.
-        lock: the locked file.
+        lock_file: the locked file.
         is_new: whether this process made the folder.
         is_finished: whether the folder holds the finished run that this run would equal, so that nothing is trained.
     """
 
     path: Path
-    lock: IO[str]
+    lock_file: IO[str]
     is_new: bool = False
     is_finished: bool = False
 
     @property
-    def checkpoint(self) -> Path:
+    def checkpoint_path(self) -> Path:
         """Path of the newest checkpoint."""
         return self.path / LAST_CKPT
 
     @property
-    def previous_checkpoint(self) -> Path:
-        """Path of the checkpoint before the newest, the only one if a kill interrupted the renaming of the newest."""
+    def previous_checkpoint_path(self) -> Path:
+        """Path of the checkpoint before the newest.
+
+        If a kill interrupted the renaming of the newest checkpoint, only the file at this path exists.
+        """
         return self.path / PREVIOUS_CKPT
 
-    def discard(self) -> None:
+    def remove_if_untrained(self) -> None:
         """Remove the folder if this process made it and no round was trained in it."""
-        if self.is_new and not has_checkpoint(self.path) and not status_of(self.path).get("rounds_done"):
+        if self.is_new and not has_checkpoint(self.path) and not read_status(self.path).get("rounds_done"):
             shutil.rmtree(self.path, ignore_errors=True)
 
-    def release(self) -> None:
+    def release_lock(self) -> None:
         """Release the lock of the run folder, so that another process can take it."""
-        self.lock.close()
+        self.lock_file.close()
 
 
 def config_hash(config: Mapping[str, Any]) -> str:
-    """Return eight hex digits over the options in `config` that decide results, without the seed.
+    """Return a hash, eight hex digits, of the options in `config` that decide results, without the seed.
 
     These are the options with `RunIdentity.HASH`.
     """
@@ -79,11 +82,11 @@ def config_hash(config: Mapping[str, Any]) -> str:
 
 
 def write_atomically(path: Path, new_content: str | bytes | memoryview) -> None:
-    """Replace the file `path`: after a kill it holds either all of `new_content` or its earlier content."""
-    with disk.replace_atomically(path) as draft_path, draft_path.open("xb") as file:
-        file.write(new_content.encode() if isinstance(new_content, str) else new_content)
-        file.flush()
-        os.fsync(file.fileno())
+    """Write `new_content` to the file `path`. If the process is killed, the file has all of it or the old content."""
+    with disk.replace_atomically(path) as draft_path, draft_path.open("xb") as draft_file:
+        draft_file.write(new_content.encode() if isinstance(new_content, str) else new_content)
+        draft_file.flush()
+        os.fsync(draft_file.fileno())
 
 
 def has_checkpoint(run_path: Path) -> bool:
@@ -91,7 +94,7 @@ def has_checkpoint(run_path: Path) -> bool:
     return (run_path / LAST_CKPT).exists() or (run_path / PREVIOUS_CKPT).exists()
 
 
-def check_files(path: Path) -> None:
+def check_file_types(path: Path) -> None:
     """Raise `DamagedFile` if a file of the run folder `path` is no regular file, or a subfolder is no folder."""
     for name in (*MANIFEST_FILES, *UNLISTED_FILES):
         is_file(path / name)
@@ -100,11 +103,11 @@ def check_files(path: Path) -> None:
             raise DamagedFile(f"{path / name} is damaged: it must be a folder. Restore it from a copy, or remove it")
 
 
-def status_of(run_path: Path) -> dict[str, Any]:
+def read_status(run_path: Path) -> dict[str, Any]:
     """Return the content of `status.json` in the run folder `run_path`.
 
-    The result is {} if the run was killed before it wrote the file, and if the file is damaged: the number of completed
-    rounds is in the checkpoint, too. Raises `DamagedFile` if `status.json` is no regular file, such as a pipe.
+    The result is {} if the file is damaged, or the run was killed before it wrote the file. The checkpoint also has the
+    number of completed rounds. Raises `DamagedFile` if `status.json` is no regular file, such as a pipe.
     """
     try:
         status_text = (run_path / "status.json").read_text() if is_file(run_path / "status.json") else "{}"
@@ -113,25 +116,22 @@ def status_of(run_path: Path) -> dict[str, Any]:
         return {}
     if not isinstance(status, dict) or digest.check_digest(status_text)[1] is False:
         return {}
-    return status if all(isinstance(status.get(count_name, 0), int) for count_name in ("rounds_done", "rounds")) else {}
+    return status if all(isinstance(status.get(field_name, 0), int) for field_name in ("rounds_done", "rounds")) else {}
 
 
-def spending_of(status: Mapping[str, Any]) -> BudgetHistory:
-    """Return what a run has spent, by the content `status` of its `status.json`; older files have the rounds only."""
+def read_spending(status: Mapping[str, Any]) -> BudgetHistory:
+    """Return what a run has spent of its budget, from `status`, the content of its `status.json`.
+
+    Files of older versions have the rounds only.
+    """
     if "spent" in status:
         return BudgetHistory.from_plain_data(status["spent"])
     return BudgetHistory(BudgetUse(status.get("rounds_done", 0)))
 
 
-def list_runs(runs_folder: Path, config_digest: str, seed: int) -> list[Path]:
-    """Return the run folders in `runs_folder` with the hash `config_digest` and the seed in their names."""
-    key = f"-{config_digest}-s{seed}"
-    return [path for path in runs_folder.glob(f"*{key}*") if path.name.split(key)[1][:1] in ("", "-") and path.is_dir()]
-
-
-def describe_log(path: Path | None) -> str:
-    """Return "; log: <path>/run.log" for the end of a message; "" if the run folder `path` is None or has no log."""
-    return f"; log: {path / LOG_FILE}" if path is not None and (path / LOG_FILE).exists() else ""
+def describe_log(run_path: Path | None) -> str:
+    """Return "; log: <run_path>/run.log" for the end of a message; "" if `run_path` is None or holds no log."""
+    return f"; log: {run_path / LOG_FILE}" if run_path is not None and (run_path / LOG_FILE).exists() else ""
 
 
 def take_lock(run_path: Path) -> IO[str] | None:

@@ -65,7 +65,8 @@ class History:
         steps: numbers of the rounds, 0 for the untrained model.
         times: when each step was committed, milliseconds since 1970.
         metrics: one row per step (the index), one column per metric; NaN if it was not measured or is not a number.
-        measured: the steps that measured each metric, even if the value is NaN, such as a diverged model's loss.
+        measured: the steps at which each metric was measured, even if its value is NaN, such as a diverged model's
+            loss.
         trace: quantities of the selector's state at each step.
         fingerprints: digests of all selections so far and of the weights at each step.
         cohorts: ids of the selected clients of each step.
@@ -158,7 +159,7 @@ def read_undamaged_lines(path: Path, offset: int = 0, previous_digest: str = "")
 
 
 def sum_spending(lines: Sequence[JournalLine]) -> BudgetUse:
-    """Return the amounts of the budget that a run has reached by the last of `lines`, those of its journal."""
+    """Return what a run has spent of its budget up to the last of `lines`, the lines of its journal."""
     budget_use = BudgetUse()
     for line in lines:
         budget_use = budget_use.after_round(line.step, line.metrics)
@@ -179,7 +180,7 @@ def require_journal(folder: Path, reader_name: str) -> None:
 
     Args:
         folder: the run folder.
-        reader_name: what reads the journal, for the message.
+        reader_name: the component that reads the journal, for the message.
     """
     if not (folder / JOURNAL_FILE).exists():
         raise IncompatibleConfig(f"{reader_name} reads the journal: do not remove callback.journal, the first callback")
@@ -196,10 +197,10 @@ def _parse_line(line_text: bytes, previous_digest: str) -> tuple[JournalLine | N
         The line, None if it can't be read; and whether its digest is right, or missing as in older versions.
     """
     try:
-        value: Any = json.loads(line_text)
-        trace = {name: (mean, std) for name, (mean, std) in value["trace"].items()}
-        expected, is_undamaged = digest.check_digest(line_text.decode(), previous_digest)
-        return JournalLine(**{**value, "trace": trace, "digest": expected}), bool(is_undamaged) or "digest" not in value
+        entry: Any = json.loads(line_text)
+        trace = {name: (mean, std) for name, (mean, std) in entry["trace"].items()}
+        checksum, is_undamaged = digest.check_digest(line_text.decode(), previous_digest)
+        return JournalLine(**{**entry, "trace": trace, "digest": checksum}), bool(is_undamaged) or "digest" not in entry
     except (ValueError, TypeError, KeyError, AttributeError):
         return None, False
 
@@ -234,15 +235,15 @@ def read_history(folder: Path) -> History:
     )
 
 
-def wall_s(starts_ms: Sequence[int], times_ms: Sequence[int]) -> float:
+def wall_s(process_starts_ms: Sequence[int], commit_times_ms: Sequence[int]) -> float:
     """Return the seconds from the start of each process to its last committed round, summed over processes.
 
     Args:
-        starts_ms: when each process started, in milliseconds since 1970.
-        times_ms: when each round was committed, in milliseconds since 1970.
+        process_starts_ms: when each process started, in milliseconds since 1970.
+        commit_times_ms: when each round was committed, in milliseconds since 1970.
     """
     total_ms = 0
-    for start_ms, end_ms in zip(starts_ms, [*starts_ms[1:], float("inf")], strict=True):
-        commits_ms = [time_ms for time_ms in times_ms if start_ms <= time_ms < end_ms]
-        total_ms += (commits_ms[-1] - start_ms) if commits_ms else 0
+    for process_start_ms, process_end_ms in zip(process_starts_ms, [*process_starts_ms[1:], float("inf")], strict=True):
+        process_commits_ms = [t for t in commit_times_ms if process_start_ms <= t < process_end_ms]
+        total_ms += (process_commits_ms[-1] - process_start_ms) if process_commits_ms else 0
     return total_ms / 1000

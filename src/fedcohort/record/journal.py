@@ -80,7 +80,7 @@ class Journal(Observer):
             if report.fingerprint != earlier_line.fingerprint:
                 self._report_difference(report, earlier_line.fingerprint)
             return
-        table_digest = client_table.write_step(self._folder, report.step, report.clients) if report.clients else None
+        table_digest = client_table.write_rows(self._folder, report.step, report.clients) if report.clients else None
         if self._file is None:
             raise RuntimeError(f"round {report.step} was reported before the run began: call start() first")
         self._last_digest = commit_step(self._file, report, table_digest, self._last_digest)
@@ -110,16 +110,16 @@ class Journal(Observer):
         self._file = None
         if status == "finished":
             table_digests = {step: line.table for step, line in self._lines_by_step.items() if line.table is not None}
-            client_table.merge_steps(self._folder, set(self._lines_by_step), table_digests)
+            client_table.merge_step_files(self._folder, set(self._lines_by_step), table_digests)
 
 
-def check_journal(folder: Path, rounds_done: int, checksum: str | None) -> None:
+def check_journal(folder: Path, rounds_done: int, running_digest: str | None) -> None:
     """Check the journal up to the checkpoint's round, and the per-client tables of these rounds.
 
     Args:
         folder: the run folder.
         rounds_done: round of the checkpoint.
-        checksum: running digest of the journal in the checkpoint; None if the run had no journal, or an older version
+        running_digest: digest of the journal that the checkpoint stores; None if the run had no journal, or an older version
             wrote the checkpoint.
 
     Raises:
@@ -129,9 +129,9 @@ def check_journal(folder: Path, rounds_done: int, checksum: str | None) -> None:
     committed_lines = [line for line in lines if line.step <= rounds_done]
     if damage and len(committed_lines) <= rounds_done:
         read_journal_lines(folder / JOURNAL_FILE)  # raises
-    if checksum is not None:
+    if running_digest is not None:
         _check_all_rounds(folder, rounds_done, {line.step for line in committed_lines})
-        if committed_lines[-1].digest != checksum:
+        if committed_lines[-1].digest != running_digest:
             problem = f"is damaged: up to round {rounds_done} it differs from the journal at the checkpoint"
             raise DamagedFile(f"{folder / JOURNAL_FILE} {problem}. Restore the file from a copy, or {RESTART_HINT}")
     for damage in client_files.find_damaged_steps(folder, {line.step: line.table for line in committed_lines}).values():
@@ -155,16 +155,16 @@ def cut_damaged_lines(journal_path: Path, rounds_done: int) -> list[JournalLine]
     if damage and len(lines) <= rounds_done:
         read_journal_lines(journal_path)  # raises
     digests_after_checkpoint = {line.step: line.table for line in lines if line.step > rounds_done}
-    if damaged_steps := client_files.find_damaged_steps(journal_path.parent, digests_after_checkpoint):
-        lines, damage = [line for line in lines if line.step < min(damaged_steps)], damaged_steps[min(damaged_steps)]
+    if damage_by_step := client_files.find_damaged_steps(journal_path.parent, digests_after_checkpoint):
+        lines, damage = [line for line in lines if line.step < min(damage_by_step)], damage_by_step[min(damage_by_step)]
     if damage:
         log.warning("%s: %s. The rounds after round %d are trained again", journal_path, damage, max(rounds_done, 0))
     if is_file(journal_path):
         end_offset = sum(len(line_text) + 1 for line_text in journal_path.read_bytes().split(b"\n")[: len(lines)])
         if journal_path.stat().st_size > end_offset:
-            with journal_path.open("r+b") as file:
-                file.truncate(end_offset)
-                os.fsync(file.fileno())
+            with journal_path.open("r+b") as journal_file:
+                journal_file.truncate(end_offset)
+                os.fsync(journal_file.fileno())
     return lines
 
 
@@ -209,8 +209,8 @@ def _encode_available(report: RoundReport) -> str | None:
     return presence.encode_available(client_facts.ids_by_flag["available"], client_facts.n_clients)
 
 
-def _check_all_rounds(folder: Path, rounds_done: int, steps: Collection[int]) -> None:
-    missing_steps = [step for step in range(rounds_done + 1) if step not in steps]
+def _check_all_rounds(folder: Path, rounds_done: int, journal_steps: Collection[int]) -> None:
+    missing_steps = [step for step in range(rounds_done + 1) if step not in journal_steps]
     if missing_steps:
         raise CheckpointError(
             f"the checkpoint in {folder} is at round {rounds_done} but its {JOURNAL_FILE} lacks round "

@@ -70,17 +70,17 @@ def _encode_pool(draw: Draw, logged_ids: Ids) -> str:
         return ""
     limits = np.finfo(WEIGHT_DTYPE)
     is_positive = (draw.pool_weights > 0) & np.isfinite(draw.pool_weights)
-    values = np.where(is_positive, np.clip(draw.pool_weights, limits.tiny, limits.max), draw.pool_weights)
+    f32_weights = np.where(is_positive, np.clip(draw.pool_weights, limits.tiny, limits.max), draw.pool_weights)
     weights = np.full(len(logged_ids), np.nan, WEIGHT_DTYPE)
-    weights[np.searchsorted(logged_ids, draw.pool) if len(draw.pool) < len(logged_ids) else slice(None)] = values
+    weights[np.searchsorted(logged_ids, draw.pool) if len(draw.pool) < len(logged_ids) else slice(None)] = f32_weights
     return base64.b64encode(pa.compress(weights, POOL_CODEC, asbytes=True)).decode()
 
 
-def _decode_pool(pool_text: str, n_logged: int) -> np.ndarray:
+def _decode_pool(pool_text: str, n_logged_clients: int) -> np.ndarray:
     import pyarrow as pa
 
     if not pool_text:
-        return np.full(n_logged, np.nan)
-    n_bytes = n_logged * WEIGHT_DTYPE.itemsize
+        return np.full(n_logged_clients, np.nan)
+    n_bytes = n_logged_clients * WEIGHT_DTYPE.itemsize
     weights = np.frombuffer(pa.decompress(base64.b64decode(pool_text), n_bytes, POOL_CODEC, asbytes=True), WEIGHT_DTYPE)
     return weights.astype(float)

@@ -7,7 +7,7 @@ import numpy as np
 
 from fedcohort.draw_log import DrawLog, LoggedGenerator
 from fedcohort.errors import IncompatibleConfig
-from fedcohort.record.replayable import LoggedRound, RunLog
+from fedcohort.record.run_log import LoggedRound, RunLog
 from fedcohort.rng import Draws
 from fedcohort.round.backoff import NO_FAILURES, update_backoff, withhold_clients
 from fedcohort.selector.base import Selector
@@ -45,14 +45,15 @@ class LoggedSelector:
         """
         from fedcohort.round.client_columns import MAX_SIGNAL_COLUMNS  # noqa: PLC0415 - imports torch
 
-        missing_signals, has_wide_rows = [], any(len(round.arrived) > MAX_SIGNAL_COLUMNS for round in self.log.rounds)
+        missing_signals = []
+        has_wide_signal_rows = any(len(r.arrived_ids) > MAX_SIGNAL_COLUMNS for r in self.log.rounds)
         for name in sorted(self.selector.needs):
             signal = find_signal(name)
-            if is_pairwise := isinstance(signal, Derived) and signal.pairs:
+            if is_pairwise_signal := isinstance(signal, Derived) and signal.pairs:
                 self.pairwise |= {name}
-            is_logged = name in (self.log.facts if isinstance(signal, Static) else self.log.signal_names)
-            may_be_logged = name in queried_signals and isinstance(signal, QueriedSignal)
-            if not (is_logged or may_be_logged) or (is_pairwise and has_wide_rows):
+            is_signal_logged = name in (self.log.facts if isinstance(signal, Static) else self.log.signal_names)
+            is_query_logged = name in queried_signals and isinstance(signal, QueriedSignal)
+            if not (is_signal_logged or is_query_logged) or (is_pairwise_signal and has_wide_signal_rows):
                 missing_signals.append(name)
         if missing_signals:
             raise IncompatibleConfig(
@@ -67,10 +68,10 @@ class LoggedSelector:
     def replay_round(
         self, round: LoggedRound, logged_probes: Sequence[Probe] | None = None
     ) -> tuple[list[Probe], Selection, AggregationOverride | None]:
-        """Replay a round, and return the selector's queries, its selection and its changes of the aggregation.
+        """Replay a round, and return the selector's queries, its selection and its aggregation override.
 
-        The changes are None if the selector makes none. They are also None if the round has no selected clients, or the
-        selection differs from the run's; the selector then does not observe the outcome.
+        The override is None if the selector does not change the aggregation. It is also None if the round has no
+        selected clients, or the selection differs from the run's; the selector then does not observe the outcome.
 
         Args:
             round: the round of the log.
@@ -80,7 +81,7 @@ class LoggedSelector:
             IncompatibleConfig: the log has no answers to a query of the selector.
         """
         probes, selection, _ = self.select(round, logged_probes)
-        if not len(round.chosen) or not np.array_equal(selection.clients, round.chosen):
+        if not len(round.cohort) or not np.array_equal(selection.clients, round.cohort):
             return probes, selection, None
         return probes, selection, self.observe(round, selection, probes)
 
@@ -103,14 +104,14 @@ class LoggedSelector:
             round=round.t,
             cohort=self.cohort,
             n_clients=run_log.n_clients,
-            available=round.available,
+            available=round.available_ids,
             signals=self.facts,
             rng=rng,
-            units=run_log.units,
+            units=run_log.local_units,
         )
         if self.selector.backs_off:
             ctx = withhold_clients(self.failures, ctx, self.selector.shortlist(self.cohort))
-        probes = list(self.selector.plan(self.state, ctx)) if len(round.available) else []
+        probes = list(self.selector.plan(self.state, ctx)) if len(round.available_ids) else []
         _check_queries(run_log, round, self.name, probes if logged_probes is None else logged_probes, probes)
         answers = {probe.signal: self._answer_query(round, probe) for probe in probes if not probe.concurrent}
         rng.start_selection()
@@ -118,7 +119,7 @@ class LoggedSelector:
         return probes, selection, rng.finish()
 
     def observe(self, round: LoggedRound, selection: Selection, probes: Sequence[Probe]) -> AggregationOverride | None:
-        """Let the selector observe the round's logged outcome, and return its changes of the aggregation.
+        """Let the selector observe the round's logged outcome, and return its aggregation override.
 
         Args:
             round: the round of the log.
@@ -128,20 +129,21 @@ class LoggedSelector:
         Raises:
             IncompatibleConfig: the log lacks the signal of a concurrent query.
         """
-        signals = {name: values[round.arrived] for name, values in round.signals.items()}
-        signals |= {name: signals[name][:, : len(round.arrived)] for name in self.pairwise}  # other rounds may be wider
-        outcome = RoundOutcome(
+        signals = {name: values[round.arrived_ids] for name, values in round.signals.items()}
+        # the rows of other rounds may be wider
+        signals |= {name: signals[name][:, : len(round.arrived_ids)] for name in self.pairwise}
+        round_outcome = RoundOutcome(
             round=round.t,
             selection=selection,
-            clients=round.arrived,
-            failed=np.setdiff1d(round.chosen, round.arrived),
+            clients=round.arrived_ids,
+            failed=np.setdiff1d(round.cohort, round.arrived_ids),
             signals=Signals({**self.log.facts, **signals}, self.selector.needs, "the selector"),
             probes={probe.signal: self._answer_query(round, probe) for probe in probes if probe.concurrent},
             round_s=round.round_s,
         )
-        advice, self.state = self.selector.observe(self.state, outcome)
-        self.failures = update_backoff(self.failures, outcome)
-        return advice
+        aggregation_override, self.state = self.selector.observe(self.state, round_outcome)
+        self.failures = update_backoff(self.failures, round_outcome)
+        return aggregation_override
 
     def _answer_query(self, round: LoggedRound, probe: Probe) -> ProbeResult:
         if probe.signal not in round.signals:
@@ -165,8 +167,8 @@ def _check_queries(
         probes: queries of the replayed selector.
     """
     for probe in probes:
-        equal_probes = [p for p in logged_probes if p.signal == probe.signal and p.options == probe.options]
-        if not equal_probes or not np.isin(probe.clients, equal_probes[0].clients).all():
+        matching_probes = [p for p in logged_probes if p.signal == probe.signal and p.options == probe.options]
+        if not matching_probes or not np.isin(probe.clients, matching_probes[0].clients).all():
             options_text = "".join(f" {option}={value}" for option, value in probe.options.items())
             raise IncompatibleConfig(
                 f"selector={name} queries {probe.signal}{options_text} in round {round.t + 1} from clients for which "

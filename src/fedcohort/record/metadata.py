@@ -20,7 +20,7 @@ import numpy as np
 from fedcohort.errors import CheckpointError, DamagedFile
 from fedcohort.host.disk import is_file
 from fedcohort.record import digest, manifest
-from fedcohort.record.folder import check_files
+from fedcohort.record.folder import check_file_types
 from fedcohort.record.observer import RunInfo
 
 INFO_FILE, ARRAYS_FILE = "info.json", "info.npz"
@@ -47,11 +47,11 @@ def _write_info(info: RunInfo, start_times: list[int]) -> None:
         info: the metadata.
         start_times: when each process of the run started, in milliseconds since 1970.
     """
-    field_values = {field.name: getattr(info, field.name) for field in dataclasses.fields(info)}
-    arrays = {name: value for name, value in field_values.items() if isinstance(value, np.ndarray)}
+    field_values = {f.name: getattr(info, f.name) for f in dataclasses.fields(info)}
+    array_by_field = {name: v for name, v in field_values.items() if isinstance(v, np.ndarray)}
     npz_bytes = io.BytesIO()
-    np.savez(npz_bytes, allow_pickle=False, **{name: _shrink_integers(value) for name, value in arrays.items()})
-    encoded_values = {name: _encode_field(value) for name, value in field_values.items()}
+    np.savez(npz_bytes, allow_pickle=False, **{name: _shrink_integers(v) for name, v in array_by_field.items()})
+    encoded_values = {name: _encode_field(v) for name, v in field_values.items()}
     del encoded_values["folder"]  # a folder may be copied to another machine
     info_text = digest.append_digest(json.dumps({"starts_ms": start_times, "info": encoded_values}, default=str)) + "\n"
     manifest.replace_files(info.folder, {ARRAYS_FILE: npz_bytes.getbuffer(), INFO_FILE: info_text.encode()})
@@ -70,15 +70,14 @@ def _shrink_integers(integers: np.ndarray) -> np.ndarray:
 
 def load_info(folder: Path) -> RunInfo:
     """Return the metadata in the run folder `folder`; raise `CheckpointError` if they are missing or damaged."""
-    values = _read_info(folder)["info"]
-    field_names = {field.name for field in dataclasses.fields(RunInfo)}
-    values = {name: value for name, value in values.items() if name in field_names}
+    fields = _read_info(folder)["info"]
+    fields = {n: value for n, value in fields.items() if n in {f.name for f in dataclasses.fields(RunInfo)}}
     # older versions of fedcohort stored the arrays in info.json
-    inline = {name: np.asarray(v["array"], v["dtype"]) for name, v in values.items() if _has_keys(v, "dtype", "array")}
-    dtype_by_array = {name: value["dtype"] for name, value in values.items() if _has_keys(value, "dtype")}
-    arrays = {**inline, **(_read_arrays(folder, dtype_by_array) if dtype_by_array else {})}
+    old_arrays = {n: np.asarray(v["array"], v["dtype"]) for n, v in fields.items() if _has_keys(v, "dtype", "array")}
+    dtype_by_array = {n: value["dtype"] for n, value in fields.items() if _has_keys(value, "dtype")}
+    array_by_field = {**old_arrays, **(_read_arrays(folder, dtype_by_array) if dtype_by_array else {})}
     try:
-        return RunInfo(folder=folder, **{**values, **arrays})
+        return RunInfo(folder=folder, **{**fields, **array_by_field})
     except TypeError as error:
         raise DamagedFile(f"{folder / INFO_FILE} is damaged: it lacks fields of a run ({error}). {REMEDY}") from error
 
@@ -120,7 +119,7 @@ def _read_info(folder: Path) -> dict[str, Any]:
     info_path = folder / INFO_FILE
     if not folder.is_dir():
         raise CheckpointError(f"{folder} is not the folder of a run: there is no such folder. Name one in logs/runs")
-    check_files(folder)
+    check_file_types(folder)
     manifest.check_file(info_path)
     info_document = digest.read_json(info_path, REMEDY)
     if info_document is None:
@@ -130,12 +129,12 @@ def _read_info(folder: Path) -> dict[str, Any]:
     return info_document
 
 
-def _encode_field(value: object) -> object:
+def _encode_field(field_value: object) -> object:
     """Return the value of a field of `RunInfo` as JSON data; of an array only its dtype, as `info.npz` has the rest."""
-    if isinstance(value, np.ndarray):
-        return {"dtype": str(value.dtype)}
-    return dict(value) if isinstance(value, Mapping) else value
+    if isinstance(field_value, np.ndarray):
+        return {"dtype": str(field_value.dtype)}
+    return dict(field_value) if isinstance(field_value, Mapping) else field_value
 
 
-def _has_keys(value: object, *keys: str) -> bool:
-    return isinstance(value, dict) and value.keys() == set(keys)
+def _has_keys(field_value: object, *expected_keys: str) -> bool:
+    return isinstance(field_value, dict) and field_value.keys() == set(expected_keys)

@@ -105,7 +105,7 @@ class Observer:
         """Handle a checkpoint: called after each checkpoint is on disk."""
 
     def digest(self, step: int) -> str | None:
-        """Return the digest of the observer's file that the checkpoint of round `step` stores; None for none."""
+        """Return the digest of the observer's file at round `step`, for the checkpoint; None to store no digest."""
         return None
 
     def finish(self, status: str) -> None:

@@ -57,15 +57,15 @@ def _describe_range(client_values: np.ndarray) -> str:
 
 
 def describe_sampling(info: RunInfo) -> str:
-    """Return which clients are evaluated, such as `of 1,000 of the 1,000,000 clients, the same in every round`.
+    """Return which clients are evaluated, as the text `of 1,000 of the 1,000,000 clients, the same in every round`.
 
     The text is "" if all clients are evaluated. `info` is the metadata of the run.
     """
     eval_options = info.config.get("eval", {})
-    n_sampled = eval_options.get("clients_sample")
-    if not eval_options.get("clients_every") or n_sampled is None or n_sampled >= len(info.n_train):
+    n_sampled_clients = eval_options.get("clients_sample")
+    if not eval_options.get("clients_every") or n_sampled_clients is None or n_sampled_clients >= len(info.n_train):
         return ""
-    return f"of {n_sampled:,} of the {len(info.n_train):,} clients, the same in every round"
+    return f"of {n_sampled_clients:,} of the {len(info.n_train):,} clients, the same in every round"
 
 
 def describe_labels(class_names: Mapping[str, str]) -> str:
@@ -74,35 +74,36 @@ def describe_labels(class_names: Mapping[str, str]) -> str:
     Args:
         class_names: name of each class by its number.
     """
-    labels = [f"{label_number} {name}" for label_number, name in class_names.items()]
+    labels = [f"{class_number} {name}" for class_number, name in class_names.items()]
     return ", ".join(labels[:MAX_LABELS]) + (f", {len(labels) - MAX_LABELS} more" if len(labels) > MAX_LABELS else "")
 
 
 def describe_imbalance(skew: Mapping[str, float]) -> str:
-    """Return the imbalance of the pooled data and its mean over clients: `classes 0.012, per client 0.31`.
+    """Return the imbalance of the pooled data and the clients' mean imbalance: `classes 0.012, per client 0.31`.
 
     Args:
         skew: imbalance metrics by name (`skew.skew_metrics`).
     """
     metric_names = (("ci", "classes"), ("ai", "attributes"), ("sc", "spurious correlation"))
-    measured_names = [
+    measured_metrics = [
         (label, f"global_{name}", f"client_{name}") for name, label in metric_names if f"global_{name}" in skew
     ]
-    return "; ".join(
-        f"{label} {skew[pooled]:.3f}, per client {skew[mean]:.3f}" for label, pooled, mean in measured_names
-    )
+    return "; ".join(f"{label} {skew[g]:.3f}, per client {skew[c]:.3f}" for label, g, c in measured_metrics)
 
 
 def name_heterogeneity(info: RunInfo) -> str:
-    """Return the preset of a run, or else partition and noise: `dirichlet(alpha=0.5) + no label noise`.
+    """Return the heterogeneity preset of a run, or else its partition and noise.
+
+    An example of the latter is `dirichlet(alpha=0.5) + no label noise`.
 
     Args:
         info: metadata of the run.
     """
     if "heterogeneity" in info.choices:
         return info.choices["heterogeneity"]
-    noise = "no label noise" if info.choices.get("label_noise") == "none" else _describe_choice(info, "label_noise")
-    heterogeneity_text = f"{_describe_choice(info, 'partition')} + {noise}"
+    is_clean = info.choices.get("label_noise") == "none"
+    label_noise_text = "no label noise" if is_clean else _describe_choice(info, "label_noise")
+    heterogeneity_text = f"{_describe_choice(info, 'partition')} + {label_noise_text}"
     if info.choices.get("feature_noise", "none") == "none":
         return heterogeneity_text
     return f"{heterogeneity_text} + {_describe_choice(info, 'feature_noise')} in inputs"

@@ -22,22 +22,22 @@ class Trait:
     """A property in which clients may differ, such as label noise or speed, for figures and tables.
 
     Attributes:
-        word: noun for the property in a title, such as "label noise".
-        label: label of an axis.
-        values: value of each client, [n_clients]; 0 if unknown.
-        differs: whether clients differ visibly in the property. For speed they must also differ per sample.
-        common: text that replaces the figure if clients do not differ; "" for none.
+        name: noun for the property in a title, such as "label noise".
+        axis_label: label of an axis.
+        client_values: value of each client, [n_clients]; 0 if unknown.
+        has_spread: whether clients differ visibly in the property. For speed, their times per sample must also differ.
+        uniform_text: text that replaces the figure if clients do not differ; "" for none.
     """
 
-    word: str
-    label: str
-    values: Values
-    differs: bool
-    common: str = ""
+    name: str
+    axis_label: str
+    client_values: Values
+    has_spread: bool
+    uniform_text: str = ""
 
 
 def list_traits(info: RunInfo) -> Sequence[Trait]:
-    """Return the properties of a run's clients in the order of their importance: noise, speed, skew, size.
+    """Return the properties of a run's clients in the order of their importance: noise, speed, class imbalance, size.
 
     Args:
         info: metadata of the run.
@@ -45,21 +45,21 @@ def list_traits(info: RunInfo) -> Sequence[Trait]:
     noise = 100 * np.nan_to_num(info.noise_rate)
     noise_text = f"{noise.mean():.0f} % label noise" if len(noise) and noise.max() > 0 else ""
     input_noise = np.zeros(len(noise)) if info.feature_noise is None else np.nan_to_num(info.feature_noise)
-    job_s = np.nan_to_num(info.expected_s, posinf=0.0)
-    sample_s = job_s / np.maximum(info.n_train, 1)
-    speed_text = f"a full job takes {np.median(sample_s):.2g} virtual s per sample" if job_s.any() else ""
-    imbalance = np.nan_to_num(skew_triplets(info.class_counts[:, :, None])[:, 0])
-    is_skewed = bool(len(imbalance)) and float(find_skewed_clients(info.class_counts).mean()) >= MIN_SKEWED_SHARE
+    local_job_s = np.nan_to_num(info.expected_s, posinf=0.0)
+    s_per_sample = local_job_s / np.maximum(info.n_train, 1)
+    speed_text = f"a full job takes {np.median(s_per_sample):.2g} virtual s per sample" if local_job_s.any() else ""
+    class_imbalance = np.nan_to_num(skew_triplets(info.class_counts[:, :, None])[:, 0])
+    has_skew = bool(len(class_imbalance)) and float(find_skewed_clients(info.class_counts).mean()) >= MIN_SKEWED_SHARE
     n_samples = info.class_counts.sum(axis=1).astype(float)
-    low, high = (int(n_samples.min()), int(n_samples.max())) if len(n_samples) else (0, 0)
-    size_text = f"{low:,}{f' to {high:,}' if low < high else ''} samples per client (training and validation)"
-    is_speed_uneven = _is_uneven(job_s) and _is_uneven(sample_s)
+    n_min, n_max = (int(n_samples.min()), int(n_samples.max())) if len(n_samples) else (0, 0)
+    size_text = f"{n_min:,}{f' to {n_max:,}' if n_min < n_max else ''} samples per client (training and validation)"
+    is_speed_uneven = _are_values_uneven(local_job_s) and _are_values_uneven(s_per_sample)
     return [
         Trait("label noise", "label noise, %\n(expected)", noise, _range(noise) >= 100 * MIN_NOISE_GAP, noise_text),
         Trait("input noise", "input noise", input_noise, _range(input_noise) > 0.01 * np.max(input_noise, initial=0.0)),
-        Trait("speed", "a full job,\nvirtual s (expected)", job_s, is_speed_uneven, speed_text),
-        Trait("class imbalance", "class imbalance\n(0: even, 1: one class)", imbalance, is_skewed),
-        Trait("samples", "samples, training\nand validation", n_samples, _is_uneven(n_samples), size_text),
+        Trait("speed", "a full job,\nvirtual s (expected)", local_job_s, is_speed_uneven, speed_text),
+        Trait("class imbalance", "class imbalance\n(0: even, 1: one class)", class_imbalance, has_skew),
+        Trait("samples", "samples, training\nand validation", n_samples, _are_values_uneven(n_samples), size_text),
     ]
 
 
@@ -69,14 +69,14 @@ def find_main_trait(info: RunInfo) -> Trait | None:
     Args:
         info: metadata of the run.
     """
-    return next((trait for trait in list_traits(info) if trait.differs), None)
+    return next((trait for trait in list_traits(info) if trait.has_spread), None)
 
 
 def _range(client_values: Values) -> float:
     return float(np.ptp(client_values)) if len(client_values) else 0.0
 
 
-def _is_uneven(values: Values) -> bool:
+def _are_values_uneven(values: Values) -> bool:
     positives = values[values > 0]
     return len(positives) > 0 and (len(positives) < len(values) or positives.max() > MIN_RATIO * positives.min())
 
@@ -124,10 +124,10 @@ def find_skewed_clients(class_counts: np.ndarray) -> Bool[np.ndarray, "clients"]
     test_statistic = ((counts - expected_counts) ** 2 / np.where(expected_counts > 0, expected_counts, 1.0)).sum(axis=1)
     C, n = counts.shape[1], np.maximum(counts.sum(axis=1), 1.0)
     statistic_variance = 2 * degrees_of_freedom + ((counts.sum() / counts.sum(axis=0)).sum() - C * C - 2 * C + 2) / n
-    is_variable = statistic_variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
-    v = np.where(is_variable, statistic_variance, 1.0)
+    has_variance = statistic_variance > MIN_VARIANCE  # otherwise X^2 is constant: one sample, equally frequent classes
+    v = np.where(has_variance, statistic_variance, 1.0)
     threshold = v / (2 * degrees_of_freedom) * chdtri(2 * degrees_of_freedom**2 / v, FALSE_POSITIVE_RATE)
-    return np.asarray(is_variable & (test_statistic > threshold))
+    return np.asarray(has_variance & (test_statistic > threshold))
 
 
 def min_median_max(values: np.ndarray) -> tuple[float, float, float]:

@@ -18,7 +18,7 @@ from fedcohort.record.sources import PACKAGE_FOLDER, digest_data, digest_sources
 
 CODE_PATHS = ("src", "configs", "train.py", "pyproject.toml", "constraints.txt")  # paths that decide results
 RECORDED_PACKAGES = ("fedcohort", "torch", "lightning", "hydra-core", "mlflow", "numpy")
-BIT_PACKAGES = ("torch", "lightning", "numpy")  # another version of these may change the bits of a result
+BIT_DECIDING_PACKAGES = ("torch", "lightning", "numpy")  # another version of these may change the bits of a result
 STARTS_FILE = "starts.jsonl"
 
 StartRecord = Mapping[str, Any]
@@ -44,40 +44,40 @@ def current_commit() -> tuple[str, bool]:
         return "unknown", True
 
 
-def _run_git(*arguments: str) -> str:
+def _run_git(*git_arguments: str) -> str:
     # Without optional locks: git status would lock the index, and a commit of the user's at that moment would fail.
-    command = ["git", "--no-optional-locks", "-C", str(PACKAGE_FOLDER), *arguments]
-    return subprocess.run(command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
+    git_command = ["git", "--no-optional-locks", "-C", str(PACKAGE_FOLDER), *git_arguments]
+    return subprocess.run(git_command, capture_output=True, text=True, check=True, timeout=10).stdout.strip()
 
 
-def current_start(config: Mapping[str, Any], options: Mapping[str, Any], checksum: str) -> dict[str, Any]:
-    """Return the versions, code, data and options of the hardware that determine the results of `config` to the bit.
+def describe_start(config: Mapping[str, Any], force_options: Mapping[str, Any], data_checksum: str) -> dict[str, Any]:
+    """Return the versions, code, data and options that determine the results of `config` to the bit.
 
     Args:
         config: the composed config.
-        options: the options whose change needs `resume=force` (`RunIdentity.NEEDS_FORCE`), and the numbers of
+        force_options: the options whose change needs `resume=force` (`RunIdentity.NEEDS_FORCE`), and the numbers of
             processes, by dotted name.
-        checksum: checksum of the loaded data.
+        data_checksum: checksum of the loaded data.
     """
     head_commit, dirty = current_commit()
-    record = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": package_versions()}
+    start = {"commit": head_commit, "dirty": dirty, "sources": digest_sources(config), "versions": package_versions()}
     file_digests = digest_data(config) | digest_user_code(config)
-    return record | {"options": dict(options), "files": file_digests, "data": checksum}
+    return start | {"options": dict(force_options), "files": file_digests, "data": data_checksum}
 
 
-def list_differences(earlier_start: StartRecord, new_start: StartRecord) -> list[str]:
+def list_start_differences(earlier_start: StartRecord, new_start: StartRecord) -> list[str]:
     """Describe the differences between two starts of a run that may change its results; [] without any.
 
     Args:
-        earlier_start: the result of `current_start` for the earlier start.
-        new_start: that for the new start.
+        earlier_start: the result of `describe_start` for the earlier start.
+        new_start: the result for the new start.
     """
     differences = []
     if earlier_start["sources"] != new_start["sources"]:
         differences.append(f"other code of fedcohort ({describe_code(earlier_start)}, now {describe_code(new_start)})")
-    for name in BIT_PACKAGES:
-        if (old_value := earlier_start["versions"].get(name)) != (new_version := new_start["versions"].get(name)):
-            differences.append(f"{name} {new_version} (was {old_value})")
+    for name in BIT_DECIDING_PACKAGES:
+        if (old_value := earlier_start["versions"].get(name)) != (new_value := new_start["versions"].get(name)):
+            differences.append(f"{name} {new_value} (was {old_value})")
     for option, value in new_start["options"].items():
         if (old_value := earlier_start["options"].get(option)) != value:
             differences.append(f"{option}={value} (was {old_value})")
@@ -99,15 +99,15 @@ def append_start(folder: Path, start: StartRecord) -> None:
 
     Args:
         folder: the run folder.
-        start: the result of `current_start`, with `round` (rounds completed before), `resume` (the option), and
+        start: the result of `describe_start`, with `round` (rounds completed before), `resume` (the option), and
             `forced`: the differences to the start that wrote the checkpoint; None without `resume=force`.
     """
     start_line = digest.append_digest(json.dumps({"time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), **start})) + "\n"
     path = folder / STARTS_FILE
     is_last_line_cut = path.exists() and not path.read_bytes().endswith(b"\n") and path.stat().st_size > 0
-    with path.open("ab", buffering=0) as file:
-        file.write((b"\n" if is_last_line_cut else b"") + start_line.encode())
-        os.fsync(file.fileno())
+    with path.open("ab", buffering=0) as starts_file:
+        starts_file.write((b"\n" if is_last_line_cut else b"") + start_line.encode())
+        os.fsync(starts_file.fileno())
 
 
 def read_starts(folder: Path) -> list[StartRecord]:
@@ -115,28 +115,28 @@ def read_starts(folder: Path) -> list[StartRecord]:
 
     Raises `DamagedFile` for a complete line whose content has changed.
     """
-    path = folder / STARTS_FILE
-    manifest.check_file(path)
-    starts = []
-    for line in path.read_bytes().split(b"\n") if is_file(path) else []:
+    starts_path = folder / STARTS_FILE
+    manifest.check_file(starts_path)
+    start_records = []
+    for line in starts_path.read_bytes().split(b"\n") if is_file(starts_path) else []:
         try:
             line_text = line.decode()
-            starts.append(json.loads(line_text))
-            is_undamaged = digest.check_digest(line_text)[1] is not False
+            start_records.append(json.loads(line_text))
+            is_line_undamaged = digest.check_digest(line_text)[1] is not False
         except ValueError:
-            is_undamaged = not line.endswith(b"}")  # then it was cut
-        if not is_undamaged:
+            is_line_undamaged = not line.endswith(b"}")  # then it was cut
+        if not is_line_undamaged:
             repair_text = "Restore it from a copy, or remove it"
-            raise DamagedFile(f"{path} is damaged: the content of a line has changed. {repair_text}")
-    return starts
+            raise DamagedFile(f"{starts_path} is damaged: the content of a line has changed. {repair_text}")
+    return start_records
 
 
-def describe_forced(starts: Sequence[StartRecord]) -> list[str]:
-    """Return a line for each of `starts` that resumed a checkpoint with `resume=force`; [] without any."""
-    forced_starts = [(start["round"], start["forced"]) for start in starts if start["forced"] is not None]
+def list_forced_starts(start_records: Sequence[StartRecord]) -> list[str]:
+    """Return a line for each of `start_records` that resumed a checkpoint with `resume=force`; [] without any."""
+    forced_starts = [(start["round"], start["forced"]) for start in start_records if start["forced"] is not None]
     return [f"after round {t}: {'; '.join(differences) or 'no known difference'}" for t, differences in forced_starts]
 
 
-def list_commits(starts: Sequence[StartRecord]) -> list[str]:
-    """Return the distinct commits of `starts` in order, 8 digits each; a plus marks a commit with changed files."""
-    return list(dict.fromkeys(start["commit"][:8] + ("+" if start["dirty"] else "") for start in starts))
+def list_commits(start_records: Sequence[StartRecord]) -> list[str]:
+    """Return the distinct commits of `start_records`, 8 digits each; a plus marks a commit with changed files."""
+    return list(dict.fromkeys(start["commit"][:8] + ("+" if start["dirty"] else "") for start in start_records))

@@ -20,11 +20,11 @@ class RunStatus(Observer):
     """An observer that keeps the run's `status.json` up to date.
 
     Args:
-        callbacks: configs of the callbacks that may end the run early.
+        callback_configs: configs of the callbacks that may end the run early.
     """
 
-    def __init__(self, callbacks: Sequence[Any] = ()) -> None:
-        self.callbacks = list(callbacks)
+    def __init__(self, callback_configs: Sequence[Any] = ()) -> None:
+        self.callbacks = list(callback_configs)
         self.info: RunInfo | None = None
         self.spending = BudgetHistory()
 
@@ -46,13 +46,13 @@ class RunStatus(Observer):
         info = self.info
         if info is None:  # an earlier observer could not start, or another process observes the run
             return
-        ended_by = info.budget.list_reached_options(self.spending.now) if status == "finished" else []
+        reached_options = info.budget.list_reached_options(self.spending.now) if status == "finished" else []
         status_record = {
             "status": status,
             "rounds_done": self.spending.now.rounds,
             "rounds": info.rounds,
-            "ended_by": ended_by,
-            "early": status == "finished" and not ended_by,
+            "ended_by": reached_options,
+            "early": status == "finished" and not reached_options,
             "spent": self.spending.to_plain_data(),
             "callbacks": self.callbacks,
             **{name: getattr(info, name) for name in ("config_hash", "seed", "choices", "commit", "dirty", "versions")},

@@ -77,18 +77,18 @@ class SweepJob:
 
     Attributes:
         sweep: folder of the sweep.
-        number: number of the job, from 0.
+        job_number: number of the job, from 0.
         words: overrides of the job.
         folder: folder of its run, once it has one.
-        end: state of the job when it ends without an error.
+        end_state: state of the job when it ends without an error.
         began: when its record was first written, in seconds since 1970.
     """
 
     sweep: Path
-    number: int
+    job_number: int
     words: tuple[str, ...]
     folder: Path | None = None
-    end: str = "done"
+    end_state: str = "done"
     began: float | None = None
 
     @property
@@ -96,12 +96,10 @@ class SweepJob:
         """Id of the sweep, which is the name of its folder."""
         return self.sweep.name
 
-    def list_siblings(self) -> frozenset[Path]:
+    def list_sibling_folders(self) -> frozenset[Path]:
         """Return the run folders of the other jobs of the sweep, without jobs that have none."""
-        run_folders = (
-            record.folder for job_number, record in read_records(self.sweep).items() if job_number != self.number
-        )
-        return frozenset(folder for folder in run_folders if folder is not None)
+        records = read_job_records(self.sweep).items()
+        return frozenset(r.folder for n, r in records if n != self.job_number and r.folder is not None)
 
     def write_record(
         self, state: str, folder: Path | None = None, reason: str = "", error_name: str = "", value: float | None = None
@@ -119,22 +117,23 @@ class SweepJob:
         now_s = time.time()
         self.began = self.began or now_s
         ended_s = None if state == "running" else now_s
-        record = asdict(JobRecord(self.words, state, self.folder, reason, self.began, ended_s, error_name, value))
+        job_record = asdict(JobRecord(self.words, state, self.folder, reason, self.began, ended_s, error_name, value))
         try:
             (self.sweep / JOBS_FOLDER).mkdir(parents=True, exist_ok=True)
-            write_atomically(self.sweep / JOBS_FOLDER / f"{self.number}.json", json.dumps(record, default=str) + "\n")
+            record_file = self.sweep / JOBS_FOLDER / f"{self.job_number}.json"
+            write_atomically(record_file, json.dumps(job_record, default=str) + "\n")
         except OSError as error:  # the sweep will count it as failed
-            log.warning("the record of job %d in %s cannot be written (%s)", self.number, self.sweep, error)
+            log.warning("the record of job %d in %s cannot be written (%s)", self.job_number, self.sweep, error)
 
 
-def read_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
+def read_job_records(sweep_folder: Path) -> Mapping[int, JobRecord]:
     """Return the records of jobs in the folder `sweep_folder` of a sweep, by job number, in order."""
     job_numbers = sorted(int(path.stem) for path in (sweep_folder / JOBS_FOLDER).glob("*.json"))
-    records = {job_number: read_record(sweep_folder, job_number) for job_number in job_numbers}
-    return {job_number: record for job_number, record in records.items() if record is not None}
+    job_records = {job_number: read_job_record(sweep_folder, job_number) for job_number in job_numbers}
+    return {job_number: job_record for job_number, job_record in job_records.items() if job_record is not None}
 
 
-def read_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
+def read_job_record(sweep_folder: Path, job_number: int) -> JobRecord | None:
     """Return the record of the job `job_number` in the folder `sweep_folder` of a sweep; None if it has not begun."""
     try:
         record_fields = json.loads((sweep_folder / JOBS_FOLDER / f"{job_number}.json").read_text())

@@ -13,7 +13,7 @@ from fedcohort import ranges
 from fedcohort.errors import OptionError
 from fedcohort.host.commands import fedcohort_command
 from fedcohort.record import metadata
-from fedcohort.record.folder import status_of, write_atomically
+from fedcohort.record.folder import read_status, write_atomically
 from fedcohort.record.history import History, read_history, require_journal
 from fedcohort.record.metadata import read_summary
 from fedcohort.record.observer import Observer, RunInfo
@@ -170,7 +170,7 @@ def write_page(info: RunInfo, history: History, figures: Sequence[Path], status:
         figures: the files of the figures; the page shows the PNG files.
         status: how the run ended; None for the status in its folder.
     """
-    summary = _summarise_run(info, history, status or str(status_of(info.folder).get("status", "finished")))
+    summary = _summarise_run(info, history, status or str(read_status(info.folder).get("status", "finished")))
     page_path = info.folder / PAGE_FILE
     figure_files = {figure.stem: figure for figure in figures if figure.suffix == ".png" and figure.exists()}
     page_text = render(

@@ -24,7 +24,7 @@ import numpy as np
 from jaxtyping import Float64, Int64
 
 from fedcohort.maths.successive_draws import CohortLaw
-from fedcohort.record.replayable import LoggedRound, RunLog
+from fedcohort.record.run_log import LoggedRound, RunLog
 from fedcohort.results.difference import Mean, estimate_mean
 from fedcohort.types import Values
 
@@ -99,7 +99,7 @@ def compare_round(
     """
     run_law, other_law = laws
     cohorts = other_law.draw_cohorts(N_COHORTS, rng)
-    uncovered_share, cohort_summary = math.nan, history.summarise_cohorts(log, round.t, round.chosen[None])[0]
+    uncovered_share, cohort_summary = math.nan, history.summarise_cohorts(log, round.t, round.cohort[None])[0]
     run_summary = np.full(len(cohort_summary), math.nan)
     if run_law.has_all_weights:
         uncovered_share = 1 - float(np.mean([run_law.can_draw(cohort) for cohort in cohorts]))
@@ -107,7 +107,7 @@ def compare_round(
     return ComparedRound(
         run=history.run,
         gain=history.gains[round.t],
-        log_ratio=other_law.log_probability(round.chosen) - run_law.log_probability(round.chosen),
+        log_ratio=other_law.log_probability(round.cohort) - run_law.log_probability(round.cohort),
         uncovered_share=uncovered_share,
         summary=cohort_summary,
         run_summary=run_summary,
@@ -139,7 +139,7 @@ class RunHistory:
         losses = round.signals["train_loss"]
         has_loss = np.isfinite(losses)
         self._last_loss[has_loss] = losses[has_loss]
-        self._last_round[round.arrived] = round.t
+        self._last_round[round.arrived_ids] = round.t
 
     def summarise_cohorts(
         self, run_log: RunLog, t: int, cohorts: Int64[np.ndarray, "n cohort"]

@@ -13,7 +13,7 @@ import numpy as np
 from fedcohort.record import metadata
 from fedcohort.record.history import MAIN_METRIC, History, wall_s
 from fedcohort.record.observer import RunInfo
-from fedcohort.record.provenance import describe_forced
+from fedcohort.record.provenance import list_forced_starts
 from fedcohort.results.frame import EVALUATION_PREFIXES
 from fedcohort.results.target import find_crossing
 from fedcohort.round.budget import BudgetUse
@@ -73,7 +73,7 @@ def summarise_run(info: RunInfo, history: History, status: str, now_ms: int | No
         "dirty": info.dirty,
         "versions": dict(info.versions),
         "starts": [dict(process_start) for process_start in info.starts],
-        "forced": describe_forced(info.starts),
+        "forced": list_forced_starts(info.starts),
     }
 
 

@@ -124,8 +124,7 @@ def thin_samples(raw: Raw, limit: int | None, seed: int) -> Raw:
     if limit is None or limit >= len(raw.train_y):
         return raw
     stratum_by_row = raw.train_class if raw.train_owner is None else raw.train_owner
-    stratum_sizes = np.bincount(stratum_by_row)
-    n_kept_rows = np.maximum(np.floor(stratum_sizes * (limit / len(stratum_by_row)) + 0.5), MIN_SAMPLES)
+    n_kept_rows = np.maximum(np.floor(np.bincount(stratum_by_row) * (limit / len(stratum_by_row)) + 0.5), MIN_SAMPLES)
     random_order = new_generator(seed, "limit").permutation(len(stratum_by_row))
     kept_rows = np.flatnonzero(rank_within_group(stratum_by_row, random_order) < n_kept_rows[stratum_by_row])
     train_arrays = {k: getattr(raw, f"train_{k}") for k in ("x", "y", "owner", "attribute")}

@@ -33,8 +33,7 @@ def compare_tracked_runs(query: RunQuery, question: Question, wait_s: float = se
         with limit_time(wait_s, "reading the runs (wait_s)"):
             mlflow_client = runs.connect(query)
             query = runs.resolve_sweep(mlflow_client, query)
-            tracked_runs = runs.read_runs(mlflow_client, query)
-            matched_runs = match(tracked_runs, q.rows, q.cols, *q.metrics, baseline=q.baseline)
+            matched_runs = match(runs.read_runs(mlflow_client, query), q.rows, q.cols, *q.metrics, baseline=q.baseline)
             metric_curves = runs.read_curves(mlflow_client, matched_runs.runs, q.metrics)
     except server.expected_errors() as error:
         raise TrackingError(

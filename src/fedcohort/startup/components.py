@@ -213,8 +213,7 @@ def _import_class(class_path: object, path: str, option: str, *, is_foreign: boo
         raise
     except Exception as error:
         cause = error.__cause__  # Hydra's own message has several lines
-        is_import_error = isinstance(cause, ImportError | AttributeError)
-        reason = str(cause) if is_import_error else " ".join(str(error).split("\n")[:2])
+        reason = str(cause) if isinstance(cause, ImportError | AttributeError) else " ".join(str(error).split("\n")[:2])
         raise OptionError(f"{option}: _target_ {class_path!r} can't be used: {reason}") from error
     if not inspect.isclass(imported_class):
         raise ranges.range_error(f"{path}.{TARGET}", "a class", class_path)

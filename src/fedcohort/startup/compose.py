@@ -99,8 +99,7 @@ def compose_config(cfg: DictConfig, choices: Mapping[str, str | None], overrides
         overrides: the overrides as typed.
 
     Raises:
-        OptionError: for a value that is missing or can't be resolved, and for an override of a preset's option, as presets have
-            none.
+        OptionError: for a value that is missing or can't be resolved, and for an override of an option of a preset.
     """
     try:
         config: dict[str, Any] = {str(k): _resolve_interpolations(cfg[k]) for k in cfg if k != "hydra"}

@@ -60,7 +60,7 @@ def fit(
     config = composition.config
     processes = count_processes(config)
     identity = {**select_options(config, RunIdentity.NEEDS_FORCE), **{f"trainer.{k}": v for k, v in processes.items()}}
-    start_record = provenance.current_start(config, identity, loop.federation.checksum)
+    start_record = provenance.describe_start(config, identity, loop.federation.checksum)
     recorded_start = program_tasks.run_on_first_process(lambda: _record_start(run_folder, loop, config, start_record))
     if recorded_start is None:
         return None
@@ -180,7 +180,7 @@ def _report_ending(folder_path: Path, resume_command: str, option_by_module: Map
         interrupts.enter_phase(RunPhase.BEFORE_ROUNDS)
         interrupts.begin_listening()
     if interrupts.exit_code:
-        run_status = folder.status_of(folder_path)
+        run_status = folder.read_status(folder_path)
         rounds_done = run_status.get("rounds_done")
         if rounds_done and run_status["status"] != "finished":
             log.warning("stopped after round %d; resume with: %s", rounds_done, resume_command)

@@ -49,13 +49,13 @@ def find_resume_point(
         config_hash: hash of the config, which the checkpoint must have.
         resume_mode: the option `resume`: True for the newest checkpoint, "previous" to allow the one before, "force" to
             accept any code.
-        start_record: code, versions and processes of this start (`provenance.current_start`).
+        start_record: code, versions and processes of this start (`provenance.describe_start`).
 
     Raises:
         CheckpointError: the files are damaged, or written with other code, versions or processes.
     """
     manifest.check_all_files(run_folder.path)
-    ckpt_paths = [p for p in (run_folder.checkpoint, run_folder.previous_checkpoint) if p.exists()]
+    ckpt_paths = [p for p in (run_folder.checkpoint_path, run_folder.previous_checkpoint_path) if p.exists()]
     if not ckpt_paths:
         return ResumePoint()
     ckpt_path = ckpt_paths[0]
@@ -76,7 +76,7 @@ def find_resume_point(
             ) from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, rounds_done)
         checkpoint_content, ckpt_path = previous_content, ckpt_paths[1]
-    start_differences = provenance.list_differences(checkpoint_content[checkpoint.CHECKPOINT_ENTRY], start_record)
+    start_differences = provenance.list_start_differences(checkpoint_content[checkpoint.CHECKPOINT_ENTRY], start_record)
     if start_differences and resume_mode != FORCE_MODE:
         raise CheckpointError(
             f"{ckpt_path} was written under other conditions, so that the run would not resume to the same bits: "
@@ -87,8 +87,8 @@ def find_resume_point(
     # The journal's running digest at the checkpoint; None without a journal, or in the files of older versions
     running_digest = next((s["journal"] for s in callback_states if s.get("journal")), None)
     journal.check_journal(run_folder.path, rounds_done, running_digest)
-    if ckpt_path != run_folder.checkpoint:
-        os.replace(ckpt_path, run_folder.checkpoint)
+    if ckpt_path != run_folder.checkpoint_path:
+        os.replace(ckpt_path, run_folder.checkpoint_path)
     for start_difference in start_differences:
         log.warning("resume=force continues in spite of a difference: %s", start_difference)
     budget_data = [s["spending"] for s in callback_states if "spending" in s]  # older versions saved none

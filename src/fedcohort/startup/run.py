@@ -74,7 +74,7 @@ def _run_steps(composition: Composition, job: SweepJob | None) -> Path:
             return fit(composition, loop, network, run_observers, program_tasks, sweep_id, None) or logs_folder
     if restarted_slurm_job:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_slurm_job)
-    siblings = job.list_siblings() if job else frozenset()
+    siblings = job.list_sibling_folders() if job else frozenset()
     config_hash, budget = folder.config_hash(config), Budget.from_config(config)
     run_key, callback_configs = (config_hash, config["seed"], budget), run_observers.callback_configs
     run_request = claim.RunRequest(*run_key, callback_configs, restarted_slurm_job, siblings)
@@ -109,7 +109,7 @@ def _reuse_finished_run(folder_path: Path, budget: Budget, run_observers: RunObs
         job: the job of the sweep that the run belongs to; None outside of a sweep.
     """
     manifest.check_all_files(folder_path)
-    reached_limits = budget.list_reached_options(folder.spending_of(folder.status_of(folder_path)).now)
+    reached_limits = budget.list_reached_options(folder.read_spending(folder.read_status(folder_path)).now)
     end_reason = f"raise {'= and '.join(reached_limits)}= to extend it" if reached_limits else "a callback ended it"
     log.info("already finished: %s (%s)", folder_path, end_reason)
     for observer in run_observers.observers:
@@ -118,7 +118,7 @@ def _reuse_finished_run(folder_path: Path, budget: Budget, run_observers: RunObs
         is_in_sweep = job.id in sweeps.list_sweeps_of_run(folder_path)
         sweeps.add_sweep(folder_path, job.id)
         job.folder = folder_path
-        job.end = "done" if is_in_sweep and slurm.find_restarted_job() else "skipped"
+        job.end_state = "done" if is_in_sweep and slurm.find_restarted_job() else "skipped"
 
 
 @contextmanager
@@ -139,9 +139,10 @@ def _lock_folder(logs_folder: Path, name: str, request: claim.RunRequest, resume
         with disk.disk_errors_in_one_line(run_folder.path):
             yield run_folder
     except BaseException as error:
-        if isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit) or not folder.status_of(run_folder.path):
+        is_expected = isinstance(error, FedcohortError | KeyboardInterrupt | SystemExit)
+        if is_expected or not folder.read_status(run_folder.path):
             with interrupts.delay_signals():
-                run_folder.discard()
+                run_folder.remove_if_untrained()
         raise
     finally:
-        run_folder.release()
+        run_folder.release_lock()

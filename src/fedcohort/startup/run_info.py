@@ -42,7 +42,6 @@ def describe_run(
         expected_s: expected virtual seconds of a full local job of each client, [n_clients].
     """
     start_records, config = provenance.read_starts(folder_path), composition.config
-    code_fields = {name: start_records[-1][name] for name in ("commit", "dirty", "versions")}
     return RunInfo(
         folder=folder_path,
         name=folder_path.name,
@@ -58,7 +57,7 @@ def describe_run(
         spent=resume_point.spending.to_plain_data() if resume_point.rounds_done else {},
         starts=start_records,
         changed=list_typed_options(composition),
-        **code_fields,
+        **{name: start_records[-1][name] for name in ("commit", "dirty", "versions")},
         **describe_data(loop.federation),
     )
 

@@ -147,7 +147,7 @@ class StudyRunner:
         runs = {_format_run(c.overrides, seed): (c, seed) for c in startable_conditions for seed in c.seeds or seeds}
         for plan_file in sorted((self.logs / tasks.SWEEPS_FOLDER).glob(f"*/{sweep_folder.PLAN_FILE}")):
             sweep = plan_file.parent
-            for job in sweep_folder.read_records(sweep).values():
+            for job in sweep_folder.read_job_records(sweep).values():
                 overrides = [option for option in job.words if option_name(option) not in ("resume", "paths.logs")]
                 has_new_result = job.folder is not None and job.folder.exists() and job.how in ("done", "skipped")
                 if has_new_result and (run := runs.get(" ".join(overrides))) is not None:
@@ -155,7 +155,7 @@ class StudyRunner:
                     self.print_line(_describe_outcome(self._store_outcome(*run, outcome), None))
                     tasks.discard_run_folder(outcome, self.make_task(*run))
             sweep_plan = sweep_folder.read_plan(sweep)
-            sweep_status = status.read_status(sweep, sweep_plan) if sweep_plan is not None else None
+            sweep_status = status.read_sweep_status(sweep, sweep_plan) if sweep_plan is not None else None
             if sweep_status is not None and sweep_status.waits:
                 cancel_command = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
                 status_lines.append(f"{status.describe_sweep(sweep.name, sweep_status)}\n  {cancel_command}")

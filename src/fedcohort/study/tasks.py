@@ -135,7 +135,7 @@ def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, Run
     n_ended_jobs = 0
     with closing(launch.run(sweep, dict(enumerate(job_overrides)), tasks[0].configs)) as ended_jobs:
         for job_number in ended_jobs:
-            outcome = read_outcome(sweep_folder.read_record(sweep, job_number), tasks[job_number])
+            outcome = read_outcome(sweep_folder.read_job_record(sweep, job_number), tasks[job_number])
             yield job_number, outcome
             discard_run_folder(outcome, tasks[job_number])
             n_ended_jobs += 1

@@ -27,7 +27,7 @@ from fedcohort.host.commands import fedcohort_command
 from fedcohort.host.lock import is_locked
 from fedcohort.host.time_limit import limit_time
 from fedcohort.record import metadata
-from fedcohort.record.folder import status_of
+from fedcohort.record.folder import read_status
 from fedcohort.record.observer import RunInfo
 from fedcohort.tracking import identity, server
 from fedcohort.tracking.upload import RunUpload, open_upload
@@ -133,7 +133,7 @@ def spell_send_command(folder: Path) -> str:
 
 def read_end_status(folder: Path) -> str:
     """Return how the run in `folder` ended, whose lock is free; one with the status "running" was killed."""
-    status = str(status_of(folder).get("status", "running"))
+    status = str(read_status(folder).get("status", "running"))
     return "interrupted" if status in ("running", "dropped") else status
 
 

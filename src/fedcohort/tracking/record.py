@@ -123,7 +123,7 @@ def _list_start_tags(info: RunInfo) -> dict[str, str]:
     if not info.starts:
         return {}
     facts = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.list_commits(info.starts))}
-    return facts | ({FORCED: "; ".join(sentences)} if (sentences := provenance.describe_forced(info.starts)) else {})
+    return facts | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced_starts(info.starts)) else {})
 
 
 def format_value(value: object) -> str:

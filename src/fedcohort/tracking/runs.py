@@ -195,7 +195,7 @@ def _read_folder(run_folder: Path) -> Run:
     info, journal, status = (
         metadata.load_info(run_folder),
         history.read_history(run_folder),
-        folder.status_of(run_folder),
+        folder.read_status(run_folder),
     )
     run_status = str(status.get("status", "running"))
     end_tags = {

@@ -34,14 +34,14 @@ def draw_partition(info: RunInfo) -> "Figure":
     traits = population.list_traits(info)
     client_order, sort_property = sort_clients(info)
     starts = style.find_group_starts(n)
-    strip_traits = [trait for trait in traits if trait.differs and trait.word != TRAIT_IN_MAP]
+    strip_traits = [trait for trait in traits if trait.has_spread and trait.name != TRAIT_IN_MAP]
     class_names = shorten_class_names(info)
     height = float(np.clip(1.8 + 0.08 * n, 3.0, 6.5))
     height += max(map(len, class_names), default=0) * style.LETTER_RATIO * style.FONT_SIZE / 72  # names are upright
-    *other_panels, last_panel = ["classes", *(trait.word for trait in strip_traits)]
+    *other_panels, last_panel = ["classes", *(trait.name for trait in strip_traits)]
     title = f"Partition: {', '.join(other_panels)}{' and ' if other_panels else ''}{last_panel} of each client"
     figure = style.new_run_figure(info, title, style.COLUMN if len(strip_traits) <= 1 else style.PAGE, height)
-    if common_text := "; ".join(trait.common for trait in traits if trait.common and not trait.differs):
+    if common_text := "; ".join(trait.uniform_text for trait in traits if trait.uniform_text and not trait.has_spread):
         wrapped_text = style.wrap_text(f"equal for all clients: {common_text}", figure.get_figwidth() - 0.1)
         figure.supxlabel(wrapped_text, x=0.01, ha="left", fontsize=style.FONT_SIZE, color="#555555")
     panel_widths = [2.6] + [1.4] * len(strip_traits)
@@ -56,7 +56,7 @@ def draw_partition(info: RunInfo) -> "Figure":
     colour_bar.set_label("share of the client's samples, %", fontsize=style.FONT_SIZE)
     colour_bar.ax.tick_params(labelsize=style.FONT_SIZE, length=2)
     for axes, trait in zip(panel_axes[1:], strip_traits, strict=True):
-        draw_strip(axes, trait.values[client_order], starts, trait.label)
+        draw_strip(axes, trait.client_values[client_order], starts, trait.axis_label)
     return figure
 
 
@@ -77,7 +77,7 @@ def sort_clients(info: RunInfo) -> tuple[Ids, str]:
     """
     trait = population.find_main_trait(info)
     if trait is not None:
-        return np.argsort(-trait.values, kind="stable").astype(np.int64), trait.word
+        return np.argsort(-trait.client_values, kind="stable").astype(np.int64), trait.name
     n = len(info.class_counts)
     return (sort_by_class(info.class_counts), "most frequent class") if n > style.MAX_MAP_ROWS else (np.arange(n), "")
 

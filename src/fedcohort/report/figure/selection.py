@@ -60,10 +60,10 @@ def draw_selection(info: RunInfo, history: History) -> "Figure | None":
     style.label_client_rows(panel_axes[0], clients, sorted_by_id=not sort_property)
     _draw_client_counts(panel_axes[1], outcomes)
     if trait is not None:
-        trait_values = trait.values[clients]
-        partition.draw_strip(panel_axes[2], trait_values, style.find_group_starts(len(clients)), trait.label)
+        trait_values = trait.client_values[clients]
+        partition.draw_strip(panel_axes[2], trait_values, style.find_group_starts(len(clients)), trait.axis_label)
         if np.isfinite(rho := rank_correlation((outcomes >= TOO_LATE).sum(axis=1).astype(float), trait_values)):
-            panel_axes[1].set_xlabel(f"{panel_axes[1].get_xlabel()}\n(rank correlation\nwith {trait.word}\n{rho:+.2f})")
+            panel_axes[1].set_xlabel(f"{panel_axes[1].get_xlabel()}\n(rank correlation\nwith {trait.name}\n{rho:+.2f})")
     panel_axes[0].set_xlim(0.5, n_rounds + 0.5)
     panel_axes[0].set_ylim(len(clients) - 0.5, -0.5)
     outcome_codes = [code for code in (ARRIVED, TOO_LATE, AWAY, IDLE) if (outcomes == code).any()]

@@ -88,7 +88,7 @@ def draw_correlations(info: RunInfo, history: History) -> "Figure | None":
 
 def list_varying_facts(info: RunInfo) -> list[str]:
     """Return the properties in which the clients of the run `info` differ; correlations with others are noise."""
-    varying_traits = {trait.word for trait in population.list_traits(info) if trait.differs}
+    varying_traits = {trait.name for trait in population.list_traits(info) if trait.has_spread}
     return [fact for fact, (_, _, trait_name) in STYLE_BY_FACT.items() if trait_name in varying_traits]
 
 
