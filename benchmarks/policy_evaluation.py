@@ -26,7 +26,7 @@ import pandas as pd
 import torch
 
 from fedcohort.api.run import run_overrides
-from fedcohort.command.evaluate_policy import find_exclusion, replay_laws
+from fedcohort.command.evaluate_policy import find_exclusion_reason, replay_cohorts
 from fedcohort.host.stopwatch import Stopwatch
 from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record import history
@@ -199,8 +199,8 @@ def tabulate(run: int, folder: Path, gains: np.ndarray, other: Sequence[str]) ->
     """Yield the tables of the rounds that count."""
     log = read_run_log(folder)
     known = RunHistory(run, log, history.read_history(folder).metrics[METRIC].to_numpy(), -1)
-    for round, laws in replay_laws(log, other, CONFIGS):
-        if not find_exclusion(round, laws, known):
+    for round, laws in replay_cohorts(log, other, CONFIGS):
+        if not find_exclusion_reason(round, laws, known):
             chosen = int(np.flatnonzero((round.cohort == COHORTS).all(axis=1))[0])
             summary = known.summarise_cohorts(log, round.t, COHORTS)
             yield Table(run, probabilities(laws[0]), probabilities(laws[1]), gains[round.t], summary, chosen)

@@ -143,7 +143,7 @@ def test_errors_are_one_line(capsys: pytest.CaptureFixture[str], words: list[str
     [("digits", False), ("mnist", False), ("../model/mlp", False), ("a/b", True), ("t.csv", True), ("~/t", True)],
 )
 def test_paths_are_distinguished_from_dataset_names(word: str, expected: bool) -> None:
-    assert data.is_path(word) is expected
+    assert data.is_data_path(word) is expected
 
 
 def test_commands_are_quoted_for_a_shell() -> None:

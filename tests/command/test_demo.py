@@ -13,7 +13,7 @@ from fedcohort.study.judge import judge_settings
 from fedcohort.study.results import load_results
 from run_harness import collecting_overrides, compose_overrides
 
-SETTING = list(demo.SETTING)
+SETTING = list(demo.SETTING_OPTIONS)
 STUDY = Path(__file__).resolve().parents[2] / "studies" / "regimes_digits"
 SMALL = ("clients=12", "cohort=4", "rounds=6", "model=logreg", "logger=none", "callback.figures=null")
 
@@ -75,11 +75,11 @@ def test_the_demo_rejects_another_folder_for_its_logs(word: str) -> None:
 def test_the_demo_reports_the_results_of_the_study(tmp_path: Path) -> None:
     """The demo has a setting of the study, its best method there, and the config's description of the noise."""
     study = load_study(STUDY)
-    assert set(demo.SETTING) == set(study.settings["bimodal70"].overrides)
+    assert set(demo.SETTING_OPTIONS) == set(study.settings["bimodal70"].overrides)
     study = replace(study, settings={"bimodal70": study.settings["bimodal70"]})
     methods = judge_settings(study, load_results(study)).settings["bimodal70"].find_better_methods()
     assert methods[0].method == demo.BEST_SELECTOR
-    composed = compose_overrides(*collecting_overrides(tmp_path, *demo.SETTING, small=False))
+    composed = compose_overrides(*collecting_overrides(tmp_path, *demo.SETTING_OPTIONS, small=False))
     noise, clients = composed.config["label_noise"], composed.config["clients"]
     noisy_clients = f"{round(noise['share'] * clients)} of {clients} clients"
     assert f"{noisy_clients} have {100 * noise['rate']:.0f} % wrong labels" == demo.SETTING_TEXT

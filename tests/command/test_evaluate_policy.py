@@ -9,7 +9,7 @@ import pytest
 
 from config_options import CONFIGS
 from fedcohort.command import line
-from fedcohort.command.evaluate_policy import evaluate_policy, main, replay_laws
+from fedcohort.command.evaluate_policy import evaluate_policy, main, replay_cohorts
 from fedcohort.errors import CheckpointError, IncompatibleConfig, OptionError
 from fedcohort.maths.successive_draws import log_probability_of_set
 from fedcohort.record import history
@@ -35,7 +35,7 @@ def test_cohorts_have_the_probabilities_of_both_selectors(runs: list[Path]) -> N
     """Of 12 clients, random draws each pair with probability 1 / 66; the other selector draws by n_k."""
     log = read_run_log(runs[0])
     n_train = log.info.n_train.astype(float)
-    for round, (run_law, other_law) in replay_laws(log, PROPORTIONAL, Path(CONFIGS)):
+    for round, (run_law, other_law) in replay_cohorts(log, PROPORTIONAL, Path(CONFIGS)):
         chosen = round.cohort
         assert run_law.log_probability(chosen) == pytest.approx(-math.log(66))
         expected = log_probability_of_set(n_train[chosen], n_train.sum() - n_train[chosen].sum())

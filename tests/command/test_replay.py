@@ -34,7 +34,7 @@ def flash(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_a_run_with_over_selection_is_replayed_identically(tmp_path: Path) -> None:
     folder = ran(tmp_path, "deadline=over_commit", "selector=oort", "availability=diurnal", "availability.day_s=2000")
-    assert again(folder) == ReplayResult(rounds=6)
+    assert again(folder) == ReplayResult(n_rounds=6)
 
 
 @pytest.fixture(scope="module")
@@ -98,7 +98,7 @@ def test_static_signals_are_read_from_the_log(fedcbs: Path) -> None:
     """With the classes of another client each, Fed-CBS chooses others."""
     log = read_run_log(fedcbs)
     turned = dataclasses.replace(log, facts={**log.facts, "label_counts": log.facts["label_counts"][::-1].copy()})
-    assert replay_selector(turned, *make_selectors(turned, (), Path(CONFIGS))).round_number is not None
+    assert replay_selector(turned, *make_selectors(turned, (), Path(CONFIGS))).first_difference is not None
 
 
 @pytest.mark.parametrize(
@@ -156,7 +156,7 @@ def test_derived_signals_are_read_from_the_log(tmp_path: Path) -> None:
         H[now.arrived_ids, :m] *= 2 * np.eye(m) - 1
         turned.append(dataclasses.replace(now, signals={**now.signals, "update_gram": H}))
     log = dataclasses.replace(log, rounds=turned)
-    assert replay_selector(log, *make_selectors(log, (), Path(CONFIGS))).round_number is not None
+    assert replay_selector(log, *make_selectors(log, (), Path(CONFIGS))).first_difference is not None
 
 
 def test_vectors_too_wide_in_some_rounds_are_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ def test_signals_are_read_from_the_log(ucb: Path) -> None:
     ]
     log = dataclasses.replace(log, rounds=turned)
     same_selector, other_selector = make_selectors(log, (), Path(CONFIGS))
-    assert replay_selector(log, same_selector, other_selector).round_number is not None
+    assert replay_selector(log, same_selector, other_selector).first_difference is not None
 
 
 def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> None:
@@ -192,14 +192,14 @@ def test_another_selector_stops_at_its_first_different_selection(ucb: Path) -> N
 
 def test_other_options_stop_at_a_later_round(flash: Path) -> None:
     """Round 1 selects all clients for any options; without exploration the posterior mean chooses in later rounds."""
-    assert again(flash, "selector.gamma_scale=0").round_number in range(2, 7)
+    assert again(flash, "selector.gamma_scale=0").first_difference in range(2, 7)
     assert again(flash, "selector=flash") == again(flash) == ReplayResult(6)
 
 
 def test_unspecified_options_are_those_of_the_run(tmp_path: Path) -> None:
     folder = ran(tmp_path, "selector=round_robin", "selector.tie=id")
     assert again(folder, "selector.tie=id") == ReplayResult(6)
-    assert again(folder, "selector=round_robin").round_number == 1  # round_robin's default breaks ties at random
+    assert again(folder, "selector=round_robin").first_difference == 1  # round_robin's default breaks ties at random
 
 
 def test_signals_missing_in_the_log_are_named(ucb: Path, flash: Path) -> None:

@@ -11,12 +11,12 @@ def read_options(arguments: Sequence[str], names: Collection[str]) -> dict[str, 
     """Return the options in `arguments` by name; raise `OptionError` for one without = or not in `names`."""
     options = {}
     for argument in arguments:
-        name, equals_sign, value = argument.partition("=")
+        option, equals_sign, option_value = argument.partition("=")
         if not equals_sign:
             raise OptionError(f"can't read {argument!r}: type name=value, where name is one of {', '.join(names)}")
-        if name not in names:
-            raise make_unknown_option_error("", name, names)
-        options[name] = value
+        if option not in names:
+            raise make_unknown_option_error("", option, names)
+        options[option] = option_value
     return options
 
 

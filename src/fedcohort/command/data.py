@@ -53,7 +53,7 @@ log = logging.getLogger("fedcohort")
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Show a dataset, or propose the options for a user's files, and return the exit code 0.
+    """Describe a dataset. For a user's files, propose options first. Return the exit code 0.
 
     Args:
         arguments: name of the dataset or path of the files, and options.
@@ -70,13 +70,13 @@ def main(arguments: Sequence[str]) -> int:
     if out_folder is not None:
         options.check_writable_folder("out", out_folder)
     configs = Path.cwd() / "configs"
-    if not is_path(arguments[0]):
+    if not is_data_path(arguments[0]):
         _show_data([f"dataset={arguments[0]}", *typed_choices], out_folder, arguments[0], configs)
         return 0
     command_line.check_arguments(typed_choices, configs)
     proposal, typed_options = propose_options(arguments[0], typed_choices)
-    name_width = min(30, max(len(name) for name, _, _ in proposal.column_descriptions)) + 2
-    proposal_text = render("proposal.txt.j2", proposal=proposal, width=name_width, spell=spell_override_value)
+    column_name_width = min(30, max(len(name) for name, _, _ in proposal.column_descriptions)) + 2
+    proposal_text = render("proposal.txt.j2", proposal=proposal, width=column_name_width, spell=spell_override_value)
     sys.stdout.write("".join(f"{line.rstrip()}\n" for line in proposal_text.splitlines()) + "\n")
     sys.stdout.flush()
     _show_data(typed_options, out_folder, Path(arguments[0]).stem or "folder", configs)
@@ -84,13 +84,13 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, configs: Path) -> None:
-    """Load the data and print their description.
+def _show_data(typed_options: Sequence[str], out_folder: str | None, picture_name: str, configs: Path) -> None:
+    """Load the data, print their description, and write a picture or a page of them.
 
     Args:
         typed_options: the options, dataset=NAME first.
-        out_folder: folder of the scenario's page; None for the picture only.
-        name: name of the picture.
+        out_folder: folder of the page with text and picture; None for the picture only.
+        picture_name: name of the picture without its suffix.
         configs: folder of the config groups.
     """
     command_line.check_arguments(typed_options, configs)
@@ -103,7 +103,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, 
     terminal = make_console()
     for notice in federation.notices():
         log.warning("%s", notice)
-    labelled_facts = list(list_facts(federation, info))
+    labelled_facts = list(list_data_facts(federation, info))
     for label, value in labelled_facts:
         terminal.print(f"{label:<{LABEL_WIDTH}}{value}", markup=False, soft_wrap=True)
     client_table = Table("client", "samples", "training samples", "classes", "most frequent classes", box=None)
@@ -119,7 +119,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, 
             scenario.write_page(page_folder, federation, info, labelled_facts, client_rows, configs)
         else:
             page_folder.mkdir(parents=True, exist_ok=True)
-            page_path = page_folder / f"{name}.png"
+            page_path = page_folder / f"{picture_name}.png"
             style.save_figure(partition.draw_partition(info), page_path)
     sys.stdout.write(f"{page_path}\n")
 
@@ -127,7 +127,7 @@ def _show_data(typed_options: Sequence[str], out_folder: str | None, name: str, 
 def describe_split(composition: compose.Composition, typed_options: Sequence[str]) -> tuple[Federation, RunInfo]:
     """Return the data after the split among clients, and their description as at the start of a run.
 
-    Raises the errors of a run.
+    Raises the errors that a run with these options would raise.
 
     Args:
         composition: the composed config.
@@ -156,7 +156,7 @@ def describe_split(composition: compose.Composition, typed_options: Sequence[str
     )
 
 
-def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
+def list_data_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str]]:
     """Yield label and text of each fact about the dataset that is shown above the table of clients.
 
     Args:
@@ -165,11 +165,11 @@ def list_facts(federation: Federation, info: RunInfo) -> Iterator[tuple[str, str
     """
     run_facts = dict(list_run_facts(info))
     n_train, n_val = len(federation.train.y), len(federation.val.y)
-    clients_own_samples = f"{len(federation.test.y):,} of them in clients' test sets"
+    client_test_text = f"{len(federation.test.y):,} of them in clients' test sets"
     yield "data", f"{info.name}  (checksum {federation.checksum}, seed {info.seed})"
-    server_text = f"{len(federation.server_val.y):,} on the server"
-    yield "samples", f"{n_train:,} for training, {n_val:,} for clients' validation, {server_text}"
-    yield "test", f"{len(federation.server_test.y):,} samples, {clients_own_samples}"
+    server_val_text = f"{len(federation.server_val.y):,} on the server"
+    yield "samples", f"{n_train:,} for training, {n_val:,} for clients' validation, {server_val_text}"
+    yield "test", f"{len(federation.server_test.y):,} samples, {client_test_text}"
     sample_shape = " x ".join(str(axis_length) for axis_length in federation.server_test.x.shape[1:])
     yield "sample", f"{sample_shape}, {str(federation.server_test.x.dtype).removeprefix('torch.')}"
     test_labels, n_classes = federation.targets.strata(federation.server_test.y.numpy(), federation.n_classes)
@@ -194,24 +194,24 @@ def list_client_rows(federation: Federation, max_clients: int) -> Iterator[tuple
 
 
 def _format_spread(counts: np.ndarray, counted_noun: str) -> str:
-    smallest, median, largest = counts.min(), np.median(counts), counts.max()
-    return f"{smallest:,} / {median:,.0f} / {largest:,} {counted_noun} (min / median / max)"
+    min_count, median_count, max_count = counts.min(), np.median(counts), counts.max()
+    return f"{min_count:,} / {median_count:,.0f} / {max_count:,} {counted_noun} (min / median / max)"
 
 
-def is_path(argument: str) -> bool:
+def is_data_path(argument: str) -> bool:
     """Return whether `argument` is the path of a user's data, and not a choice of the group dataset.
 
-    It is one if it looks like a path or exists. A choice such as ../model/x, outside of the group, is no path.
+    It is a path if it looks like one or exists. A choice of another group, such as ../model/x, is no path.
     """
     looks_like_path = "/" in argument or argument.startswith((".", "~")) or re.search(r"\.\w+$", argument) is not None
     return not argument.startswith("../model") and (looks_like_path or Path(argument).exists())
 
 
-def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, list[str]]":
-    """Return the proposal for the files of `path`, and the options of a run: those proposed and those typed.
+def propose_options(data_path: str, arguments: Sequence[str]) -> "tuple[Proposal, list[str]]":
+    """Return the proposal for the files of `data_path`, and the options of a run: those proposed and those typed.
 
     Args:
-        path: file or folder of the user's data.
+        data_path: file or folder of the user's data.
         arguments: the options as typed.
 
     Raises:
@@ -220,13 +220,13 @@ def propose_options(path: str, arguments: Sequence[str]) -> "tuple[Proposal, lis
     from fedcohort.dataset.user_table.propose import propose_options  # noqa: PLC0415 - imports pyarrow
 
     typed_options = dict(argument.split("=", 1) for argument in arguments if "=" in argument)
-    proposal = propose_options(path, {name: value.strip("'\"") for name, value in typed_options.items()})
-    proposed_values = {"dataset": "folder", "dataset.path": path, **proposal.options}
+    proposal = propose_options(data_path, {name: value.strip("'\"") for name, value in typed_options.items()})
+    proposed_values = {"dataset": "folder", "dataset.path": data_path, **proposal.options}
     new_options = {name: value for name, value in proposed_values.items() if name not in typed_options}
     return proposal, [*(f"{name}={spell_override_value(name, v)}" for name, v in new_options.items()), *arguments]
 
 
 def spell_training_command(arguments: Sequence[str]) -> str:
-    """Return the command that trains with the options `arguments`, as a shell reads it."""
-    quoted = [f'"{text}"' if "'" in text and not set(text) & set('"$`\\!') else shlex.quote(text) for text in arguments]
-    return " ".join(["python train.py", *quoted])
+    """Return the command that trains with the options `arguments`, quoted for a shell."""
+    quoted_arguments = [f'"{a}"' if "'" in a and not set(a) & set('"$`\\!') else shlex.quote(a) for a in arguments]
+    return " ".join(["python train.py", *quoted_arguments])

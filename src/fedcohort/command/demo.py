@@ -23,11 +23,11 @@ from fedcohort.report.comparison.tables import COST_FORMATS, COST_NAMES
 if TYPE_CHECKING:
     from rich.table import Table
 
-SETTING = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
+SETTING_OPTIONS = ("heterogeneity=noise_bimodal", "label_noise.share=0.7")
 SETTING_TEXT = "35 of 50 clients have 90 % wrong labels"
 DEFAULT_SELECTOR, BASELINE, BEST_SELECTOR = "flash", "random", "flash_answered"
 REPORT_FOLDER = Path("logs/demo")
-COSTS = ("virtual_s", "bytes", "client_flops")
+SHOWN_COSTS = ("virtual_s", "bytes", "client_flops")
 
 
 def list_demo_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
@@ -36,37 +36,39 @@ def list_demo_runs(arguments: Sequence[str]) -> dict[str, list[str]]:
     Options `selector.*` of `arguments` are for the selector that `selector=` names. Raises `OptionError` for options
     that change the folder of the runs.
     """
-    if refused_options := [argument for argument in arguments if argument.startswith(("-", "paths."))]:
+    if refused_options := [a for a in arguments if a.startswith(("-", "paths."))]:
         raise OptionError(f"leave out {refused_options[0]!r}: fedcohort demo makes single runs, in the folder logs")
-    typed = {argument.split("=", 1)[0].lstrip("+~"): argument for argument in arguments}
-    selector = typed.get("selector", f"selector={DEFAULT_SELECTOR}").split("=", 1)[1]
-    setting = [argument for argument in SETTING if not {"heterogeneity", argument.split("=", 1)[0]} & typed.keys()]
-    base_options = [*setting, *(argument for name, argument in typed.items() if not f"{name}.".startswith("selector."))]
-    selector_options = [argument for name, argument in typed.items() if name.startswith("selector.")]
-    runs = {selector: [f"selector={selector}", *selector_options, *base_options]}
-    return runs | {name: [f"selector={name}", *base_options] for name in (BASELINE, BEST_SELECTOR) if name != selector}
+    option_by_name = {a.split("=", 1)[0].lstrip("+~"): a for a in arguments}
+    selector = option_by_name.get("selector", f"selector={DEFAULT_SELECTOR}").split("=", 1)[1]
+    setting_options = [a for a in SETTING_OPTIONS if not {"heterogeneity", a.split("=", 1)[0]} & option_by_name.keys()]
+    base_options = [*setting_options, *(a for n, a in option_by_name.items() if not f"{n}.".startswith("selector."))]
+    selector_options = [a for n, a in option_by_name.items() if n.startswith("selector.")]
+    demo_runs = {selector: [f"selector={selector}", *selector_options, *base_options]}
+    return demo_runs | {n: [f"selector={n}", *base_options] for n in (BASELINE, BEST_SELECTOR) if n != selector}
 
 
-def make_demo_table(comparison: Comparison, title: str) -> "Table":
-    """Return accuracy, difference to random selection, and costs of each run, also as multiples of random's.
+def make_demo_table(comparison: Comparison, table_title: str) -> "Table":
+    """Return a table with each run's accuracy, its difference to random selection, and its costs.
+
+    Each cost is also given as a multiple of the cost with random selection.
 
     Args:
         comparison: comparison of the demo's runs.
-        title: title of the table.
+        table_title: title of the table.
     """
     from rich.table import Table
 
-    cost_names = [COST_NAMES[cost] for cost in COSTS]
-    table = Table("selector", "test accuracy", f"against {BASELINE}", *cost_names, title=title)
+    cost_names = [COST_NAMES[c] for c in SHOWN_COSTS]
+    demo_table = Table("selector", "test accuracy", f"against {BASELINE}", *cost_names, title=table_title)
     for result_row in comparison.table.to_dict("records"):
         difference = "" if math.isnan(result_row["difference"]) else f"{100 * result_row['difference']:+.1f} points"
         cost_texts = [
-            COST_FORMATS[cost](result_row[cost])
-            + ("" if math.isnan(result_row[f"{cost}_times"]) else f" ({result_row[f'{cost}_times']:.1f} ×)")
-            for cost in COSTS
+            COST_FORMATS[c](result_row[c])
+            + ("" if math.isnan(result_row[f"{c}_times"]) else f" ({result_row[f'{c}_times']:.1f} ×)")
+            for c in SHOWN_COSTS
         ]
-        table.add_row(str(result_row["selector"]), units.percent(result_row["mean"]), difference, *cost_texts)
-    return table
+        demo_table.add_row(str(result_row["selector"]), units.percent(result_row["mean"]), difference, *cost_texts)
+    return demo_table
 
 
 def main(arguments: Sequence[str] = ()) -> int:
@@ -74,27 +76,28 @@ def main(arguments: Sequence[str] = ()) -> int:
 
     The demo ends with the first run that does not finish. Raises `OptionError` for an invalid option.
     """
-    terminal, runs, run_results = make_console(), list_demo_runs(arguments), []
-    for run_number, overrides in enumerate(runs.values(), 1):
+    terminal, demo_runs, run_results = make_console(), list_demo_runs(arguments), []
+    for run_number, overrides in enumerate(demo_runs.values(), 1):
         command_text = f"{program_command('python')} train.py {' '.join(overrides)}"
-        terminal.print(f"\nrun {run_number} of {len(runs)}: {command_text}", soft_wrap=True, markup=False)
+        terminal.print(f"\nrun {run_number} of {len(demo_runs)}: {command_text}", soft_wrap=True, markup=False)
         run_results.append(run_overrides(overrides))
         if run_results[-1].status != "finished":
             return INTERRUPTED_CODE
     comparison = compare(run_results, baseline=BASELINE)
     page_path, *_ = comparison.write(REPORT_FOLDER)
-    base_options = runs[BASELINE][1:]
-    common_text = " ".join(base_options)
+    base_options = demo_runs[BASELINE][1:]
+    base_text = " ".join(base_options)
     terminal.print()
     # any other option may change the clients, or how many there are
-    title = f"Where selection pays: {SETTING_TEXT}" if base_options == list(SETTING) else ""
-    terminal.print(make_demo_table(comparison, title))
+    table_title = f"Where selection pays: {SETTING_TEXT}" if base_options == list(SETTING_OPTIONS) else ""
+    terminal.print(make_demo_table(comparison, table_title))
     for hint in (
         "Test accuracy is the mean of the last sixth of the rounds: that of a single round varies more.",
         f"Report: {page_path}",
         "With identical clients no method is significantly better than random selection, and with label noise methods "
         "that prefer high losses are far worse: studies/regimes_digits/README.md",
-        f"For more seeds: {program_command('python')} train.py -m selector={','.join(runs)} {common_text} seed=0,1,2",
+        f"For more seeds: {program_command('python')} train.py -m selector={','.join(demo_runs)} {base_text} "
+        "seed=0,1,2",
         f"See them all: {fedcohort_command('ui')} sweep=null",
     ):
         terminal.print(hint, soft_wrap=True, markup=False)

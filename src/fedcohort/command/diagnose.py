@@ -37,11 +37,11 @@ def main(arguments: Sequence[str]) -> int:
     if not arguments:
         raise OptionError("type a run's folder, or the options of a run: fedcohort diagnose dataset=digits")
     if len(arguments) == 1 and ("=" not in arguments[0] or Path(arguments[0]).is_dir()):
-        folder = Path(arguments[0])
+        run_folder = Path(arguments[0])
     else:
-        folder = _train_randomly(arguments)
-    diagnosis = diagnose_run(folder)
-    page_path = page.write_page(folder, diagnosis)
+        run_folder = _train_with_random_selection(arguments)
+    diagnosis = diagnose_run(run_folder)
+    page_path = page.write_page(run_folder, diagnosis)
     terminal = make_console()
     page_text = page.describe_diagnosis(diagnosis, page.MAX_TERMINAL_ROWS)
     if terminal.is_terminal:
@@ -52,19 +52,19 @@ def main(arguments: Sequence[str]) -> int:
     return 0
 
 
-def _train_randomly(arguments: Sequence[str]) -> Path:
+def _train_with_random_selection(arguments: Sequence[str]) -> Path:
     """Train with random selection for as many rounds as two probes need, and return the run's folder.
 
     `arguments` are options of the run. Raises `OptionError` if one of them chooses the selector.
     """
     from fedcohort.api.run import run_overrides  # noqa: PLC0415 - imports torch
 
-    names = {argument.split("=", 1)[0].lstrip("+~") for argument in arguments}
-    if "selector" in names:
+    option_names = {argument.split("=", 1)[0].lstrip("+~") for argument in arguments}
+    if "selector" in option_names:
         raise OptionError("fedcohort diagnose selects at random: leave selector= out, or name the folder of a run")
     required_overrides = [f"selector.probes={N_PROBES}", "selector.act=false"]
-    overrides = ["selector=auto", *arguments, *(text for text in required_overrides if text.split("=")[0] not in names)]
-    if "rounds" not in names:
+    overrides = ["selector=auto", *arguments, *(t for t in required_overrides if t.split("=")[0] not in option_names)]
+    if "rounds" not in option_names:
         overrides.append(f"rounds={_count_probe_rounds(overrides)}")
     return run_overrides(overrides).folder
 

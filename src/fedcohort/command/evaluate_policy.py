@@ -22,7 +22,7 @@ from pathlib import Path
 import numpy as np
 
 from fedcohort.command.arguments import read_folders_and_options
-from fedcohort.command.replay import check_repeated, make_selectors
+from fedcohort.command.replay import check_logged_cohort, make_selectors
 from fedcohort.errors import CheckpointError, OptionError
 from fedcohort.maths.successive_draws import CohortLaw
 from fedcohort.record import history
@@ -52,18 +52,18 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
         OptionError: two runs have equal weights, so that their rounds would count twice.
     """
     compared_rounds, exclusion_counts = list[ComparedRound](), Counter[str]()
-    folders_by_weights = dict[str, Path]()
+    folder_by_weights = dict[str, Path]()
     for run_number, folder in enumerate(folders):
         run_log, logged_history = read_run_log(folder.absolute()), history.read_history(folder.absolute())
         metrics, weights_digest = logged_history.metrics, logged_history.fingerprints[-1]
-        if (equal_folder := folders_by_weights.setdefault(weights_digest, folder)) is not folder:
+        if (equal_folder := folder_by_weights.setdefault(weights_digest, folder)) is not folder:
             raise OptionError(f"{folder} is the same run as {equal_folder}, with equal weights: name one of the two")
         if metric not in metrics:
             raise CheckpointError(f"{folder} has no metric {metric}: it has {', '.join(sorted(map(str, metrics)))}")
         run_history = RunHistory(run_number, run_log, metrics[metric].to_numpy(), find_metric_sign(metric))
-        for round, cohort_laws in replay_laws(run_log, selector, configs):
-            if reason := find_exclusion(round, cohort_laws, run_history):
-                exclusion_counts[reason] += 1
+        for round, cohort_laws in replay_cohorts(run_log, selector, configs):
+            if exclusion_reason := find_exclusion_reason(round, cohort_laws, run_history):
+                exclusion_counts[exclusion_reason] += 1
             else:
                 rng = new_generator(run_log.info.seed, "evaluate_policy", round.t)
                 compared_rounds.append(policy_evaluation.compare_round(run_log, round, cohort_laws, run_history, rng))
@@ -71,8 +71,8 @@ def evaluate_policy(folders: Sequence[Path], selector: Sequence[str], configs: P
     return policy_evaluation.estimate_gain(compared_rounds, exclusion_counts)
 
 
-def replay_laws(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iterator[tuple[LoggedRound, CohortLaws]]:
-    """Yield each round with a cohort, and its distribution by the run's selector and by the other one.
+def replay_cohorts(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iterator[tuple[LoggedRound, CohortLaws]]:
+    """Yield each round that has a cohort, and the cohort's distributions by the run's selector and by the other one.
 
     The other selector observes the run's rounds as if it had selected the run's cohorts.
 
@@ -84,22 +84,22 @@ def replay_laws(run_log: RunLog, selector: Sequence[str], configs: Path) -> Iter
     Raises:
         CheckpointError: the log has no draws, or the run's own selector departs from it.
     """
-    logged_selector, candidate = make_selectors(run_log, selector, configs)
-    for selector_of_log in (logged_selector, candidate):
-        selector_of_log.init_state(logged_selector.selector.needs)
+    logged_selector, other_selector = make_selectors(run_log, selector, configs)
+    for logged_or_other in (logged_selector, other_selector):
+        logged_or_other.init_state(logged_selector.selector.needs)
     for round in run_log.rounds:
         if not len(round.cohort):
             continue
         if round.draw_log is None:
             raise CheckpointError(f"{run_log.info.folder} has no log of its draws: run it again with this version")
         probes, selection, _ = logged_selector.replay_round(round)
-        check_repeated(run_log, round, selection)
-        candidate_probes, choice, draw_log = candidate.select(round, probes)
-        yield round, (CohortLaw.from_log(round.draw_log, round.cohort), CohortLaw.from_log(draw_log, choice.clients))
-        candidate.observe(round, selection, candidate_probes)
+        check_logged_cohort(run_log, round, selection)
+        other_probes, picks, draws = other_selector.select(round, probes)
+        yield round, (CohortLaw.from_log(round.draw_log, round.cohort), CohortLaw.from_log(draws, picks.clients))
+        other_selector.observe(round, selection, other_probes)
 
 
-def find_exclusion(round: LoggedRound, cohort_laws: CohortLaws, run_history: RunHistory) -> str:
+def find_exclusion_reason(round: LoggedRound, cohort_laws: CohortLaws, run_history: RunHistory) -> str:
     """Return why a round has no ratio of probabilities or no gain; "" if it has both.
 
     Args:
@@ -107,11 +107,11 @@ def find_exclusion(round: LoggedRound, cohort_laws: CohortLaws, run_history: Run
         cohort_laws: distributions of the cohort by both selectors.
         run_history: values of the metric by round.
     """
-    for law_owner, cohort_law in zip(("the run's selector", "the other selector"), cohort_laws, strict=True):
+    for selector_text, cohort_law in zip(("the run's selector", "the other selector"), cohort_laws, strict=True):
         if cohort_law.is_deterministic:
-            return f"{law_owner} is deterministic"
+            return f"{selector_text} is deterministic"
         if cohort_law.unknown_reason:
-            return f"the probability of {law_owner} is unknown, as {cohort_law.unknown_reason}"
+            return f"the probability of {selector_text} is unknown, as {cohort_law.unknown_reason}"
     if not np.isfinite(run_history.gains[round.t]):
         return "the metric was not measured before and after the round"
     return ""
@@ -127,13 +127,13 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     Raises:
         OptionError: an argument is invalid.
     """
-    selector = [word for word in arguments if word.startswith(("selector=", "selector."))]
+    selector = [a for a in arguments if a.startswith(("selector=", "selector."))]
     if not selector:
         raise OptionError("type run folders and a selector: fedcohort evaluate-policy logs/runs/NAME selector=random")
-    folders, options = read_folders_and_options([word for word in arguments if word not in selector], DEFAULT_OPTIONS)
+    folders, options = read_folders_and_options([a for a in arguments if a not in selector], DEFAULT_OPTIONS)
     options = {**DEFAULT_OPTIONS, **options}
     evaluation = evaluate_policy(folders, selector, configs or Path.cwd() / "configs", **options)
-    constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": ESTIMATORS_WITH_INTERVAL}
-    page_facts = {"selector": " ".join(selector), "runs": len(folders), **constants, **options}
+    estimator_constants = {"difference": policy_evaluation.DR_DIFFERENCE, "with_interval": ESTIMATORS_WITH_INTERVAL}
+    page_facts = {"selector": " ".join(selector), "runs": len(folders), **estimator_constants, **options}
     sys.stdout.write(render("policy_evaluation.md.j2", result=evaluation, **page_facts))
     return int(bool(evaluation.reason))

@@ -53,20 +53,20 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: the command and its arguments; None for those of the process.
     """
     typed_arguments = list(sys.argv[1:] if arguments is None else arguments)
-    name, *options = typed_arguments or [""]
-    if name == RUN_COMMAND:
-        return _run_training(options)
-    if name in COMMANDS and not HELP_ARGUMENTS & set(options):
-        return _run_command(name, options)
-    if name and not name.startswith("-") and name not in (*COMMANDS, *HELP_ARGUMENTS):
-        similar_command = next(iter(difflib.get_close_matches(name, COMMANDS, 1)), None)
+    command, *command_arguments = typed_arguments or [""]
+    if command == RUN_COMMAND:
+        return _run_training(command_arguments)
+    if command in COMMANDS and not HELP_ARGUMENTS & set(command_arguments):
+        return _run_command(command, command_arguments)
+    if command and not command.startswith("-") and command not in (*COMMANDS, *HELP_ARGUMENTS):
+        similar_command = next(iter(difflib.get_close_matches(command, COMMANDS, 1)), None)
         suggestion = f"did you mean {similar_command}? " if similar_command else ""
-        sys.stderr.write(f"there is no command {name!r}: {suggestion}fedcohort --help lists the commands\n")
+        sys.stderr.write(f"there is no command {command!r}: {suggestion}fedcohort --help lists the commands\n")
         return 2
     try:
-        _make_typer_app(name)(["--help"] if name in HELP_ARGUMENTS else typed_arguments, prog_name="fedcohort")
-    except SystemExit as end:
-        return int(end.code or 0)
+        _make_typer_app(command)(["--help"] if command in HELP_ARGUMENTS else typed_arguments, prog_name="fedcohort")
+    except SystemExit as system_exit:
+        return int(system_exit.code or 0)
     return 0
 
 
@@ -82,17 +82,17 @@ def _run_training(arguments: Sequence[str]) -> int:
     return os.execv(sys.executable, [sys.executable, "train.py", *arguments])
 
 
-def _run_command(name: str, arguments: Sequence[str]) -> int:
+def _run_command(command: str, arguments: Sequence[str]) -> int:
     from fedcohort.startup.command_line import run_with_one_line_errors  # noqa: PLC0415 - imports Hydra
 
-    if name in CONFIG_COMMANDS and not Path("configs").is_dir():
+    if command in CONFIG_COMMANDS and not Path("configs").is_dir():
         folder_text = f"configs/, which is not in {Path.cwd()}"
-        sys.stderr.write(f"fedcohort {name} reads {folder_text}: call it in the folder of train.py\n")
+        sys.stderr.write(f"fedcohort {command} reads {folder_text}: call it in the folder of train.py\n")
         return 2
-    results: list[int] = []
-    module = import_module(f"fedcohort.command.{spell_module_name(name)}")
+    codes: list[int] = []
+    module = import_module(f"fedcohort.command.{spell_module_name(command)}")
     configs = Path.cwd() / "configs"
-    return run_with_one_line_errors(lambda: results.append(module.main(arguments)), arguments, configs) or results[-1]
+    return run_with_one_line_errors(lambda: codes.append(module.main(arguments)), arguments, configs) or codes[-1]
 
 
 def _make_typer_app(command_name: str) -> "typer.Typer":

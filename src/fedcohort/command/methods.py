@@ -24,7 +24,7 @@ from fedcohort.signal import base
 from fedcohort.startup import components, compose
 
 CONFIGS_FOLDER = Path("configs")
-SIGNALS_TABLE = "signals"
+SIGNALS_TABLE_NAME = "signals"
 KIND_BY_SIGNAL_TYPE: dict[type, str] = {
     base.Static: "sent once, at registration",
     base.Measured: "queried in a round",
@@ -42,60 +42,60 @@ def make_table_rows(group: str, configs: Path = CONFIGS_FOLDER) -> dict[str, str
 
     `configs` is the folder of the config groups.
     """
-    return {path.stem: _make_row(path, group) for path in sorted((configs / group).glob("*.yaml"))}
+    return {yaml_path.stem: _make_row(yaml_path, group) for yaml_path in sorted((configs / group).glob("*.yaml"))}
 
 
 def reads_single_updates(signal_names: Iterable[str]) -> bool:
     """Return whether one of the signals `signal_names` is, or is computed from, one client's update or gradient."""
-    kinds = [base.find_signal(name) for name in signal_names]
-    return any(isinstance(kind, base.RawUpdate | base.Derived) or getattr(kind, "is_gradient", False) for kind in kinds)
+    signals = [base.find_signal(name) for name in signal_names]
+    return any(isinstance(s, base.RawUpdate | base.Derived) or getattr(s, "is_gradient", False) for s in signals)
 
 
 def make_signal_rows() -> list[str]:
     """Return one line of the table for each signal of this package.
 
-    Its cost is in bytes for each number and in forward passes over a client's samples, as `4 B, 1 forward pass`.
+    The cost of a signal is in bytes and in forward passes over a client's samples, such as `4 B, 1 forward pass`.
     """
     table_lines = []
     for name in base.list_signals():
         signal, oracle_mark = base.find_signal(name), " (oracle)" if name in base.unknowable_signals([name]) else ""
-        kind_name, n_passes = KIND_BY_SIGNAL_TYPE[type(signal)], getattr(signal, "passes", 0.0)
+        kind_text, n_forward_passes = KIND_BY_SIGNAL_TYPE[type(signal)], getattr(signal, "passes", 0.0)
         if isinstance(signal, base.Static | base.Reported) and not signal.bytes_up:
-            kind_name = "known to the server" if isinstance(signal, base.Static) else "read off the update"
+            kind_text = "known to the server" if isinstance(signal, base.Static) else "read off the update"
         costs = [f"{signal.bytes_up} B"] if signal.bytes_up else []
-        if callable(n_passes):
+        if callable(n_forward_passes):
             costs.append("forward passes by its options")
-        elif n_passes:
-            costs.append(f"{n_passes:g} forward pass{'es' if n_passes != 1 else ''}")
+        elif n_forward_passes:
+            costs.append(f"{n_forward_passes:g} forward pass{'es' if n_forward_passes != 1 else ''}")
         costs += ["local training of some clients"] if getattr(signal, "jobs", None) else []
         costs += ["local training"] if getattr(signal, "trains", False) else []
-        table_lines.append(f"| `{name}`{oracle_mark} | {kind_name} | {', '.join(costs) or 'none'} | {signal.reveals} |")
+        table_lines.append(f"| `{name}`{oracle_mark} | {kind_text} | {', '.join(costs) or 'none'} | {signal.reveals} |")
     return table_lines
 
 
 def _make_row(path: Path, group: str) -> str:
-    node = _read_options(path, group)
-    if not str(node.get("_target_", "${")).startswith("${"):  # the data decide the class of partition=own
-        module = import_module(str(node["_target_"]).rpartition(".")[0])
-        summary = " ".join((module.__doc__ or "").split("\n\n")[0].split())
-        if any(str(value).startswith("${") for value in node.values()):  # an option of the run decides its value
-            node = compose.compose_group(group, [f"{group}={path.stem}"], path.parents[1].absolute())
-        signals_read = _list_signals_read(node, group, path.stem)
+    options = _read_options(path, group)
+    if not str(options.get("_target_", "${")).startswith("${"):  # the data decide the class of partition=own
+        choice_module = import_module(str(options["_target_"]).rpartition(".")[0])
+        method_summary = " ".join((choice_module.__doc__ or "").split("\n\n")[0].split())
+        if any(str(value).startswith("${") for value in options.values()):  # an option of the run decides its value
+            options = compose.compose_group(group, [f"{group}={path.stem}"], path.parents[1].absolute())
+        signals_read = _list_signals_read(options, group, path.stem)
         signal_cells = f"{_format_signals(signals_read)} |{_format_secure_cell(signals_read, group)}"
-        return f"| `{path.stem}` | {summary} | {signal_cells}"
-    names = [line.partition("@")[0] for line in compose.read_yaml(path).get("defaults", ()) if isinstance(line, str)]
-    base_yamls = [yaml for name in names if (yaml := path.with_name(f"{name}.yaml")).is_file()]
-    base_yaml = next((yaml for yaml in base_yamls if "_target_" in _read_options(yaml, group)), None)
-    if base_yaml is None:
+        return f"| `{path.stem}` | {method_summary} | {signal_cells}"
+    default_choices = [d.partition("@")[0] for d in compose.read_yaml(path).get("defaults", ()) if isinstance(d, str)]
+    base_paths = [yaml_path for name in default_choices if (yaml_path := path.with_name(f"{name}.yaml")).is_file()]
+    base_path = next((yaml_path for yaml_path in base_paths if "_target_" in _read_options(yaml_path, group)), None)
+    if base_path is None:
         return f"| `{path.stem}` | {read_comment(path)} | |"
-    signals_read = _list_signals_read({**_read_options(base_yaml, group), **node}, group, path.stem)
-    reads_equal_signals = signals_read == _list_signals_read(_read_options(base_yaml, group), group, base_yaml.stem)
-    signals_text = f"as `{base_yaml.stem}`" if reads_equal_signals else _format_signals(signals_read)
+    signals_read = _list_signals_read({**_read_options(base_path, group), **options}, group, path.stem)
+    reads_equal_signals = signals_read == _list_signals_read(_read_options(base_path, group), group, base_path.stem)
+    signals_text = f"as `{base_path.stem}`" if reads_equal_signals else _format_signals(signals_read)
     return f"| `{path.stem}` | {read_comment(path)} | {signals_text} |{_format_secure_cell(signals_read, group)}"
 
 
 def _format_secure_cell(signal_names: Sequence[str], group: str) -> str:
-    """Return the end of a selector's line, whether it works under secure aggregation; "" for other groups.
+    """Return the last cell of a selector's line: whether it works under secure aggregation; "" for other groups.
 
     Args:
         signal_names: signals that the component reads.
@@ -104,10 +104,10 @@ def _format_secure_cell(signal_names: Sequence[str], group: str) -> str:
     return f" {'no' if reads_single_updates(signal_names) else 'yes'} |" * (group == "selector")
 
 
-def _read_options(path: Path, group: str) -> dict[str, Any]:
-    """Return the options of the component in the yaml `path`, uncomposed; `group` is its config group."""
-    content = compose.read_yaml(path)
-    return content if "_target_" in content else dict(content.get(group, {}))  # it chooses others as well
+def _read_options(yaml_path: Path, group: str) -> dict[str, Any]:
+    """Return the options of the component in the yaml `yaml_path`, uncomposed; `group` is its config group."""
+    options = compose.read_yaml(yaml_path)
+    return options if "_target_" in options else dict(options.get(group, {}))  # it chooses others as well
 
 
 def _list_signals_read(component_options: Mapping[str, Any], group: str, choice: str) -> list[str]:
@@ -118,8 +118,8 @@ def _list_signals_read(component_options: Mapping[str, Any], group: str, choice:
         group: config group of the component.
         choice: choice of the component in this group.
     """
-    module, _, name = str(component_options["_target_"]).rpartition(".")
-    reads_signals = hasattr(getattr(import_module(module), name), "needs")
+    module_name, _, class_name = str(component_options["_target_"]).rpartition(".")
+    reads_signals = hasattr(getattr(import_module(module_name), class_name), "needs")
     return sorted(components.build_component(component_options, group, choice).needs) if reads_signals else []
 
 
@@ -129,9 +129,9 @@ def _format_signals(needs: Sequence[str]) -> str:
     return ", ".join(signal_texts) or "nothing"
 
 
-def read_comment(path: Path) -> str:
-    """Return the first paragraph of the comment at the top of the yaml `path`; a bare # ends it."""
-    yaml_text = re.sub(r"^# @package .*\n", "", path.read_text())
+def read_comment(yaml_path: Path) -> str:
+    """Return the first paragraph of the comment at the top of the yaml `yaml_path`; a bare # ends it."""
+    yaml_text = re.sub(r"^# @package .*\n", "", yaml_path.read_text())
     comment_lines = itertools.takewhile(lambda comment_line: comment_line.startswith("# "), yaml_text.splitlines())
     return " ".join(" ".join(comment_line[2:] for comment_line in comment_lines).split())
 
@@ -140,9 +140,9 @@ def main(arguments: Sequence[str]) -> int:
     """Print the tables of the groups in `arguments`. Raises `OptionError` for a name that is no group."""
     groups = sorted(path.name for path in CONFIGS_FOLDER.glob("*") if any(path.glob("*.yaml")))
     for group in arguments:
-        ranges.choice("a group", group, *groups, SIGNALS_TABLE)
+        ranges.choice("a group", group, *groups, SIGNALS_TABLE_NAME)
     for group in arguments or ["selector"]:
-        if group == SIGNALS_TABLE:
+        if group == SIGNALS_TABLE_NAME:
             table_lines = ["| signal | kind | cost a client | reveals |", "|---|---|---|---|", *make_signal_rows()]
         else:
             header_lines = ["| option | method | reads |", "|---|---|---|"]

@@ -43,7 +43,7 @@ def make_files(kind: str, name: str) -> dict[Path, str]:
         f"{kind}_test.py.txt": f"tests/{group}/test_{name}.py",
     }
     folder = resources.files("fedcohort.command") / "templates"
-    templates = {Path(path): folder / file for file, path in paths.items() if (folder / file).is_file()}
+    templates = {Path(path): folder / f for f, path in paths.items() if (folder / f).is_file()}
     return {path: Template(t.read_text()).substitute(name=name, title=class_title) for path, t in templates.items()}
 
 

@@ -45,42 +45,42 @@ def main(arguments: Sequence[str]) -> int:
     size_text = read_options([argument for argument in arguments if "=" in argument], ("size",)).get("size")
     if len(positional_arguments) != 3:
         raise OptionError(f"type fedcohort prepare KIND SRC DST, where KIND is one of {', '.join(RAW_FORMATS)}")
-    kind, source = positional_arguments[0], check_folder(positional_arguments[1], "SRC")
-    ranges.choice("the kind", kind, *RAW_FORMATS)
-    destination = _check_destination(positional_arguments[2], source)
+    raw_format, raw_folder = positional_arguments[0], check_folder(positional_arguments[1], "SRC")
+    ranges.choice("the kind", raw_format, *RAW_FORMATS)
+    destination = _check_destination(positional_arguments[2], raw_folder)
     image_size = int(size_text) if size_text is not None and size_text.isdecimal() and len(size_text) < 9 else size_text
     ranges.integer("size", image_size, "[1, 4096]", allow_null=True)
-    preparer = importlib.import_module(f"fedcohort.dataset.raw.{kind}")
+    format_module = importlib.import_module(f"fedcohort.dataset.raw.{raw_format}")
     with disk.disk_errors_in_one_line(destination):
         try:
-            table_pieces = preparer.plan_tables(source, image_size)
-            unique_column = getattr(preparer, "UNIQUE_COLUMN", "")
-            row_counts = write_tables(table_pieces, destination, make_progress_printer(), unique_column)
-            if hasattr(preparer, "write_vocabulary"):
-                preparer.write_vocabulary(destination)
+            table_plan = format_module.plan_tables(raw_folder, image_size)
+            unique_column = getattr(format_module, "UNIQUE_COLUMN", "")
+            n_rows_by_split = write_tables(table_plan, destination, make_progress_printer(), unique_column)
+            if hasattr(format_module, "write_vocabulary"):
+                format_module.write_vocabulary(destination)
         except OSError as error:
             if disk.is_disk_refusal(error):
                 raise
             raise DataError(f"{error.filename or destination}: {error.strerror or error}") from error
-    row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in row_counts.items())
+    row_texts = ", ".join(f"{n_rows:,} rows in {split_name}.parquet" for split_name, n_rows in n_rows_by_split.items())
     sys.stdout.write(f"{destination}: {row_texts}\n")
     return 0
 
 
-def _check_destination(path: str, source: Path) -> Path:
-    """Return the folder `path` to make, as an absolute path.
+def _check_destination(dst_path: str, raw_folder: Path) -> Path:
+    """Return the folder `dst_path` to make, as an absolute path.
 
-    Raises `OptionError` if it lies in the folder `source`, whose files are read, or its name can't be used.
+    Raises `OptionError` if it lies in the folder `raw_folder`, whose files are read, or its name can't be used.
     """
     try:
-        destination = expand_home(path)
-        is_inside_source = destination.resolve().is_relative_to(source.resolve())
+        destination = expand_home(dst_path)
+        is_inside_source = destination.resolve().is_relative_to(raw_folder.resolve())
     except (OSError, RuntimeError, ValueError) as error:
-        raise OptionError(f"{path[:200]!r} can't be used as a folder's name ({error}): choose another") from error
-    if not path.strip():
+        raise OptionError(f"{dst_path[:200]!r} can't be used as a folder's name ({error}): choose another") from error
+    if not dst_path.strip():
         raise OptionError("DST must be the name of a new folder, got an empty text")
     if is_inside_source:
-        raise OptionError(f"DST={destination} is inside SRC={source}, whose files are read: choose another folder")
+        raise OptionError(f"DST={destination} is inside SRC={raw_folder}, whose files are read: choose another folder")
     return destination
 
 
@@ -91,10 +91,10 @@ def make_progress_printer() -> Callable[[str, int, int], None]:
     """
     last_print_s = time.monotonic()
 
-    def print_progress(split_name: str, n_done: int, n_pieces: int) -> None:
+    def print_progress(split_name: str, n_done_pieces: int, n_pieces: int) -> None:
         nonlocal last_print_s
-        if n_done == n_pieces or time.monotonic() - last_print_s >= PROGRESS_INTERVAL_S:
+        if n_done_pieces == n_pieces or time.monotonic() - last_print_s >= PROGRESS_INTERVAL_S:
             last_print_s = time.monotonic()
-            sys.stderr.write(f"{split_name}: {n_done} of {n_pieces} pieces\n")
+            sys.stderr.write(f"{split_name}: {n_done_pieces} of {n_pieces} pieces\n")
 
     return print_progress

@@ -24,7 +24,8 @@ from fedcohort.types import RoundReport
 class StageTimer(Observer):
     """An observer that writes the number of rounds, their wall time and the seconds of each stage into a file.
 
-    The first round is left out: it pays for caches and imports. The rounds may be in another process.
+    The first round is left out, because it also fills caches and imports modules. Another process may execute
+    the rounds.
 
     Args:
         path: path of the file.
@@ -49,11 +50,11 @@ def measure_run(arguments: Sequence[str], configs: Path) -> dict[str, Any]:
 
     `configs` is the folder of the config groups. Raises `OptionError` for a single round.
     """
-    with tempfile.TemporaryDirectory() as folder:
-        times_path = Path(folder) / "times.json"
+    with tempfile.TemporaryDirectory() as temporary_folder:
+        times_path = Path(temporary_folder) / "times.json"
         timer = ("+callback.timer._target_=fedcohort.command.profile.StageTimer", f"+callback.timer.path={times_path}")
         overrides = ["callback=none", "logger=none", *arguments]
-        composition = compose.compose_run(overrides, configs, f"paths.logs={folder}", *timer)
+        composition = compose.compose_run(overrides, configs, f"paths.logs={temporary_folder}", *timer)
         ranges.integer("rounds", composition.config["rounds"], "[2, inf)")
         run.run(composition)
         return dict(json.loads(times_path.read_text()))
@@ -67,9 +68,9 @@ def main(arguments: Sequence[str]) -> int:
     messages.log_to_terminal()
     measured_times = measure_run(arguments, Path.cwd() / "configs")
     n_rounds, wall_s = measured_times["rounds"], measured_times["wall_s"]
-    stage_s = {**measured_times["stage_s"], "rest": max(0.0, wall_s - sum(measured_times["stage_s"].values()))}
+    seconds_by_stage = {**measured_times["stage_s"], "rest": max(0.0, wall_s - sum(measured_times["stage_s"].values()))}
     table = Table("stage", "ms a round", "share", title=f"{n_rounds} rounds, {1000 * wall_s / n_rounds:.1f} ms each")
-    for name, stage_seconds in stage_s.items():
-        table.add_row(name, f"{1000 * stage_seconds / n_rounds:.2f}", f"{100 * stage_seconds / wall_s:.1f} %")
+    for stage_name, stage_seconds in seconds_by_stage.items():
+        table.add_row(stage_name, f"{1000 * stage_seconds / n_rounds:.2f}", f"{100 * stage_seconds / wall_s:.1f} %")
     Console().print(table)
     return 0

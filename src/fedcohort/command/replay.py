@@ -33,51 +33,51 @@ class ReplayResult:
     """The result of a replay.
 
     Attributes:
-        rounds: number of rounds in the log.
-        round_number: the first round that differs, counting from 1; None if all are the same.
+        n_rounds: number of rounds in the log.
+        first_difference: the first round that differs, counting from 1; None if all are the same.
         logged_clients: ids of the clients that the run selected in that round.
         candidate_clients: ids of the clients that the replayed selector selects in that round.
     """
 
-    rounds: int
-    round_number: int | None = None
+    n_rounds: int
+    first_difference: int | None = None
     logged_clients: Sequence[int] = ()
     candidate_clients: Sequence[int] = ()
 
 
-def replay_selector(run_log: RunLog, logged_selector: LoggedSelector, candidate: LoggedSelector) -> ReplayResult:
+def replay_selector(run_log: RunLog, logged_selector: LoggedSelector, other_selector: LoggedSelector) -> ReplayResult:
     """Replay another selector round by round, together with the run's selector, whose queries the log can answer.
 
     Args:
         run_log: log of the run.
         logged_selector: the selector of the run.
-        candidate: the selector that is compared with the run; may be the same object.
+        other_selector: the selector that is compared with the run; may be the same object.
 
     Raises:
-        IncompatibleConfig: `candidate` queries what the run did not query.
+        IncompatibleConfig: `other_selector` queries what the run did not query.
         CheckpointError: `logged_selector` departs from the log.
     """
-    is_other_selector = candidate is not logged_selector
-    for selector in (logged_selector, candidate) if is_other_selector else (logged_selector,):
+    is_other_selector = other_selector is not logged_selector
+    for selector in (logged_selector, other_selector) if is_other_selector else (logged_selector,):
         selector.init_state(logged_selector.selector.needs)
     for round in run_log.rounds:
         logged_probes, selection, logged_override = logged_selector.replay_round(round)
-        candidate_override = logged_override
+        other_override = logged_override
         if is_other_selector:
-            check_repeated(run_log, round, selection)
-            _, selection, candidate_override = candidate.replay_round(round, logged_probes)
+            check_logged_cohort(run_log, round, selection)
+            _, selection, other_override = other_selector.replay_round(round, logged_probes)
         if not np.array_equal(selection.clients, round.cohort):
             return ReplayResult(len(run_log.rounds), round.t + 1, round.cohort.tolist(), selection.clients.tolist())
-        if not _are_equal(logged_override, candidate_override):
+        if not _are_equal_overrides(logged_override, other_override):
             raise IncompatibleConfig(
-                f"selector={candidate.name} selects the clients of the run up to round {round.t + 1}, but gives their "
-                "updates other weights there. The log does not hold the model that follows, so that later rounds can't "
-                f"be replayed: train with selector={candidate.name} to compare them"
+                f"selector={other_selector.name} selects the clients of the run up to round {round.t + 1}, but gives "
+                "their updates other weights there. The log does not hold the model that follows, so that later rounds "
+                f"can't be replayed: train with selector={other_selector.name} to compare them"
             )
     return ReplayResult(len(run_log.rounds))
 
 
-def check_repeated(run_log: RunLog, round: LoggedRound, selection: Selection) -> None:
+def check_logged_cohort(run_log: RunLog, round: LoggedRound, selection: Selection) -> None:
     """Raise `CheckpointError` if the run's own selector does not choose the logged cohort of a round.
 
     Args:
@@ -93,14 +93,14 @@ def check_repeated(run_log: RunLog, round: LoggedRound, selection: Selection) ->
         )
 
 
-def _are_equal(a: AggregationOverride | None, b: AggregationOverride | None) -> bool:
+def _are_equal_overrides(a: AggregationOverride | None, b: AggregationOverride | None) -> bool:
     if a is None or b is None:
         return a is b
     return a.absolute == b.absolute and np.array_equal(a.keep, b.keep) and np.array_equal(a.weights, b.weights)  # type: ignore[arg-type]
 
 
 def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> tuple[LoggedSelector, LoggedSelector]:
-    """Return the run's selector, and the one that `arguments` choose; twice the same object without arguments.
+    """Return the run's selector, and the selector that `arguments` choose. Without arguments both are one object.
 
     Args:
         run_log: log of the run.
@@ -112,8 +112,8 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
         IncompatibleConfig: the run has late updates.
         HydraException: an argument can't be read.
     """
-    info, name, options = run_log.info, run_log.info.choices["selector"], dict(run_log.info.config["selector"])
-    ranges.identifier(f"{info.folder}: the name of the selector", name)
+    info, selector_name, options = run_log.info, run_log.info.choices["selector"], dict(run_log.info.config["selector"])
+    ranges.identifier(f"{info.folder}: the name of the selector", selector_name)
     composition = compose.Composition(info.config, info.choices, ())
     deadline = components.make_component(composition, "deadline", is_foreign=True)
     if deadline.carries:
@@ -123,19 +123,20 @@ def make_selectors(run_log: RunLog, arguments: Sequence[str], configs: Path) -> 
             "or train with the other selector"
         )
 
-    def make_logged_selector(name: str, options: dict[str, object], *, foreign: bool) -> LoggedSelector:
-        selector = components.build_component(options, "selector", f"selector={name}", is_foreign=foreign)
-        return LoggedSelector(selector, name, run_log, deadline.cohort_size(run_log.cohort))
+    def make_logged_selector(selector_name: str, options: dict[str, object], *, is_foreign: bool) -> LoggedSelector:
+        selector = components.build_component(options, "selector", f"selector={selector_name}", is_foreign=is_foreign)
+        return LoggedSelector(selector, selector_name, run_log, deadline.cohort_size(run_log.cohort))
 
-    logged_selector = make_logged_selector(name, options, foreign=True)
+    logged_selector = make_logged_selector(selector_name, options, is_foreign=True)
     if not arguments:
         return logged_selector, logged_selector
     typed_name = next((argument.partition("=")[2] for argument in arguments if argument.startswith("selector=")), None)
-    chosen = compose.compose_group("selector", [*([] if typed_name else [f"selector={name}"]), *arguments], configs)
+    overrides = [*([] if typed_name else [f"selector={selector_name}"]), *arguments]
+    other_node = compose.compose_group("selector", overrides, configs)
     if typed_name is None:  # the options of the run, where they were not typed
-        typed_names = {option.partition("=")[0].removeprefix("selector.") for option in arguments}
-        chosen |= {option: value for option, value in options.items() if option not in typed_names}
-    return logged_selector, make_logged_selector(typed_name or name, chosen, foreign=typed_name is None)
+        typed_options = {option.partition("=")[0].removeprefix("selector.") for option in arguments}
+        other_node |= {option: value for option, value in options.items() if option not in typed_options}
+    return logged_selector, make_logged_selector(typed_name or selector_name, other_node, is_foreign=typed_name is None)
 
 
 def main(arguments: Sequence[str], configs: Path | None = None) -> int:
@@ -148,21 +149,21 @@ def main(arguments: Sequence[str], configs: Path | None = None) -> int:
     Raises:
         OptionError: an argument is invalid.
     """
-    folders = [name.removeprefix("run=") for name in arguments if name.startswith("run=") or "=" not in name]
+    folders = [a.removeprefix("run=") for a in arguments if a.startswith("run=") or "=" not in a]
     options = [option for option in arguments if "=" in option and not option.startswith("run=")]
     wrong_option = next((option for option in options if not option.startswith(("selector=", "selector."))), None)
     if len(folders) != 1 or not folders[0] or wrong_option is not None:
         raise OptionError(f"can't read {wrong_option or ' '.join(arguments) or 'nothing'!r}: {USAGE_TEXT}")
     run_log = read_run_log(Path(folders[0]).absolute())
-    logged_selector, candidate = make_selectors(run_log, options, configs or Path.cwd() / "configs")
-    result = replay_selector(run_log, logged_selector, candidate)
-    if result.round_number is None:
-        outcome_text = f"chooses the same clients as the run in all of its {result.rounds} rounds"
+    logged_selector, other_selector = make_selectors(run_log, options, configs or Path.cwd() / "configs")
+    result = replay_selector(run_log, logged_selector, other_selector)
+    if result.first_difference is None:
+        outcome_text = f"chooses the same clients as the run in all of its {result.n_rounds} rounds"
     else:
-        n_common = len(set(result.logged_clients) & set(result.candidate_clients))
+        n_common_clients = len(set(result.logged_clients) & set(result.candidate_clients))
         outcome_text = (
-            f"differs from the run in round {result.round_number} of {result.rounds}: the run chose "
-            f"{list(result.logged_clients)}, it chooses {list(result.candidate_clients)} ({n_common} in common)"
+            f"differs from the run in round {result.first_difference} of {result.n_rounds}: the run chose "
+            f"{list(result.logged_clients)}, it chooses {list(result.candidate_clients)} ({n_common_clients} in common)"
         )
-    sys.stdout.write(f"selector={candidate.name} {outcome_text}\n")
-    return int(result.round_number is not None)
+    sys.stdout.write(f"selector={other_selector.name} {outcome_text}\n")
+    return int(result.first_difference is not None)

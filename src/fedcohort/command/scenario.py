@@ -34,25 +34,25 @@ def spell_scenario(typed_options: Sequence[str]) -> str:
 
 
 def write_page(
-    folder: Path,
+    page_folder: Path,
     federation: Federation,
     info: RunInfo,
-    label_and_text: Iterable[tuple[str, str]],
+    labelled_facts: Iterable[tuple[str, str]],
     client_rows: Iterable[Sequence[str]],
     configs: Path,
 ) -> None:
-    """Write the page of a scenario into `folder`, which is created if it does not exist.
+    """Write the page of a scenario into `page_folder`, which is created if it does not exist.
 
     Args:
-        folder: folder of the page.
+        page_folder: folder of the page.
         federation: the data.
         info: the data as a run describes them.
-        label_and_text: label and text of each fact about the dataset.
+        labelled_facts: label and text of each fact about the dataset.
         client_rows: rows of the table of clients.
         configs: folder of the config groups, whose presets are described by their comments.
     """
-    disk.check_outputs(folder, (PAGE_FILE, PICTURE_FILE), PAGE_FILE, "```bash\nfedcohort data ")
-    folder.mkdir(parents=True, exist_ok=True)
+    disk.check_outputs(page_folder, (PAGE_FILE, PICTURE_FILE), PAGE_FILE, "```bash\nfedcohort data ")
+    page_folder.mkdir(parents=True, exist_ok=True)
     dataset, *options = info.name.split()
     column_heads: Sequence[str] = ("client", "samples", "training samples", "classes", "most frequent classes")
     preset_path = configs / "heterogeneity" / f"{info.choices.get('heterogeneity')}.yaml"
@@ -64,7 +64,7 @@ def write_page(
         title=" ".join(argument for argument in (dataset, *options) if argument.split("=")[0] not in MACHINE_OPTIONS),
         about=read_comment(preset_path) if preset_path.is_file() else "",
         command=f"fedcohort data {dataset.removeprefix('dataset=')} {' '.join(options)}".rstrip(),
-        facts=[("client map", f"`{federation.client_map}`"), *label_and_text],
+        facts=[("client map", f"`{federation.client_map}`"), *labelled_facts],
         metrics=list(list_metrics(info.skew)),
         picture=PICTURE_FILE,
         by_attribute=counts is not None,
@@ -72,8 +72,8 @@ def write_page(
         clients=list(client_rows),
         more=federation.n_clients - MAX_TABLE_CLIENTS,
     )
-    write_atomically(folder / PAGE_FILE, page_text)  # first: `check_outputs` recognises the picture by it
-    style.save_figure(partition.draw_partition(info), folder / PICTURE_FILE)
+    write_atomically(page_folder / PAGE_FILE, page_text)  # first: `check_outputs` recognises the picture by it
+    style.save_figure(partition.draw_partition(info), page_folder / PICTURE_FILE)
 
 
 def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str, str]]:
@@ -81,21 +81,21 @@ def list_metrics(metric_values: Mapping[str, float]) -> Iterator[tuple[str, str,
 
     `metric_values` are the metrics by name.
     """
-    for name, label in METRIC_LABELS.items():
-        if f"global_{name}" in metric_values:
-            yield label, f"{metric_values[f'global_{name}']:.4f}", f"{metric_values[f'client_{name}']:.4f}"
+    for metric, metric_label in METRIC_LABELS.items():
+        if f"global_{metric}" in metric_values:
+            yield metric_label, f"{metric_values[f'global_{metric}']:.4f}", f"{metric_values[f'client_{metric}']:.4f}"
 
 
-def _count_by_attribute(counts: np.ndarray) -> tuple[Sequence[str], list[Sequence[str]]]:
+def _count_by_attribute(group_counts: np.ndarray) -> tuple[Sequence[str], list[Sequence[str]]]:
     """Return heads and rows: clients' training samples by class and attribute, with their three metrics.
 
     Args:
-        counts: samples, [n_clients, n_classes, n_attributes].
+        group_counts: samples, [n_clients, n_classes, n_attributes].
     """
-    pairs = [(y, a) for y in range(counts.shape[1]) for a in range(counts.shape[2])][:MAX_GROUP_PAIRS]
-    triplets = skew.skew_triplets(counts)
+    group_pairs = [(y, a) for y in range(group_counts.shape[1]) for a in range(group_counts.shape[2])][:MAX_GROUP_PAIRS]
+    metric_triplets = skew.skew_triplets(group_counts)
     client_rows: list[Sequence[str]] = [
-        (str(k), *(str(counts[k, y, a]) for y, a in pairs), *(f"{metric_value:.3f}" for metric_value in triplets[k]))
-        for k in range(min(MAX_TABLE_CLIENTS, len(counts)))
+        (str(k), *(str(group_counts[k, y, a]) for y, a in group_pairs), *(f"{m:.3f}" for m in metric_triplets[k]))
+        for k in range(min(MAX_TABLE_CLIENTS, len(group_counts)))
     ]
-    return ("client", *(f"{y}, {a}" for y, a in pairs), "CI", "AI", "SC"), client_rows
+    return ("client", *(f"{y}, {a}" for y, a in group_pairs), "CI", "AI", "SC"), client_rows

@@ -47,12 +47,12 @@ from fedcohort.study.definition_file import load_study
 from fedcohort.study.result_files import FAILED, RESULTS_FILE
 from fedcohort.study.runner import StudyRunner
 
-RUN_CHOICES = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
-DEFAULTS = RUN_CHOICES | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
+RUN_FILTERS = {"seeds": "null", "cells": "null", "selectors": "null"}  # which runs
+DEFAULTS = RUN_FILTERS | {"n_jobs": "1", "launcher": "local", "wait": "true", "keep_runs": "false", "again": "false"}
 VERBS: dict[str, Sequence[str]] = {  # the options of each
     "run": tuple(DEFAULTS),
-    "status": tuple(RUN_CHOICES),
-    "check": (*RUN_CHOICES, "n_jobs", "launcher"),
+    "status": tuple(RUN_FILTERS),
+    "check": (*RUN_FILTERS, "n_jobs", "launcher"),
     "tune": ("selectors", "n_jobs", "launcher"),
     "report": (),
 }
@@ -60,18 +60,18 @@ STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
 def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
-    """Return the verb, the study's name, the options, and how jobs are started.
+    """Return the verb, such as run, the study's name, the options, and how jobs are started.
 
     Raises `OptionError` for an unknown verb or option in `arguments`.
     """
     if len(arguments) < 2 or arguments[0] not in VERBS or "=" in arguments[1]:
         raise OptionError(f"type fedcohort study VERB NAME, where VERB is one of {', '.join(VERBS)}")
-    verb, name, *typed_options = arguments
+    verb, study_name, *typed_options = arguments
     launcher_options = [argument for argument in typed_options if argument.startswith("hydra.launcher.")]
     options = read_options([argument for argument in typed_options if argument not in launcher_options], DEFAULTS)
-    if unknown := next((f"{option}={value}" for option, value in options.items() if option not in VERBS[verb]), None):
-        raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {unknown}")
-    ranges.identifier("the name of a study", name)
+    if wrong_option := next((f"{name}={value}" for name, value in options.items() if name not in VERBS[verb]), None):
+        raise OptionError(f"fedcohort study {verb} takes {', '.join(VERBS[verb]) or 'no options'}, got {wrong_option}")
+    ranges.identifier("the name of a study", study_name)
     options = DEFAULTS | options
     if not options["n_jobs"].isdigit() or options["n_jobs"] == "0":
         raise ranges.range_error("n_jobs", "an integer in [1, inf)", options["n_jobs"])
@@ -79,11 +79,11 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
         ranges.choice(option, options[option], "true", "false")
     ranges.choice("again", options["again"], "true", "false", "changed")
     launch = Launch(options["launcher"], int(options["n_jobs"]), options["wait"] == "true", launcher_options)
-    return verb, name, options, launch
+    return verb, study_name, options, launch
 
 
 def _read_list(option: str, list_text: str) -> list[str] | None:
-    """Return the names in `list_text`, as in "a,b", the value of the option `option`; None for "null", all names.
+    """Return the names in `list_text`, the value of `option`, such as "a,b"; None for "null", which means all names.
 
     Raises `OptionError` for an empty list.
     """
@@ -114,12 +114,12 @@ def main(arguments: Sequence[str]) -> int:
 
     Raises `FedcohortError` if `arguments` or the study are invalid.
     """
-    verb, name, options, launch = parse_arguments(arguments)
-    configs, study_logs = Path.cwd() / "configs", (LOGS / name).absolute()
+    verb, study_name, options, launch = parse_arguments(arguments)
+    configs, study_logs = Path.cwd() / "configs", (LOGS / study_name).absolute()
     method_names = _read_list("selectors", options["selectors"])
-    if leaderboard.is_leaderboard(STUDIES / name):
-        return _report_leaderboard(verb, name, configs)
-    study = add_user_methods(load_study(STUDIES / name), method_names, configs)
+    if leaderboard.is_leaderboard(STUDIES / study_name):
+        return _report_leaderboard(verb, study_name, configs)
+    study = add_user_methods(load_study(STUDIES / study_name), method_names, configs)
     if verb == "tune":
         return _tune_study(study, method_names, configs, launch)
     if verb == "report":
@@ -127,42 +127,44 @@ def main(arguments: Sequence[str]) -> int:
     seeds = _read_seeds(study, options["seeds"])
     requested_conditions = list_conditions(study, _read_list("cells", options["cells"]), method_names)
     # else the running command stores the results
-    may_write = verb != "status" or not is_locked(study_logs / session.LOCK_FILE)
-    with session.lock_study(study_logs, _print_line) if may_write else session.print_warnings_once():
-        stored = results.load_results(study, study_logs)  # under the lock, so that no other process writes to it
+    may_store = verb != "status" or not is_locked(study_logs / session.LOCK_FILE)
+    with session.lock_study(study_logs, _print_line) if may_store else session.print_warnings_once():
+        # under the lock, so that no other process writes to it
+        stored_results = results.load_results(study, study_logs)
         keeps_runs, rerun_rule = options["keep_runs"] == "true", options["again"]
-        runner = StudyRunner(study, stored, configs, study_logs, keeps_runs, _print_line, rerun_rule, launch)
+        runner = StudyRunner(study, stored_results, configs, study_logs, keeps_runs, _print_line, rerun_rule, launch)
         if verb == "run":
             runner.run(requested_conditions, seeds)
         if verb == "check":
             compare_code.compare_with_current_code(runner, requested_conditions, seeds)
-        running = runner.collect_ended_jobs(requested_conditions, seeds) if may_write else []
-        state = runner.find_progress(requested_conditions, seeds)
-    status_lines = [progress.describe_runs(study, state, stored), *running, *progress.describe_ranks(study, stored)]
-    _print_line("\n".join(status_lines))
-    return 1 if verb == "run" and state.count_runs(FAILED) else 0
+        running_texts = runner.collect_ended_jobs(requested_conditions, seeds) if may_store else []
+        study_progress = runner.find_progress(requested_conditions, seeds)
+    rank_lines = progress.describe_ranks(study, stored_results)
+    _print_line("\n".join([progress.describe_runs(study, study_progress, stored_results), *running_texts, *rank_lines]))
+    return 1 if verb == "run" and study_progress.count_runs(FAILED) else 0
 
 
-def _tune_study(study: Study, methods: Sequence[str] | None, configs: Path, launch: Launch) -> int:
+def _tune_study(study: Study, method_names: Sequence[str] | None, configs: Path, launch: Launch) -> int:
     if study.search_space is None:
         raise OptionError(
             f"{study.folder / STUDY_FILE} has no option `tune`, which states the tuned options and their seeds: add it"
         )
     from fedcohort.study import tune  # noqa: PLC0415 - Optuna
 
-    for method in methods or ():
-        ranges.choice("selectors", method, *study.search_space.methods)
+    for method_name in method_names or ():
+        ranges.choice("selectors", method_name, *study.search_space.methods)
     study_logs = (LOGS / study.name).absolute()
     with session.lock_study(study_logs, _print_line):
-        tuning = tune.Tuning(study, study.search_space, configs, study_logs, _print_line, launch)
-        tuning.run(methods or list(study.search_space.methods))
+        study_tuning = tune.Tuning(study, study.search_space, configs, study_logs, _print_line, launch)
+        study_tuning.run(method_names or list(study.search_space.methods))
     return 0
 
 
 def _report_study(study: Study, configs: Path) -> int:
-    """Write the page of `study`, with a copy that has the user's own methods, and the page of all studies.
+    """Write the page of `study` and the page of all studies, and return the exit code.
 
-    `configs` is the folder of the config groups. The result is the exit code.
+    If the user has results of own methods, a copy of the page that includes them is written to the logs. `configs` is
+    the folder of the config groups.
     """
     from fedcohort.study import overview, report  # noqa: PLC0415 - scipy
 
@@ -176,7 +178,9 @@ def _report_study(study: Study, configs: Path) -> int:
 
 
 def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
-    """Write the page of a leaderboard, with a copy that has the user's own methods, and return the exit code.
+    """Write the page of a leaderboard, and return the exit code.
+
+    If the user has results of own methods, a copy of the page that includes them is written to the logs.
 
     Args:
         verb: the verb that was typed; leaderboards have no runs, and can only be reported.
@@ -187,15 +191,16 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
         OptionError: the verb needs runs.
     """
     if verb != "report":
-        studies = ", ".join(leaderboard.load_leaderboard(STUDIES / name).studies)
-        raise OptionError(f"{name} is a leaderboard without runs. Type fedcohort study {verb} with one of {studies}")
+        study_list = ", ".join(leaderboard.load_leaderboard(STUDIES / name).studies)
+        raise OptionError(f"{name} is a leaderboard without runs. Type fedcohort study {verb} with one of {study_list}")
     from fedcohort.study import leaderboard_page  # noqa: PLC0415 - scipy
 
-    board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read_results(study, None, configs))
-    report_files = leaderboard_page.write_page(board)
-    if any((LOGS / study / RESULTS_FILE).exists() for study in board.studies):
-        merged = leaderboard.load_leaderboard(STUDIES / name, lambda s: _read_results(s, LOGS / s.name, configs))
-        report_files += leaderboard_page.write_page(replace(merged, study=replace(merged.study, folder=LOGS / name)))
+    main_board = leaderboard.load_leaderboard(STUDIES / name, lambda study: _read_results(study, None, configs))
+    report_files = leaderboard_page.write_page(main_board)
+    if any((LOGS / study / RESULTS_FILE).exists() for study in main_board.studies):
+        merged_board = leaderboard.load_leaderboard(STUDIES / name, lambda s: _read_results(s, LOGS / s.name, configs))
+        merged_study = replace(merged_board.study, folder=LOGS / name)
+        report_files += leaderboard_page.write_page(replace(merged_board, study=merged_study))
     _print_line("\n".join(map(str, report_files)))
     return 0
 
@@ -203,7 +208,8 @@ def _report_leaderboard(verb: str, name: str, configs: Path) -> int:
 def _read_results(study: Study, user_folder: Path | None, configs: Path) -> results.Results:
     """Return the results of `study` for a page, with the runs marked whose configuration has changed.
 
-    `user_folder` has runs of the user's own methods, None without them; `configs` is the folder of the config groups.
+    `user_folder` has the runs of the user's own methods; None to leave them out. `configs` is the folder of the config
+    groups.
     """
     stored_results = results.load_results(study, user_folder)
     with session.print_warnings_once():

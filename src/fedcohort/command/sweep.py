@@ -36,13 +36,13 @@ ACTIONS = ("status", "cancel")
 POLL_INTERVAL_S = 0.2  # seconds between two looks whether the sweep's process has ended
 
 
-def render_status(folder: Path, plan: Plan) -> str:
+def render_status(folder: Path, sweep_plan: Plan) -> str:
     """Return the status of the sweep in `folder`: one line of counts, and one for each job that did not end well.
 
-    `plan` has the jobs of the sweep.
+    `sweep_plan` has the jobs of the sweep.
     """
-    sweep_state = sweep_status.read_sweep_status(folder, plan)
-    job_overrides = plan.jobs or [record.words for record in sweep_state.records.values()]
+    sweep_state = sweep_status.read_sweep_status(folder, sweep_plan)
+    job_overrides = sweep_plan.jobs or [record.words for record in sweep_state.records.values()]
     return render(
         "sweep_jobs.txt.j2",
         line=sweep_status.describe_sweep(folder.name, sweep_state),
@@ -53,26 +53,26 @@ def render_status(folder: Path, plan: Plan) -> str:
     ).rstrip()
 
 
-def cancel_sweep(folder: Path, plan: Plan, wait_s: float) -> str:
+def cancel_sweep(folder: Path, sweep_plan: Plan, wait_s: float) -> str:
     """End the sweep in `folder` within about `wait_s` seconds, and return its status.
 
-    `plan` names its machine and process. Raises `OptionError` if another machine must do so.
+    `sweep_plan` names its machine and process. Raises `OptionError` if the sweep was started on another machine.
     """
-    is_alive = is_locked(folder / sweep_folder.LOCK_FILE)
-    if is_alive and plan.host != socket.gethostname():
-        raise OptionError(f"sweep {folder.name} was started on {plan.host}: cancel it there")
+    is_sweep_running = is_locked(folder / sweep_folder.LOCK_FILE)
+    if is_sweep_running and sweep_plan.host != socket.gethostname():
+        raise OptionError(f"sweep {folder.name} was started on {sweep_plan.host}: cancel it there")
     queued_jobs = cluster.list_queued_arrays(folder)
-    if not is_alive and not queued_jobs:
-        return render_status(folder, plan)
+    if not is_sweep_running and not queued_jobs:
+        return render_status(folder, sweep_plan)
     (folder / sweep_folder.CANCELLED_FILE).touch()  # before the process ends, which then says so
     sys.stdout.write(f"waiting for the jobs to finish their round, at most {wait_s:g} s\n")
     sys.stdout.flush()
-    message_lines = _end_process(folder, plan.pid, wait_s) if is_alive else []
+    message_lines = _end_process(folder, sweep_plan.pid, wait_s) if is_sweep_running else []
     if killed_jobs := slurm.cancel_jobs(queued_jobs, wait_s) if queued_jobs else []:
         message_lines.append(f"  SLURM killed {' '.join(killed_jobs)}: not ended within {wait_s:g} s")
-    for record in sweep_folder.read_job_records(folder).values():
-        message_lines += _mark_killed(record)
-    return "\n".join([render_status(folder, plan), *message_lines])
+    for job_record in sweep_folder.read_job_records(folder).values():
+        message_lines += _mark_run_killed(job_record)
+    return "\n".join([render_status(folder, sweep_plan), *message_lines])
 
 
 def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
@@ -96,19 +96,19 @@ def _end_process(folder: Path, pid: int, wait_s: float) -> list[str]:
     return []
 
 
-def _mark_killed(record: JobRecord) -> list[str]:
-    """Mark a job's MLflow run as KILLED if its process could not do so itself; return a line for a failure.
+def _mark_run_killed(job_record: JobRecord) -> list[str]:
+    """Mark a job's MLflow run as KILLED if its process could not do so itself; return a line to print after a failure.
 
-    `record` is the record of the job.
+    `job_record` is the record of the job.
     """
-    path = record.folder
-    tracked = identity.load_tracked_run(path) if path is not None and record.how in ("running", "stopped") else None
-    if path is None or tracked is None or identity.is_complete(path, tracked.place) or is_locked(path / "run.lock"):
+    run_folder = job_record.folder if job_record.how in ("running", "stopped") else None
+    tracked_run = identity.load_tracked_run(run_folder) if run_folder is not None else None
+    if run_folder is None or tracked_run is None or identity.is_complete(run_folder, tracked_run.place):
         return []
-    if read_status(path).get("status") == "finished":
+    if is_locked(run_folder / "run.lock") or read_status(run_folder).get("status") == "finished":
         return []
     try:
-        send_missing_rounds(path)
+        send_missing_rounds(run_folder)
     except FedcohortError as error:
         return [f"  {error}"]
     return []
@@ -128,10 +128,10 @@ def main(arguments: Sequence[str]) -> int:
     sweeps_folder = Path(options.get("logs", "logs")) / "sweeps"
     sweep_ids = sorted(plan_path.parent.name for plan_path in sweeps_folder.glob(f"*/{sweep_folder.PLAN_FILE}"))
     folder = sweeps_folder / (sweep_ids[-1] if sweep_id == "last" and sweep_ids else sweep_id)
-    plan = sweep_folder.read_plan(folder)
-    if plan is None:
+    sweep_plan = sweep_folder.read_plan(folder)
+    if sweep_plan is None:
         allowed_text = f"last, or one of those in {sweeps_folder}: {', '.join(sweep_ids[-5:]) or 'there are none'}"
         raise OptionError(f"{range_error('ID', allowed_text, sweep_id)}{did_you_mean(sweep_id, ['last', *sweep_ids])}")
-    status_text = render_status(folder, plan) if action == "status" else cancel_sweep(folder, plan, wait_s)
+    status_text = render_status(folder, sweep_plan) if action == "status" else cancel_sweep(folder, sweep_plan, wait_s)
     sys.stdout.write(f"{status_text}\n")
     return 0

@@ -43,7 +43,7 @@ def send_missing_rounds(
         TrackingError: the server does not answer, or none is known.
     """
     info = _load_info(folder)
-    server_place = _find_server(folder, tracking_uri, experiment)
+    server_place = _find_server_place(folder, tracking_uri, experiment)
     try:
         with limit_time(wait_s, "sending (wait_s)"):
             return _send_run(info, server_place)
@@ -72,7 +72,7 @@ def _send_run(info: RunInfo, server_place: server.ServerPlace) -> str:
     return f"{info.folder}: sent {n_rounds} rounds, {end_text}, to {server_place.uri} (run {run_upload.run_id})"
 
 
-def _find_server(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.ServerPlace:
+def _find_server_place(folder: Path, tracking_uri: str | None, experiment: str | None) -> server.ServerPlace:
     tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
         if tracking_uri is None:
@@ -99,7 +99,7 @@ def main(arguments: Sequence[str]) -> int:
         if sync_options.get("follow") != "true":
             return send_missing_rounds(folder, *server_options, wait_s)
         _load_info(folder)
-        identity.register_place(folder, _find_server(folder, *server_options))
+        identity.register_place(folder, _find_server_place(folder, *server_options))
         follow.follow_run(folder, SEND_INTERVAL_S, wait_s, time.sleep)
         return send_missing_rounds(folder, wait_s=wait_s)  # what an outage has left
 

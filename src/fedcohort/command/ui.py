@@ -35,7 +35,7 @@ def parse_options(arguments: Sequence[str]) -> dict[str, str]:
 
 
 def find_page(server_place: server.ServerPlace, sweep: str) -> str:
-    """Return the part of the address after the server's that shows the runs of a sweep.
+    """Return the path, to be added to the server's address, of the page that shows the runs of a sweep.
 
     Args:
         server_place: address and experiment of the server.
@@ -64,11 +64,11 @@ def find_page(server_place: server.ServerPlace, sweep: str) -> str:
     return view.spell_runs_page(experiment.experiment_id, sweep_ids[-1] if sweep == "last" else sweep)
 
 
-def stop_server(process: "subprocess.Popen[bytes]") -> None:
-    """End the server `process` with the processes that it has started."""
+def stop_server(server_process: "subprocess.Popen[bytes]") -> None:
+    """End the server `server_process` with the processes that it has started."""
     with suppress(ProcessLookupError):
-        os.killpg(process.pid, signal.SIGTERM)
-    process.wait()
+        os.killpg(server_process.pid, signal.SIGTERM)
+    server_process.wait()
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -82,20 +82,20 @@ def main(arguments: Sequence[str]) -> int:
         TrackingError: the server does not answer.
     """
     options = parse_options(arguments)
-    place = server.locate(options["tracking_uri"], options["experiment"], Path("logs"))
-    page_path = find_page(place, options["sweep"])
-    if place.uri.startswith("http"):
-        sys.stdout.write(f"{place.uri.rstrip('/')}/{page_path}\n")
+    server_place = server.locate(options["tracking_uri"], options["experiment"], Path("logs"))
+    page_path = find_page(server_place, options["sweep"])
+    if server_place.uri.startswith("http"):
+        sys.stdout.write(f"{server_place.uri.rstrip('/')}/{page_path}\n")
         return 0
     with socket.socket() as port_socket:
         if port_socket.connect_ex((HOST, int(options["port"]))) == 0:
             raise ranges.range_error("port", "a free port (another program listens there)", options["port"])
-    command = ["server", "--backend-store-uri", place.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
-    environment = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models
+    server_args = ["--backend-store-uri", server_place.uri, "--host", HOST, "--port", options["port"], "--workers", "1"]
+    server_env = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}  # a dozen processes for language models
     server_process = subprocess.Popen(
-        [sys.executable, "-m", "mlflow", *command],
+        [sys.executable, "-m", "mlflow", "server", *server_args],
         stdout=subprocess.DEVNULL,  # a line for each request; errors go to stderr
-        env=environment,
+        env=server_env,
         start_new_session=True,  # so that `stop_server` ends the server's own processes, too
     )
     try:

@@ -119,8 +119,8 @@ def check_journal(folder: Path, rounds_done: int, running_digest: str | None) ->
     Args:
         folder: the run folder.
         rounds_done: round of the checkpoint.
-        running_digest: digest of the journal that the checkpoint stores; None if the run had no journal, or an older version
-            wrote the checkpoint.
+        running_digest: digest of the journal that the checkpoint stores; None if the run had no journal, or an older
+            version wrote the checkpoint.
 
     Raises:
         CheckpointError: the journal or a table is damaged or lacks rounds.
