@@ -59,7 +59,7 @@ def test_a_killed_run_is_marked_as_killed_and_can_resume(logs: Logs, monkeypatch
     kill_at_call(
         monkeypatch,
         upload,
-        "log_batch",
+        "log_metrics",
         3,
         "after",
         lambda: replay_run([Journal(), logs.tracker(), RunStatus()], run_info(logs)),
@@ -84,14 +84,14 @@ def test_a_running_run_is_not_ended(logs: Logs) -> None:
 def test_sync_can_be_killed_and_repeated(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     replay_run([Journal(), RunStatus()], run_info(logs))
     where = run_info(logs).folder
-    sent = upload.log_batch
+    sent = upload.log_metrics
 
     def half(client: object, run_id: str, batch: list[history.JournalLine]) -> None:
         sent(client, run_id, batch[:3])  # type: ignore[arg-type]
         kill_self()
 
     with monkeypatch.context() as patched:
-        patched.setattr(upload, "log_batch", half)
+        patched.setattr(upload, "log_metrics", half)
         run_in_child(lambda: send_missing_rounds(where, logs.uri, "selectors"))
     assert "sent 4 rounds" in send_missing_rounds(where, logs.uri, "selectors")
     check(logs, 6)

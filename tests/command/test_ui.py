@@ -33,7 +33,7 @@ def test_the_page_is_that_of_a_sweep_or_of_all_runs(logs: Logs) -> None:
 
 def test_a_missing_folder_is_named(logs: Logs, tmp_path: Path) -> None:
     with pytest.raises(OptionError, match="tracking_uri must be a database that exists"):
-        ui.find_page(server.locate(None, EXPERIMENT, tmp_path), "null")
+        ui.find_page(server.locate_server(None, EXPERIMENT, tmp_path), "null")
     with pytest.raises(OptionError, match=f"experiment must be one of .*, got '{EXPERIMENT}"):
         ui.find_page(logs.place(), "null")
     with pytest.raises(TrackingError, match=r"MLflow at http://127.0.0.1:9 can't be read"):

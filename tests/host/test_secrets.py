@@ -34,7 +34,7 @@ WITHOUT = [
 @pytest.mark.parametrize("address", WITH)
 def test_an_address_with_a_password_is_rejected_without_repeating_it(address: str) -> None:
     with pytest.raises(OptionError, match="MLFLOW_TRACKING_USERNAME and MLFLOW_TRACKING_PASSWORD") as caught:
-        server.locate(address, "x", Path("logs"))
+        server.locate_server(address, "x", Path("logs"))
     assert WORD not in str(caught.value)
     assert str(caught.value).startswith("tracking_uri must be an address without a password, got ")
 
@@ -42,7 +42,7 @@ def test_an_address_with_a_password_is_rejected_without_repeating_it(address: st
 @pytest.mark.parametrize("address", WITHOUT)
 def test_an_address_without_a_password_is_accepted(address: str) -> None:
     assert not secrets.has_password(address)
-    server.locate(address, "x", Path("logs"))
+    server.locate_server(address, "x", Path("logs"))
 
 
 @pytest.mark.parametrize("address", WITH)

@@ -51,7 +51,7 @@ def ran(folder: Path, *words: str, place: server.ServerPlace | None = None, trac
     folder.mkdir(parents=True)
     metadata.save_info(make_run_info(folder, choices=choices, config=config, tags=tags))
     if tracked:
-        identity.register_place(folder, place or server.locate(None, "fedcohort", Path("logs")))
+        identity.register_place(folder, place or server.locate_server(None, "fedcohort", Path("logs")))
     return folder
 
 
@@ -109,13 +109,13 @@ def test_of_a_third_one_the_command_takes_one_value(logs: Logs) -> None:
 
 
 def test_another_place_is_named() -> None:
-    elsewhere = server.locate(None, "mine", Path("/a b/logs"))
+    elsewhere = server.locate_server(None, "mine", Path("/a b/logs"))
     where = "'tracking_uri=sqlite:////a b/logs/mlflow.db' experiment=mine"
     assert swept(("seed=0",), ("seed=1",), place=elsewhere).endswith(f"fedcohort compare sweep=s {where}")
 
 
 def test_a_servers_address_is_named() -> None:
-    served = server.locate("http://127.0.0.1:9", "fedcohort", Path("logs"))
+    served = server.locate_server("http://127.0.0.1:9", "fedcohort", Path("logs"))
     assert swept(("seed=0",), place=served).endswith("fedcohort compare sweep=s tracking_uri=http://127.0.0.1:9")
 
 
@@ -125,7 +125,7 @@ def test_without_tracking_no_comparison_is_promised() -> None:
 
 def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCaptureFixture) -> None:
     """Done, skipped, failed, stopped, killed and never started: those with a result are found by this sweep's id."""
-    place, client = server.locate(logs.uri, "fedcohort", logs.path), logs.client()
+    place, client = server.locate_server(logs.uri, "fedcohort", logs.path), logs.client()
     experiment = client.create_experiment("fedcohort")
     sweep = Sweep(logs.path / "sweeps" / "new", Plan([[f"seed={n}"] for n in range(6)], launcher="BasicLauncher"))
     for number, (how, selector, tag) in enumerate([("skipped", "random", "old"), ("done", "flash", "new")]):
@@ -138,7 +138,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
             (folder / identity.TRACKED_FILE).read_text().replace('"run_id": null', f'"run_id": "{run}"')
         )
         if how == "skipped":
-            sweeps.add_sweep(folder, "new")
+            sweeps.add_sweep_to_run(folder, "new")
         job(sweep, number, how, *words, folder=folder)
     job(sweep, 2, "failed", "cohort=40", reason="it exceeds clients=12")
     job(sweep, 3, "running", "seed=3", folder=logs.path / "runs" / "gone")
@@ -173,8 +173,8 @@ def test_a_sweep_is_no_part_of_one_with_a_longer_name(logs: Logs) -> None:
 def test_a_run_keeps_the_sweeps_that_it_was_in(tmp_path: Path) -> None:
     folder = ran(tmp_path / "run", "seed=0", sweep_id="old")
     started = metadata.read_start_times(folder)
-    sweeps.add_sweep(folder, "new")
-    sweeps.add_sweep(folder, "new")
+    sweeps.add_sweep_to_run(folder, "new")
+    sweeps.add_sweep_to_run(folder, "new")
     assert metadata.load_info(folder).tags["sweep_id"] == "old, new"
     assert metadata.read_start_times(folder) == started, "nothing has started"
     assert sweeps.make_sweeps_tag(folder, None) == {"sweep_id": "old, new"}, "resumed by itself"
@@ -191,12 +191,12 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
 
 
 def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
-    place = server.locate(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
+    place = server.locate_server(f"sqlite:///{tmp_path / 'no' / 'such.db'}", "fedcohort", tmp_path)
     folder = ran(tmp_path / "run", "seed=0", place=place, sweep_id="old, new")
     path = folder / identity.TRACKED_FILE
     path.write_text(path.read_text().replace('"run_id": null', '"run_id": "0"'))
     (tmp_path / "no").touch()
-    sweeps.send_sweeps([metadata.load_info(folder)])
+    sweeps.send_sweep_tags([metadata.load_info(folder)])
     assert "cannot record that run belongs to this sweep, too" in captured_log.text
 
 

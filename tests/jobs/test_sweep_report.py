@@ -25,7 +25,7 @@ def _plain(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def swept(logs: Logs, *, uri: str | None = None, tracked: bool = True) -> list[sweeps.SweptRun]:
     """The runs of sweep s: two selectors, three seeds; flash is ahead by 10, 11 and 12 points."""
-    place = server.locate(uri or logs.uri, "fedcohort", logs.path)
+    place = server.locate_server(uri or logs.uri, "fedcohort", logs.path)
     client = logs.client()
     experiment = client.create_experiment("fedcohort", artifact_location=(logs.path / "mlartifacts").as_uri())
     runs: list[sweeps.SweptRun] = []

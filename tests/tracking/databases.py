@@ -32,7 +32,7 @@ def _wait_for_no_disk(connection: Connection, record: object) -> None:
 def database_template() -> bytes:
     """Return a database with empty tables."""
     with tempfile.TemporaryDirectory() as folder:
-        server.connect(server.locate(None, EXPERIMENT, Path(folder)))
+        server.connect(server.locate_server(None, EXPERIMENT, Path(folder)))
         return (Path(folder) / "mlflow.db").read_bytes()
 
 
@@ -64,7 +64,7 @@ class Logs:
         return f"sqlite:///{self.path / 'mlflow.db'}"
 
     def place(self, uri: str | None = None) -> server.ServerPlace:
-        return server.locate(uri, EXPERIMENT, self.path)
+        return server.locate_server(uri, EXPERIMENT, self.path)
 
     def tracker(self, uri: str | None = None, every_s: float = 0) -> "InProcessSender":
         return InProcessSender(self.place(uri), every_s)

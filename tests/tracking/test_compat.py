@@ -26,5 +26,5 @@ def test_infinite_values_are_read_back(tmp_path: Path) -> None:
     client = MlflowClient(tracking_uri=f"sqlite:///{tmp_path / 'mlflow.db'}")
     run = client.create_run(client.create_experiment("x")).info.run_id
     client.log_batch(run, [Metric("d", float("inf"), 5, 0), Metric("e", -float("inf"), 5, 0)])
-    values = [compat.read_value(value) for value in client.get_run(run).data.metrics.values()]
+    values = [compat.read_metric_value(value) for value in client.get_run(run).data.metrics.values()]
     assert sorted(values) == [-float("inf"), float("inf")]

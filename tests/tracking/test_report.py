@@ -24,7 +24,7 @@ def files(tmp_path: Path) -> list[Path]:
 
 
 def about(sweep: str | None, files: list[Path], says: str = "ucb is ahead") -> dict[str, Any]:
-    facts = {"name": "report: test/acc by selector", "sweep": sweep, "about": sweep or "all runs"}
+    facts = {"name": "report: test/acc by selector", "sweep": sweep, "subject": sweep or "all runs"}
     return {**facts, "verdict": says, "note": f"> {says}", "files": files}
 
 
@@ -82,7 +82,7 @@ def test_a_report_on_all_runs_keeps_those_on_sweeps(logs: Logs, files: list[Path
     for sweep in ("a", None, None):
         publish_report(logs.place(), **about(sweep, files))
     assert sorted(run.data.tags["report"] for run in reports(logs)) == ["a", "all runs"]
-    publish_report(logs.place(), **{**about(None, files), "about": "params.x = '%'"})
+    publish_report(logs.place(), **{**about(None, files), "subject": "params.x = '%'"})
     publish_report(logs.place(), **about("a", files))
     assert len(reports(logs)) == 3, "a condition is no sweep"
 

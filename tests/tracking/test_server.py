@@ -47,7 +47,7 @@ def test_mlflow_prints_nothing(tmp_path: Path) -> None:
 import logging
 logging.basicConfig(level=logging.INFO)
 from fedcohort.tracking import server
-where = server.locate(None, "x", __import__("pathlib").Path({str(tmp_path)!r}))
+where = server.locate_server(None, "x", __import__("pathlib").Path({str(tmp_path)!r}))
 server.find_or_create_experiment(server.connect(where), where)
 """
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)

@@ -31,7 +31,7 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fork_followers(monkeypatch)
     yield
     if MlflowTracker._follower is not None:
-        MlflowTracker._follower.end()
+        MlflowTracker._follower.kill()
 
 
 def tracker(logs: Logs, uri: str | None = None, every_s: float = 0, wait_s: float = 600) -> MlflowTracker:

@@ -81,9 +81,9 @@ KILLS: list[tuple[Any, str, int, str]] = [
     (identity, "_create_run", 1, "after"),  # the run exists, the folder doesn't know it
     (identity, "describe_run", 1, "before"),
     (identity, "describe_run", 1, "after"),
-    (upload, "log_batch", 1, "before"),
-    (upload, "log_batch", 4, "before"),
-    (upload, "log_batch", 4, "after"),  # the batch has arrived, but the sender did not learn it
+    (upload, "log_metrics", 1, "before"),
+    (upload, "log_metrics", 4, "before"),
+    (upload, "log_metrics", 4, "after"),  # the batch has arrived, but the sender did not learn it
     (upload.RunUpload, "set_status", 1, "before"),  # the files are there, the run is not ended
     (upload.RunUpload, "close", 1, "after"),
 ]
@@ -103,7 +103,7 @@ def test_sending_again_changes_nothing(logs: Logs) -> None:
     """The sender queries what the server has; if the reply is lost, the primary key prevents duplicates."""
     replay_run(make_observers(logs), run_info(logs))
     lines, _ = history.read_journal_lines(run_info(logs).folder / "journal.jsonl")
-    upload.log_batch(logs.client(), logs.only_run().info.run_id, lines)
+    upload.log_metrics(logs.client(), logs.only_run().info.run_id, lines)
     check_tracked_run(logs, 6)
 
 
@@ -136,14 +136,14 @@ def test_a_kill_while_tables_are_made_leaves_no_half_database(tmp_path: Path, mo
 def test_after_an_outage_the_missing_rounds_are_sent(
     logs: Logs, monkeypatch: pytest.MonkeyPatch, captured_log: pytest.LogCaptureFixture
 ) -> None:
-    sent = upload.log_batch
+    sent = upload.log_metrics
 
     def gone_from_2_to_4(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         if 2 <= batch[-1].step <= 4:
             raise MlflowException("connection refused")
         sent(client, run_id, batch)
 
-    monkeypatch.setattr(upload, "log_batch", gone_from_2_to_4)
+    monkeypatch.setattr(upload, "log_metrics", gone_from_2_to_4)
     monkeypatch.setattr(Sender, "_choose_pause_s", lambda self, took: 0.0)
     replay_run(make_observers(logs), run_info(logs))
     check_tracked_run(logs, 6)
@@ -173,14 +173,14 @@ def test_a_locked_database_is_tried_again(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_rounds_that_another_follower_is_sending_are_sent_again(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
-    sent, conflicts = upload.log_batch, [MlflowException("UNIQUE constraint failed: metrics.key, metrics.timestamp")]
+    sent, conflicts = upload.log_metrics, [MlflowException("UNIQUE constraint failed: metrics.key, metrics.timestamp")]
 
     def collide_once(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         if batch[-1].step == 6 and conflicts:
             raise conflicts.pop()
         sent(client, run_id, batch)
 
-    monkeypatch.setattr(upload, "log_batch", collide_once)
+    monkeypatch.setattr(upload, "log_metrics", collide_once)
     replay_run([Journal(), logs.tracker(every_s=3600)], run_info(logs))  # all rounds are sent at the end
     assert not conflicts
     check_tracked_run(logs, 6)
@@ -188,13 +188,13 @@ def test_rounds_that_another_follower_is_sending_are_sent_again(logs: Logs, monk
 
 def test_rounds_wait_for_each_other(logs: Logs, monkeypatch: pytest.MonkeyPatch) -> None:
     batches: list[int] = []
-    sent = upload.log_batch
+    sent = upload.log_metrics
 
     def count(client: Any, run_id: str, batch: list[history.JournalLine]) -> None:
         batches.append(len(batch))
         sent(client, run_id, batch)
 
-    monkeypatch.setattr(upload, "log_batch", count)
+    monkeypatch.setattr(upload, "log_metrics", count)
     replay_run([Journal(), logs.tracker(every_s=3600)], run_info(logs, rounds=60))
     check_tracked_run(logs, 60)
     limit = 1000 // len(make_report(1).metrics)

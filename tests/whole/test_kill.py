@@ -58,7 +58,7 @@ def _forked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     fork_followers(monkeypatch)
     yield
     if MlflowTracker._follower is not None:
-        MlflowTracker._follower.end()
+        MlflowTracker._follower.kill()
 
 
 @pytest.fixture(scope="module")

@@ -54,7 +54,8 @@ def reads_single_updates(signal_names: Iterable[str]) -> bool:
 def make_signal_rows() -> list[str]:
     """Return one line of the table for each signal of this package.
 
-    The cost of a signal is in bytes and in forward passes over a client's samples, such as `4 B, 1 forward pass`.
+    The cost is in bytes for each number that is sent, and in forward passes over a client's samples, such as
+    `4 B, 1 forward pass`.
     """
     table_lines = []
     for name in base.list_signals():

@@ -63,11 +63,11 @@ def _load_info(folder: Path) -> RunInfo:
 def _send_run(info: RunInfo, server_place: server.ServerPlace) -> str:
     is_running = is_locked(info.folder / "run.lock")
     run_upload = open_upload(info, server_place, is_running=is_running)
-    n_rounds = run_upload.send()
+    n_rounds = run_upload.send_rounds()
     n_files = 0
     if not is_running:  # a running process ends its run itself
-        n_files = run_upload.close(info, follow.read_end_status(info.folder))
-        identity.mark_complete(info.folder, server_place)
+        n_files = run_upload.end_run(info, follow.read_end_status(info.folder))
+        identity.mark_upload_complete(info.folder, server_place)
     end_text = "still running" if is_running else f"{n_files} files"
     return f"{info.folder}: sent {n_rounds} rounds, {end_text}, to {server_place.uri} (run {run_upload.run_id})"
 
@@ -77,11 +77,11 @@ def _find_server_place(folder: Path, tracking_uri: str | None, experiment: str |
     if tracked_run is None:
         if tracking_uri is None:
             raise TrackingError(f"{folder} was never tracked: name the server with tracking_uri=")
-        return server.locate(tracking_uri, experiment or server.DEFAULT_EXPERIMENT, folder.parent)
+        return server.locate_server(tracking_uri, experiment or server.DEFAULT_EXPERIMENT, folder.parent)
     if tracking_uri in (None, tracked_run.tracking_uri) and experiment in (None, tracked_run.experiment):
-        return tracked_run.place
+        return tracked_run.server_place
     uri, experiment_name = tracking_uri or tracked_run.tracking_uri, experiment or tracked_run.experiment
-    return server.locate(uri, experiment_name, folder.parent)
+    return server.locate_server(uri, experiment_name, folder.parent)
 
 
 def main(arguments: Sequence[str]) -> int:

@@ -82,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
         TrackingError: the server does not answer.
     """
     options = parse_options(arguments)
-    server_place = server.locate(options["tracking_uri"], options["experiment"], Path("logs"))
+    server_place = server.locate_server(options["tracking_uri"], options["experiment"], Path("logs"))
     page_path = find_page(server_place, options["sweep"])
     if server_place.uri.startswith("http"):
         sys.stdout.write(f"{server_place.uri.rstrip('/')}/{page_path}\n")

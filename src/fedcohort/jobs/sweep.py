@@ -89,7 +89,7 @@ class Sweep:
             return 0
         job_records = self.read_jobs()
         log_failed_jobs(job_records)
-        sweeps.send_sweeps([info for info, _ in _list_tracked_runs(r for r in job_records if r.how == "skipped")])
+        sweeps.send_sweep_tags([info for info, _ in _list_tracked_runs(r for r in job_records if r.how == "skipped")])
         log.info("%s", self.describe_results(job_records))
         tracked_runs = _list_tracked_runs(job_records)
         if self.report and len(tracked_runs) > 1:

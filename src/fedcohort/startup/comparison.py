@@ -83,13 +83,13 @@ def publish_comparison(
         with limit_time(wait_s, "finding the sweep (wait_s)"):
             query = runs.resolve_sweep(runs.connect(query), query)
         report_title = page.format_title(comparison)
-        server_place = server.locate(query.tracking_uri, query.experiment, Path("logs"))
+        server_place = server.locate_server(query.tracking_uri, query.experiment, Path("logs"))
         with limit_time(wait_s, "sending the report (wait_s)"):
             id = report.publish_report(
                 server_place,
                 name=f"report: {report_title}",
                 sweep=query.sweep,
-                about=query.sweep or query.filter or ALL_RUNS_TEXT,
+                subject=query.sweep or query.filter or ALL_RUNS_TEXT,
                 verdict=" ".join(page.list_verdicts(comparison)) or f"{report_title}, without a verdict",
                 note=page.to_markdown(comparison),
                 files=sorted(attached_files, key=lambda attached_file: attached_file.name != page.PAGE_FILE),

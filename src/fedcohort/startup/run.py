@@ -116,7 +116,7 @@ def _reuse_finished_run(folder_path: Path, budget: Budget, run_observers: RunObs
         observer.catch_up(folder_path)
     if job:
         is_in_sweep = job.id in sweeps.list_sweeps_of_run(folder_path)
-        sweeps.add_sweep(folder_path, job.id)
+        sweeps.add_sweep_to_run(folder_path, job.id)
         job.folder = folder_path
         job.end_state = "done" if is_in_sweep and slurm.find_restarted_job() else "skipped"
 

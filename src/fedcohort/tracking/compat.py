@@ -4,15 +4,15 @@ import math
 import sys
 
 
-def read_value(value: float) -> float:
-    """Return the logged value of a metric that MLflow returns as `value`: it stores infinity as the largest float."""
-    return math.copysign(math.inf, value) if abs(value) == sys.float_info.max else value
+def read_metric_value(metric_value: float) -> float:
+    """Return the logged value of a metric, given MLflow's `metric_value`, in which infinity is the largest float."""
+    return math.copysign(math.inf, metric_value) if abs(metric_value) == sys.float_info.max else metric_value
 
 
 def is_conflict(error: BaseException) -> bool:
     """Return whether `error` says that another process had locked the database, or was writing the same metrics.
 
-    MLflow wraps the errors of SQLite, of which only the text is left. The uploading process of a killed run may still
-    send rounds when that of the resumed run sends them as well.
+    MLflow wraps SQLite's errors, so that only their text can be read. Two processes may send the same rounds: the
+    uploading process of a killed run, and that of the resumed run.
     """
-    return any(cause in str(error) for cause in ("database is locked", "UNIQUE constraint failed: metrics."))
+    return any(c in str(error) for c in ("database is locked", "UNIQUE constraint failed: metrics."))

@@ -33,7 +33,7 @@ from fedcohort.tracking import identity, server
 from fedcohort.tracking.upload import RunUpload, open_upload
 
 log = logging.getLogger("fedcohort")
-MAX_SEND_SHARE = 0.05  # largest share of the time that is spent on sending to a slow server
+MAX_SEND_TIME_SHARE = 0.05  # largest share of the time that is spent on sending to a slow server
 MAX_PAUSE_S = 600.0
 POLL_RANGE_S = (0.1, 1.0)  # shortest and longest time between two checks of the journal and the lock
 NICE_LEVEL = 5  # training has priority
@@ -42,9 +42,9 @@ StatusWait = Callable[[float], str | None]  # wait at most these seconds, and re
 
 
 class Sender:
-    """The sender of one run to MLflow: of its new rounds at intervals, and of its files at the end.
+    """Sends one run to MLflow: its new rounds at intervals, and its files at the end.
 
-    A server that is down is no error: the missing rounds are sent when it is up again.
+    An unreachable server is no error: the missing rounds are sent once it can be reached again.
 
     Attributes:
         info: metadata of the run.
@@ -73,15 +73,15 @@ class Sender:
             self._try_action(self._send_rounds)
 
     def finish(self, status: str) -> None:
-        """Send the rest and the files, and end the MLflow run; delete it if the run folder is removed.
+        """Send the remaining rounds and the files, and end the MLflow run; delete it if the run folder is removed.
 
         Args:
             status: how the run ended; "dropped" if its folder is removed.
         """
 
         def end_run() -> None:
-            self._send_rounds().close(self.info, status)
-            identity.mark_complete(self.info.folder, self.place)
+            self._send_rounds().end_run(self.info, status)
+            identity.mark_upload_complete(self.info.folder, self.place)
 
         def delete_run() -> None:
             if self._upload is not None:
@@ -93,9 +93,9 @@ class Sender:
     def _send_rounds(self) -> RunUpload:
         if self._upload is None:
             self._upload = open_upload(self.info, self.place)
-        n_sent = self._upload.send()
+        n_sent_rounds = self._upload.send_rounds()
         if self._failures:
-            log.info("MLflow at %s is reachable again: %d rounds sent", self.place.uri, n_sent)
+            log.info("MLflow at %s is reachable again: %d rounds sent", self.place.uri, n_sent_rounds)
         return self._upload
 
     def _try_action(self, send_action: Callable[[], object]) -> None:
@@ -114,16 +114,16 @@ class Sender:
             self._failures += 1
         self.next_send_s = time.monotonic() + self._choose_pause_s(time.monotonic() - started_s)
 
-    def _choose_pause_s(self, duration_s: float) -> float:
-        """Return the seconds until the next send: more if sending is slow, and twice as many after each failure.
+    def _choose_pause_s(self, send_duration_s: float) -> float:
+        """Return the seconds until the next send: more if sending is slow, and twice as many after each failed send.
 
         Args:
-            duration_s: seconds that the last send took.
+            send_duration_s: seconds that the last send took.
         """
         if not self._failures:
-            return max(self.every_s, duration_s / MAX_SEND_SHARE) if self.every_s else 0.0
-        backoff_s = max(self.every_s, duration_s / MAX_SEND_SHARE, 1.0) * 2.0 ** min(self._failures, 10)
-        return min(backoff_s, max(MAX_PAUSE_S, duration_s / MAX_SEND_SHARE))
+            return max(self.every_s, send_duration_s / MAX_SEND_TIME_SHARE) if self.every_s else 0.0
+        backoff_s = max(self.every_s, send_duration_s / MAX_SEND_TIME_SHARE, 1.0) * 2.0 ** min(self._failures, 10)
+        return min(backoff_s, max(MAX_PAUSE_S, send_duration_s / MAX_SEND_TIME_SHARE))
 
 
 def spell_send_command(folder: Path) -> str:
@@ -132,7 +132,10 @@ def spell_send_command(folder: Path) -> str:
 
 
 def read_end_status(folder: Path) -> str:
-    """Return how the run in `folder` ended, whose lock is free; one with the status "running" was killed."""
+    """Return the status with which the run in `folder` ended; "interrupted" if it was killed.
+
+    The run's lock must be free. A killed run still has the status "running" in its folder.
+    """
     status = str(read_status(folder).get("status", "running"))
     return "interrupted" if status in ("running", "dropped") else status
 
@@ -154,12 +157,12 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
     tracked_run = identity.load_tracked_run(folder)
     if tracked_run is None:
         raise ValueError(f"{folder} has no tracking server")
-    sender = Sender(metadata.load_info(folder), tracked_run.place, every_s, wait_s)
+    sender = Sender(metadata.load_info(folder), tracked_run.server_place, every_s, wait_s)
     sender.start()
     end_status = None
     while end_status is None:
-        shortest_s, longest_s = POLL_RANGE_S
-        end_status = wait_for_status(min(max(sender.next_send_s - time.monotonic(), shortest_s), longest_s))
+        min_wait_s, max_wait_s = POLL_RANGE_S
+        end_status = wait_for_status(min(max(sender.next_send_s - time.monotonic(), min_wait_s), max_wait_s))
         if end_status is None and not is_locked(folder / "run.lock"):
             end_status = wait_for_status(0) or read_end_status(folder)
         if end_status is None:
@@ -168,27 +171,28 @@ def follow_run(folder: Path, every_s: float, wait_s: float, wait_for_status: Sta
 
 
 class _LogRelay(QueueHandler):
-    """A log handler that sends records to the process that trains, which logs them to its terminal and its file.
+    """A log handler that sends log records to the training process, which logs them to its terminal and its file.
 
-    The queue of the handler is a connection.
+    The handler's queue is the connection to that process.
     """
 
-    def enqueue(self, record: logging.LogRecord) -> None:
+    def enqueue(self, log_record: logging.LogRecord) -> None:
         with suppress(OSError):  # the run has ended
-            self.queue.send(record)  # type: ignore[attr-defined]
+            self.queue.send(log_record)  # type: ignore[attr-defined]
 
 
-def serve_runs(reader: Connection, message_writer: Connection) -> None:
+def serve_runs(message_reader: Connection, message_writer: Connection) -> None:
     """Send the journals of the runs that messages name, one after the other, until no more messages can come.
 
     Args:
-        reader: messages with `folder`, `every_s` and `wait_s` of a run that starts, and with its `status` at its end.
-        message_writer: messages with `done` (the folder) and `error` of each run, and log records.
+        message_reader: connection for messages with `folder`, `every_s` and `wait_s` of a run that starts, and with its
+            `status` at its end.
+        message_writer: connection for messages with `done` (the folder) and `error` of each run, and log records.
     """
 
     def wait_for_status(max_wait_s: float) -> str | None:
         try:
-            status: str | None = reader.recv()["status"] if reader.poll(max_wait_s) else None
+            status: str | None = message_reader.recv()["status"] if message_reader.poll(max_wait_s) else None
         except (EOFError, OSError):  # the run's process has ended; its lock is free once its children have ended, too
             time.sleep(min(max_wait_s, POLL_RANGE_S[0]))
             return None
@@ -196,7 +200,7 @@ def serve_runs(reader: Connection, message_writer: Connection) -> None:
 
     while True:
         try:
-            message = reader.recv()
+            message = message_reader.recv()
         except (EOFError, OSError):
             return
         if "folder" not in message:  # the status of a run that was given up
@@ -233,15 +237,15 @@ def main() -> None:
     for signal_number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGUSR1, signal.SIGUSR2):
         signal.signal(signal_number, signal.SIG_IGN)  # the run decides when it ends
     os.nice(NICE_LEVEL)
-    connection: Any = Connection(0)
-    log.addHandler(_LogRelay(connection))
+    run_connection: Any = Connection(0)
+    log.addHandler(_LogRelay(run_connection))
     log.setLevel(logging.INFO)
     log.propagate = False
     threading.Thread(target=_exit_after_parent, args=(0,), daemon=True).start()
     gc.disable()
     server.import_mlflow()
     memory.enable_garbage_collection()
-    serve_runs(connection, connection)
+    serve_runs(run_connection, run_connection)
     os._exit(0)  # the interpreter's exit takes longer than the end of the run
 
 

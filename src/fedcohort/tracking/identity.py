@@ -25,12 +25,12 @@ if TYPE_CHECKING:
 
 TRACKED_FILE = "mlflow.json"
 LOCK_FILE = ".mlflow.lock"
-KEY_TAG = "fedcohort.startup.run"
+RUN_KEY_TAG = "fedcohort.startup.run"
 
 
 @dataclass(frozen=True)
 class TrackedRun:
-    """The entry of a run in `mlflow.json` for one MLflow server or database.
+    """The record, in a run folder's `mlflow.json`, of the run at one MLflow server or database.
 
     Attributes:
         tracking_uri: address of the server or database.
@@ -51,13 +51,13 @@ class TrackedRun:
     complete: bool = False
 
     @property
-    def place(self) -> ServerPlace:
+    def server_place(self) -> ServerPlace:
         """The tracking server and the experiment of the run."""
         return ServerPlace(self.tracking_uri, self.experiment, self.artifacts)
 
 
 def load_tracked_run(folder: "Path") -> TrackedRun | None:
-    """Return the entry of the server that the run in `folder` was sent to last; None if it was never tracked."""
+    """Return the entry in `mlflow.json` for the server to which the run in `folder` was sent last; None without any."""
     entries = _read_entries(folder)
     return entries[0] if entries else None
 
@@ -68,29 +68,31 @@ def register_place(folder: "Path", server_place: ServerPlace) -> None:
         _find_or_add_entry(folder, server_place)
 
 
-def mark_complete(folder: "Path", server_place: ServerPlace) -> None:
+def mark_upload_complete(folder: "Path", server_place: ServerPlace) -> None:
     """Record that the server at `server_place` has all rounds and files of the run in `folder`."""
     with exclusive_lock(folder / LOCK_FILE):
         _write_entry(folder, replace(_find_or_add_entry(folder, server_place), complete=True))
 
 
-def is_complete(folder: "Path", server_place: ServerPlace) -> bool:
+def is_upload_complete(folder: "Path", server_place: ServerPlace) -> bool:
     """Return whether the server at `server_place` has all rounds and files of the run in `folder`."""
-    return any(tracked_run.complete for tracked_run in _read_entries(folder) if tracked_run.place == server_place)
+    return any(r.complete for r in _read_entries(folder) if r.server_place == server_place)
 
 
 def _find_or_add_entry(folder: "Path", server_place: ServerPlace) -> TrackedRun:
     """Return the entry of the server at `server_place` in `mlflow.json` in `folder`; it is created if necessary."""
     for tracked_run in _read_entries(folder):
-        if tracked_run.place == server_place:
+        if tracked_run.server_place == server_place:
             return tracked_run
-    tracked_run = TrackedRun(server_place.uri, server_place.experiment, server_place.artifacts, uuid.uuid4().hex)
+    tracked_run = TrackedRun(server_place.uri, server_place.experiment, server_place.artifact_uri, uuid.uuid4().hex)
     _write_entry(folder, tracked_run)
     return tracked_run
 
 
 def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_place: ServerPlace) -> str:
-    """Return the id of the MLflow run of a run folder: a recorded one, one of a killed process, or a new one.
+    """Return the id of the MLflow run of a run folder, which is created if MLflow has none.
+
+    A killed process may have created an MLflow run without recording its id. Such a run is found by its key.
 
     Args:
         mlflow_client: client of MLflow.
@@ -104,10 +106,10 @@ def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_plac
         # first: a server that is down leaves mlflow.json unchanged
         experiment_id = find_or_create_experiment(mlflow_client, server_place)
         identity = _find_or_add_entry(info.folder, server_place)
-        run = _find_recorded(mlflow_client, identity)
+        run = _find_recorded_run(mlflow_client, identity)
         if run is None:
             runs_with_key = mlflow_client.search_runs(
-                [experiment_id], f"tags.`{KEY_TAG}` = '{identity.key}'", max_results=1
+                [experiment_id], f"tags.`{RUN_KEY_TAG}` = '{identity.key}'", max_results=1
             )
             run = runs_with_key[0] if runs_with_key else _create_run(mlflow_client, info, identity, experiment_id)
         _write_entry(
@@ -118,7 +120,9 @@ def find_or_create_run(mlflow_client: "MlflowClient", info: RunInfo, server_plac
 
 
 def describe_run(mlflow_client: "MlflowClient", info: RunInfo, run: "Run") -> None:
-    """Update an MLflow run's tags, and add parameters and dataset that it lacks; a changed parameter becomes a tag.
+    """Update an MLflow run's tags, and add the parameters and the dataset that it lacks.
+
+    MLflow does not change a parameter. The new value of a changed parameter becomes a tag.
 
     Args:
         mlflow_client: client of MLflow.
@@ -129,50 +133,50 @@ def describe_run(mlflow_client: "MlflowClient", info: RunInfo, run: "Run") -> No
 
     params = record.list_params(info)
     missing_params = [Param(key, value) for key, value in params.items() if key not in run.data.params]
-    changed = {f"changed.{key}": value for key, value in params.items() if run.data.params.get(key, value) != value}
-    tags = {**record.list_tags(info, "running"), **changed}
+    change_tags = {f"changed.{key}": value for key, value in params.items() if run.data.params.get(key, value) != value}
+    tags = {**record.list_tags(info, "running"), **change_tags}
     new_tags = [RunTag(key, value) for key, value in tags.items() if run.data.tags.get(key) != value]
     mlflow_client.log_batch(run.info.run_id, params=missing_params, tags=new_tags)
     if run.inputs is None or not run.inputs.dataset_inputs:
         mlflow_client.log_inputs(run.info.run_id, [record.describe_dataset(info)])
 
 
-def _find_recorded(mlflow_client: "MlflowClient", tracked_run: TrackedRun) -> "Run | None":
+def _find_recorded_run(mlflow_client: "MlflowClient", tracked_run: TrackedRun) -> "Run | None":
     """Return the MLflow run whose id `tracked_run` has, read by `mlflow_client`; None if the run was deleted."""
     from mlflow.exceptions import MlflowException
 
     if tracked_run.run_id is None:
         return None
     try:
-        run = mlflow_client.get_run(tracked_run.run_id)
+        mlflow_run = mlflow_client.get_run(tracked_run.run_id)
     except MlflowException as error:
         if error.error_code != "RESOURCE_DOES_NOT_EXIST":
             raise
         return None
-    return run if run.info.lifecycle_stage == "active" else None
+    return mlflow_run if mlflow_run.info.lifecycle_stage == "active" else None
 
 
-def _create_run(mlflow_client: "MlflowClient", info: RunInfo, tracked_run: TrackedRun, experiment: str) -> "Run":
-    tags = {**record.list_tags(info, "running"), KEY_TAG: tracked_run.key}
+def _create_run(mlflow_client: "MlflowClient", info: RunInfo, tracked_run: TrackedRun, experiment_id: str) -> "Run":
+    tags = {**record.list_tags(info, "running"), RUN_KEY_TAG: tracked_run.key}
     run_name = info.name.replace(f"-{info.config_hash}", "")  # without the hash: pages cut long names before the seed
-    return mlflow_client.create_run(experiment, metadata.read_start_times(info.folder)[0], tags, run_name=run_name)
+    return mlflow_client.create_run(experiment_id, metadata.read_start_times(info.folder)[0], tags, run_name=run_name)
 
 
 def _read_entries(folder: "Path") -> list[TrackedRun]:
-    """Return the entries of `mlflow.json` in the run folder `folder`, that of the latest server first."""
-    path = folder / TRACKED_FILE
-    if not path.exists():
+    """Return the entries of `mlflow.json` in the run folder `folder`, first that of the latest server."""
+    json_path = folder / TRACKED_FILE
+    if not json_path.exists():
         return []
     try:
-        latest_entry = json.loads(path.read_text())
+        latest_entry = json.loads(json_path.read_text())
         earlier_entries = latest_entry.pop("earlier", [])
         return [TrackedRun(**entry_fields) for entry_fields in (latest_entry, *earlier_entries)]
     except (ValueError, TypeError, AttributeError) as error:
         raise TrackingError(
-            f"{path} is damaged. To keep the run from being in MLflow twice, delete it there, then remove the file"
+            f"{json_path} is damaged. To keep the run from being in MLflow twice, delete it there, then remove the file"
         ) from error
 
 
 def _write_entry(folder: "Path", latest: TrackedRun) -> None:
-    earlier_entries = [asdict(entry) for entry in _read_entries(folder) if entry.place != latest.place]
+    earlier_entries = [asdict(entry) for entry in _read_entries(folder) if entry.server_place != latest.server_place]
     write_atomically(folder / TRACKED_FILE, json.dumps({**asdict(latest), "earlier": earlier_entries}, indent=1) + "\n")

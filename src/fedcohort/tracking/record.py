@@ -26,29 +26,29 @@ REPORT_TAG = "report"  # tag of a comparison that is stored as a run: the compar
 FIRST_METRIC_NAME = "acc"  # the main metric again, under a name that sorts first: MLflow's compare page opens with it
 
 
-def list_tags(info: RunInfo, status: str) -> dict[str, str]:
-    """Return the MLflow tags of a run; names with `mlflow.` fill columns of MLflow's pages.
+def list_tags(info: RunInfo, run_status: str) -> dict[str, str]:
+    """Return the MLflow tags of a run; tags whose names begin with `mlflow.` fill columns of MLflow's pages.
 
     The budget and the completed rounds are those of the newest start, because tags can change and parameters cannot.
 
     Args:
         info: metadata of the run.
-        status: state of the run, such as "running" or "finished".
+        run_status: state of the run, such as "running" or "finished".
     """
     limit_tags = {name: format_value(value) for name, value in zip(BUDGET_TAGS, info.budget.limits, strict=True)}
     # The hash does not cover budgets, because a larger budget extends a run; a mean over runs of 2 and of 200 rounds is
     # meaningless.
-    budgets = [f"{name}={value}" for name, value in limit_tags.items() if value != format_value(None)]
+    budget_texts = [f"{name}={value}" for name, value in limit_tags.items() if value != format_value(None)]
     tag_values = {
         **_list_choices(info),
         **{tag_name: str(value) for tag_name, value in info.tags.items() if tag_name not in UNSENT_TAGS},
         **({NAME_TAG: str(name)} if (name := info.config.get(NAME_TAG)) else {}),
         "seed": str(info.seed),
-        "status": status,
+        "status": run_status,
         **limit_tags,
         ROUNDS_DONE: str(info.start),
         "config_hash": info.config_hash,
-        ALIKE_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budgets]),
+        ALIKE_TAG: " ".join([info.name.partition(f"-{info.config_hash}")[0], info.config_hash, *budget_texts]),
         "commit": info.commit,
         "dirty": str(info.dirty).lower(),
         **_list_start_tags(info),
@@ -71,16 +71,16 @@ def list_params(info: RunInfo) -> dict[str, str]:
         info: metadata of the run.
     """
     options = {
-        key: value
-        for key, value in flatten_config(info.config)
-        if role_of(key).is_tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE_PREFIX)
+        k: value
+        for k, value in flatten_config(info.config)
+        if role_of(k).is_tracked and not isinstance(value, Mapping) and not str(value).startswith(PACKAGE_PREFIX)
     }
     parameter_values = {**options, **_list_choices(info), "n_params": info.n_params, "n_clients": len(info.n_train)}
-    return {key[:MAX_KEY_LENGTH]: format_value(value)[:MAX_PARAM_LENGTH] for key, value in parameter_values.items()}
+    return {k[:MAX_KEY_LENGTH]: format_value(value)[:MAX_PARAM_LENGTH] for k, value in parameter_values.items()}
 
 
 def describe_dataset(info: RunInfo) -> "DatasetInput":
-    """Return the data as distributed to the clients; the digest covers their numbers of samples and noise.
+    """Return MLflow's description of the distributed data. Its digest covers the clients' sample counts and noise.
 
     Args:
         info: metadata of the run.
@@ -89,12 +89,12 @@ def describe_dataset(info: RunInfo) -> "DatasetInput":
 
     client_arrays = [info.n_train, info.class_counts, info.noise_rate]
     client_arrays += [] if info.feature_noise is None else [info.feature_noise]
-    digest = hashlib.blake2b(b"".join(array.tobytes() for array in client_arrays), digest_size=4).hexdigest()
+    data_hash = hashlib.blake2b(b"".join(a.tobytes() for a in client_arrays), digest_size=4).hexdigest()
     n_samples = int(info.class_counts.sum())
     size_profile = {"clients": len(info.n_train), "samples": n_samples, "classes": int(info.class_counts.shape[1])}
     source = json.dumps(info.config.get("dataset", {}), default=str)
     return DatasetInput(
-        Dataset(info.choices.get("dataset", "data"), digest, "fedcohort", source, profile=json.dumps(size_profile)),
+        Dataset(info.choices.get("dataset", "data"), data_hash, "fedcohort", source, profile=json.dumps(size_profile)),
         tags=[InputTag("mlflow.data.context", name_heterogeneity(info))],
     )
 
@@ -119,11 +119,14 @@ def _list_choices(info: RunInfo) -> dict[str, str]:
 
 
 def _list_start_tags(info: RunInfo) -> dict[str, str]:
-    """Return the tags of the starts of a run with metadata `info`: their number, commits, and accepted differences."""
+    """Return tags on the starts of a run: number of starts, commits, and the differences that resume=force accepted.
+
+    `info` is the metadata of the run.
+    """
     if not info.starts:
         return {}
-    facts = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.list_commits(info.starts))}
-    return facts | ({FORCED: "; ".join(sentences)} if (sentences := provenance.list_forced_starts(info.starts)) else {})
+    start_tags = {"starts": str(len(info.starts)), COMMITS: SEPARATOR.join(provenance.list_commits(info.starts))}
+    return start_tags | ({FORCED: "; ".join(texts)} if (texts := provenance.list_forced_starts(info.starts)) else {})
 
 
 def format_value(value: object) -> str:

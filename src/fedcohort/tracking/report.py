@@ -23,9 +23,11 @@ if TYPE_CHECKING:
 
 
 def publish_report(
-    place: ServerPlace, *, name: str, sweep: str | None, about: str, verdict: str, note: str, files: Sequence[Path]
+    place: ServerPlace, *, name: str, sweep: str | None, subject: str, verdict: str, note: str, files: Sequence[Path]
 ) -> str:
-    """Create the MLflow run of a report in the place of an earlier one, and the sweep's view; return the run's id.
+    """Create the MLflow run of a report and the view of its sweep, and return the run's id.
+
+    The run replaces earlier reports with the same `subject`.
 
     Raises the exceptions of `server.expected_errors`, and `TrackingError` if the experiment was deleted.
 
@@ -33,7 +35,7 @@ def publish_report(
         place: the server or database.
         name: name of the run.
         sweep: sweep whose runs are compared, None for runs of several sweeps.
-        about: value of the tag `report`: the sweep, or the condition on the runs.
+        subject: what the report compares, the value of the tag `report`: the sweep, or the condition on the runs.
         verdict: the verdict in one line.
         note: the verdict and the tables, in Markdown.
         files: the artifacts, the page first.
@@ -41,33 +43,33 @@ def publish_report(
 
     def create_report() -> str:
         mlflow_client = connect(place)
-        experiment = server.find_or_create_experiment(mlflow_client, place)
-        runs = _list_runs_of_sweep(mlflow_client, experiment, sweep or "")
-        reports = _list_reports(mlflow_client, experiment)
-        earlier_reports = [run for run in reports if run.data.tags[REPORT_TAG] == about]
+        experiment_id = server.find_or_create_experiment(mlflow_client, place)
+        sweep_runs = _list_runs_of_sweep(mlflow_client, experiment_id, sweep or "")
+        report_runs = _list_reports(mlflow_client, experiment_id)
+        earlier_reports = [run for run in report_runs if run.data.tags[REPORT_TAG] == subject]
         now_ms = int(time.time() * 1000)
-        id = str(mlflow_client.create_run(experiment, now_ms, {REPORT_TAG: about}, run_name=name).info.run_id)
+        id = str(mlflow_client.create_run(experiment_id, now_ms, {REPORT_TAG: subject}, run_name=name).info.run_id)
         for file_path in files:
             mlflow_client.log_artifact(id, str(file_path))
-        swept_options, page_name = _list_swept_options([run.data.params for run in runs]), files[0].name
+        swept_options, page_name = _list_swept_options([run.data.params for run in sweep_runs]), files[0].name
         tags = {
             view.VERDICT_TAG: verdict,
             view.PAGE_TAG: page_name,
             view.SWEEP_TAG: sweep or "",
             view.OPTIONS_TAG: " ".join(f"{option}={','.join(values)}" for option, values in swept_options.items()),
             view.DATE_TAG: time.strftime("%Y-%m-%d %H:%M"),
-            view.NOTE_TAG: f"[The page]({view.spell_artifact_page(experiment, id, page_name)})\n\n{note}",
+            view.NOTE_TAG: f"[The page]({view.spell_artifact_page(experiment_id, id, page_name)})\n\n{note}",
             "mlflow.source.name": "fedcohort compare",
             "mlflow.source.type": "LOCAL",
         }
-        for tag_name, value in tags.items():
-            mlflow_client.set_tag(id, tag_name, value[:MAX_TAG_LENGTH])
+        for tag_name, tag_value in tags.items():
+            mlflow_client.set_tag(id, tag_name, tag_value[:MAX_TAG_LENGTH])
         mlflow_client.set_terminated(id, "FINISHED")
         for run in earlier_reports:
             mlflow_client.delete_run(run.info.run_id)
-        if sweep is not None and runs:
-            view.save_sweep_view(mlflow_client, experiment, sweep, list(swept_options))
-        view.show_reports(mlflow_client, experiment, _list_reports(mlflow_client, experiment))
+        if sweep is not None and sweep_runs:
+            view.save_sweep_view(mlflow_client, experiment_id, sweep, list(swept_options))
+        view.show_reports(mlflow_client, experiment_id, _list_reports(mlflow_client, experiment_id))
         return id
 
     return retry_after_conflicts(create_report)  # a second attempt replaces the report of the first one
@@ -78,12 +80,12 @@ def _list_reports(mlflow_client: "MlflowClient", experiment_id: str) -> "list[Ru
     return list(server.search_runs(mlflow_client, experiment_id, f"tags.`{REPORT_TAG}` LIKE '%'"))
 
 
-def _list_runs_of_sweep(mlflow_client: "MlflowClient", experiment_id: str, sweep: str) -> "list[Run]":
-    """Return the runs of `sweep` in the experiment `experiment_id`, by `mlflow_client`; none if it is no valid id."""
-    if not sweep.replace("-", "").replace("_", "").isalnum():
+def _list_runs_of_sweep(mlflow_client: "MlflowClient", experiment_id: str, sweep_id: str) -> "list[Run]":
+    """Return the runs of `sweep_id` in the experiment, read by `mlflow_client`; none if it is no valid id."""
+    if not sweep_id.replace("-", "").replace("_", "").isalnum():
         return []
-    runs = server.search_runs(mlflow_client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep}%'")
-    return [run for run in runs if sweep in sweeps.parse_sweeps(run.data.tags.get(SWEEPS))]
+    runs = server.search_runs(mlflow_client, experiment_id, f"tags.{SWEEPS} LIKE '%{sweep_id}%'")
+    return [run for run in runs if sweep_id in sweeps.parse_sweeps(run.data.tags.get(SWEEPS))]
 
 
 def _list_swept_options(params_by_run: Sequence[Mapping[str, str]]) -> dict[str, list[str]]:
@@ -92,8 +94,8 @@ def _list_swept_options(params_by_run: Sequence[Mapping[str, str]]) -> dict[str,
     `params_by_run` has the parameters of each run. The options of a choice (`selector.discount`) are left out if its
     group (`selector`) differs.
     """
-    option_names = dict.fromkeys(name for run in params_by_run for name in run)
-    values = {name: list(dict.fromkeys(run[name] for run in params_by_run if name in run)) for name in option_names}
-    roles = {name: role_of(name) for name in option_names if len(values[name]) > 1 and name != "n_params"}
-    tracked_names = [name for name, role in roles.items() if role.is_tracked and role.identity is not RunIdentity.SEED]
-    return {name: values[name] for name in tracked_names if "." not in name or name.split(".")[0] not in tracked_names}
+    option_names = dict.fromkeys(n for r in params_by_run for n in r)
+    values_by_option = {n: list(dict.fromkeys(r[n] for r in params_by_run if n in r)) for n in option_names}
+    role_by_name = {n: role_of(n) for n in option_names if len(values_by_option[n]) > 1 and n != "n_params"}
+    tracked_names = [n for n, role in role_by_name.items() if role.is_tracked and role.identity is not RunIdentity.SEED]
+    return {n: values_by_option[n] for n in tracked_names if "." not in n or n.split(".")[0] not in tracked_names}

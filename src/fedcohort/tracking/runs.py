@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient, entities
 
 LAST_SWEEP = "last"  # stands for the newest sweep
-MAX_REQUESTS = 4  # concurrent requests to a server
+MAX_CONCURRENT_REQUESTS = 4  # concurrent requests to a server
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class RunQuery:
     filter: str | None = None
 
     @property
-    def conditions(self) -> str:
+    def mlflow_filter(self) -> str:
         """Conditions on a run, in MLflow's language.
 
         The tag with the sweeps of a run may hold several ids, so that MLflow searches for a part of its text.
@@ -59,7 +59,7 @@ def connect(query: RunQuery) -> "MlflowClient":
 
     Raises `OptionError` for an invalid address, and for a database that does not exist, which MLflow would create.
     """
-    server_place = server.locate(query.tracking_uri, query.experiment, Path("logs"))
+    server_place = server.locate_server(query.tracking_uri, query.experiment, Path("logs"))
     if server_place.database is not None and not server_place.database.exists():
         raise range_error("tracking_uri", "a database that exists, or the address of a server", query.tracking_uri)
     return server.connect(server_place)
@@ -91,7 +91,7 @@ def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
 
     experiment_id = find_experiment(mlflow_client, query)
     try:
-        tracked_runs = server.search_runs(mlflow_client, experiment_id, query.conditions)
+        tracked_runs = server.search_runs(mlflow_client, experiment_id, query.mlflow_filter)
         selected_runs = [run for run in tracked_runs if query.matches_tags(run.data.tags)]
     except MlflowException as error:
         if query.filter and error.error_code == "INVALID_PARAMETER_VALUE":
@@ -99,14 +99,14 @@ def read_runs(mlflow_client: "MlflowClient", query: RunQuery) -> list[Run]:
         raise
     if not selected_runs and query.sweep is not None:
         sweep_tags = (run.data.tags.get(SWEEPS) for run in server.search_runs(mlflow_client, experiment_id, ""))
-        ids = sorted({sweep for sweep_tag in sweep_tags for sweep in parse_sweeps(sweep_tag)})
-        if query.sweep not in ids:
-            allowed_text = f"one of {', '.join(ids)}" if ids else f"null: experiment {query.experiment!r} has no sweep"
-            raise OptionError(
-                f"{range_error('sweep', allowed_text, query.sweep)}{did_you_mean(query.sweep, [LAST_SWEEP, *ids])}"
-            )
+        sweep_ids = sorted({sweep for sweep_tag in sweep_tags for sweep in parse_sweeps(sweep_tag)})
+        if query.sweep not in sweep_ids:
+            empty_text = f"null: experiment {query.experiment!r} has no sweep"
+            allowed_text = f"one of {', '.join(sweep_ids)}" if sweep_ids else empty_text
+            suggestion = did_you_mean(query.sweep, [LAST_SWEEP, *sweep_ids])
+            raise OptionError(f"{range_error('sweep', allowed_text, query.sweep)}{suggestion}")
     if not selected_runs:
-        condition_text = f" with {query.conditions}" if query.conditions else ""
+        condition_text = f" with {query.mlflow_filter}" if query.mlflow_filter else ""
         raise TrackingError(f"no runs in experiment {query.experiment!r}{condition_text} at {query.tracking_uri}")
     return sorted(map(_convert_run, selected_runs), key=lambda run: (run.started_ms, run.name))
 
@@ -122,15 +122,15 @@ def find_experiment(mlflow_client: "MlflowClient", query: RunQuery) -> str:
 
 def _convert_run(run: "entities.Run") -> Run:
     tags = run.data.tags
-    status = tags.get("status", run.info.status.lower())
+    run_status = tags.get("status", run.info.status.lower())
     return Run(
         id=run.info.run_id,
         name=run.info.run_name or run.info.run_id,
-        status=status,
+        status=run_status,
         started_ms=run.info.start_time or 0,
         params=_update_budget(run.data.params, tags),
         tags=tags,
-        metrics={name: compat.read_value(value) for name, value in run.data.metrics.items()},
+        metrics={name: compat.read_metric_value(value) for name, value in run.data.metrics.items()},
     )
 
 
@@ -149,9 +149,9 @@ def _update_budget(params: Mapping[str, str], tags: Mapping[str, str]) -> Mappin
 
 
 def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Sequence[str]) -> "pd.DataFrame":
-    """Return the rounds of each run that measured one of the metrics, with the cumulative cost until the round.
+    """Return a row for each round in which a run measured one of the metrics, with the cumulative costs up to it.
 
-    NaN means that the round did not measure the metric. A logged NaN, as after divergence, becomes infinite.
+    NaN means that the metric was not measured in the round. A logged NaN, as after divergence, becomes infinity.
 
     Args:
         mlflow_client: client of MLflow.
@@ -165,26 +165,26 @@ def read_curves(mlflow_client: "MlflowClient", runs: Sequence[Run], metrics: Seq
     metric_keys = [(run.id, name) for run in runs for name in metric_names if name in run.metrics]
 
     def read_metric(metric_key: tuple[str, str]) -> list[tuple[str, str, int, int, float]]:
-        history = server.retry_after_conflicts(lambda: mlflow_client.get_metric_history(*metric_key))
-        return [(*metric_key, metric.step, metric.timestamp, compat.read_value(metric.value)) for metric in history]
+        metric_history = server.retry_after_conflicts(lambda: mlflow_client.get_metric_history(*metric_key))
+        return [(*metric_key, m.step, m.timestamp, compat.read_metric_value(m.value)) for m in metric_history]
 
-    with ThreadPoolExecutor(MAX_REQUESTS) as executor:
-        readings = [metric_reading for history in executor.map(read_metric, metric_keys) for metric_reading in history]
+    with ThreadPoolExecutor(MAX_CONCURRENT_REQUESTS) as thread_pool:
+        readings = [r for metric_history in thread_pool.map(read_metric, metric_keys) for r in metric_history]
     rows = pd.DataFrame(readings, columns=["run", "name", "round", "time", "value"]).sort_values("time", kind="stable")
     rows["value"] = rows["value"].fillna(math.inf)
     curve_rows = rows.drop_duplicates(["run", "name", "round"], keep="last").pivot(
         index=["run", "round"], columns="name", values="value"
     )
     curve_rows = curve_rows.reindex(columns=metric_names).sort_index()
-    is_measured = curve_rows[list(metrics)].notna().any(axis=1)
+    has_metric = curve_rows[list(metrics)].notna().any(axis=1)
     costs = {cost: sum(curve_rows[name] for name in COSTS[cost]) for cost in COST_COLUMNS}
     return (
-        curve_rows[list(metrics)].assign(**costs)[is_measured].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
+        curve_rows[list(metrics)].assign(**costs)[has_metric].reset_index()[["run", "round", *COST_COLUMNS, *metrics]]
     )
 
 
 def read_folders(folders: Iterable[Path]) -> list[Run]:
-    """Return the runs in `folders` with the parameters and tags that MLflow is sent, the earliest first.
+    """Return the runs in `folders` with the parameters and tags that are sent to MLflow, the earliest first.
 
     Raises `CheckpointError` for a folder that holds no run.
     """
@@ -192,15 +192,15 @@ def read_folders(folders: Iterable[Path]) -> list[Run]:
 
 
 def _read_folder(run_folder: Path) -> Run:
-    info, journal, status = (
+    info, run_history, status_fields = (
         metadata.load_info(run_folder),
         history.read_history(run_folder),
         folder.read_status(run_folder),
     )
-    run_status = str(status.get("status", "running"))
+    run_status = str(status_fields.get("status", "running"))
     end_tags = {
-        ROUNDS_DONE: str(journal.steps[-1] if journal.steps else 0),
-        ENDED_BY: ", ".join(status.get("ended_by", [])),
+        ROUNDS_DONE: str(run_history.steps[-1] if run_history.steps else 0),
+        ENDED_BY: ", ".join(status_fields.get("ended_by", [])),
     }
     return Run(
         id=run_folder.name,
@@ -209,5 +209,5 @@ def _read_folder(run_folder: Path) -> Run:
         started_ms=metadata.read_start_times(run_folder)[0],
         params={**record.list_params(info), "rounds": str(info.rounds)},
         tags={**record.list_tags(info, run_status), **end_tags},
-        metrics=journal.final,
+        metrics=run_history.final,
     )

@@ -49,12 +49,12 @@ class ServerPlace:
     Attributes:
         uri: address of the server or database.
         experiment: name of the experiment.
-        artifacts: URI of the folder of the files, or None if the server decides.
+        artifact_uri: URI of the folder of the files, or None if the server decides.
     """
 
     uri: str
     experiment: str
-    artifacts: str | None
+    artifact_uri: str | None
 
     @property
     def database(self) -> Path | None:
@@ -62,19 +62,19 @@ class ServerPlace:
         return Path(self.uri.removeprefix(SQLITE_PREFIX)) if self.uri.startswith(SQLITE_PREFIX) else None
 
 
-def locate(uri: str | None, experiment: str, logs: Path) -> ServerPlace:
+def locate_server(uri: str | None, experiment: str, logs_folder: Path) -> ServerPlace:
     """Return the server or database that options name.
 
     Args:
-        uri: address of the server or database; None for a SQLite file in `logs`.
+        uri: address of the server or database; None for a SQLite file in `logs_folder`.
         experiment: name of the experiment.
-        logs: folder of logs, for the SQLite file and the artifacts of databases.
+        logs_folder: folder of logs, for the SQLite file and the artifacts of databases.
 
     Raises:
-        OptionError: the address has a password, or is a folder, as MLflow rejects folders of files since 3.13. The name
-            of the experiment is empty or no text.
+        OptionError: the address has a password, or is a folder, which MLflow rejects since version 3.13. It is also
+            raised if the name of the experiment is empty or no text.
     """
-    uri = uri or f"{SQLITE_PREFIX}{logs.absolute() / 'mlflow.db'}"
+    uri = uri or f"{SQLITE_PREFIX}{logs_folder.absolute() / 'mlflow.db'}"
     if has_password(uri):
         raise make_password_error("tracking_uri", uri)
     if uri.startswith("file:") or ("://" not in uri and uri != "databricks"):
@@ -83,22 +83,23 @@ def locate(uri: str | None, experiment: str, logs: Path) -> ServerPlace:
     if not isinstance(experiment, str) or not experiment:
         raise range_error("experiment", "a text that is not empty", experiment)
     if uri.startswith(SQLITE_PREFIX):
-        file = Path(uri.removeprefix(SQLITE_PREFIX)).absolute()
-        if file.is_dir():
+        db_file = Path(uri.removeprefix(SQLITE_PREFIX)).absolute()
+        if db_file.is_dir():
             raise range_error("tracking_uri", "the path of a file, not of a folder (remove or rename it)", uri)
-        return ServerPlace(f"{SQLITE_PREFIX}{file}", experiment, (file.parent / "mlartifacts").as_uri())
-    is_server = uri.startswith(("http:", "https:", "databricks"))
-    return ServerPlace(uri, experiment, None if is_server else (logs.absolute() / "mlartifacts").as_uri())
+        return ServerPlace(f"{SQLITE_PREFIX}{db_file}", experiment, (db_file.parent / "mlartifacts").as_uri())
+    is_remote_server = uri.startswith(("http:", "https:", "databricks"))
+    return ServerPlace(uri, experiment, None if is_remote_server else (logs_folder.absolute() / "mlartifacts").as_uri())
 
 
-def list_place_options(location: ServerPlace) -> dict[str, str]:
+def list_server_options(location: ServerPlace) -> dict[str, str]:
     """Return the options of a command that name the server and experiment `location`, without default values."""
-    uri = {} if location.uri == locate(None, DEFAULT_EXPERIMENT, Path("logs")).uri else {"tracking_uri": location.uri}
+    default_uri = locate_server(None, DEFAULT_EXPERIMENT, Path("logs")).uri
+    uri = {} if location.uri == default_uri else {"tracking_uri": location.uri}
     return uri | ({} if location.experiment == DEFAULT_EXPERIMENT else {"experiment": location.experiment})
 
 
 def expected_errors() -> tuple[type[Exception], ...]:
-    """Return the exceptions of an unreachable server, a full disk or a locked database, which do not end a run."""
+    """Return the classes of errors by an unreachable server, a full disk or a locked database; they don't end a run."""
     from mlflow.exceptions import MlflowException
     from sqlalchemy.exc import SQLAlchemyError
 
@@ -106,7 +107,7 @@ def expected_errors() -> tuple[type[Exception], ...]:
 
 
 def root_cause(error: BaseException) -> str:
-    """Return the message of the original exception of `error` in one line; MLflow wraps it in several others."""
+    """Return the message, in one line, of the original exception in `error`, which MLflow wraps in several others."""
     while inner_error := error.__cause__ or error.__context__:
         error = inner_error
     return " ".join(str(error).split())[:200] or type(error).__name__
@@ -133,9 +134,9 @@ def connect(location: ServerPlace) -> "MlflowClient":
     with lock_database(location):
         if location.database is not None:
             if location.database.exists():
-                _try_to_open(location.database)
+                _try_to_open_database(location.database)
             else:
-                _make_tables(location.database)
+                _make_database_tables(location.database)
         return MlflowClient(tracking_uri=location.uri, registry_uri=location.uri)
 
 
@@ -183,10 +184,10 @@ def find_or_create_experiment(mlflow_client: "MlflowClient", location: ServerPla
 
 def _create_experiment(mlflow_client: "MlflowClient", location: ServerPlace) -> str:
     folder_name = re.sub(r"[^\w.-]", "-", location.experiment)
-    artifact_folder = location.artifacts and f"{location.artifacts}/{folder_name}"
+    artifact_folder = location.artifact_uri and f"{location.artifact_uri}/{folder_name}"
     experiment_id = str(
         mlflow_client.create_experiment(
-            location.experiment, artifact_location=artifact_folder, tags=view.experiment_tags()
+            location.experiment, artifact_location=artifact_folder, tags=view.make_experiment_tags()
         )
     )
     mlflow_client.set_experiment_tag(experiment_id, "mlflow.note.content", view.write_experiment_note(experiment_id))
@@ -208,17 +209,17 @@ def retry_after_conflicts(server_action: Callable[[], T]) -> T:
     raise AssertionError("unreachable")
 
 
-def _try_to_open(database: Path) -> None:
+def _try_to_open_database(database: Path) -> None:
     """Raise `OSError` if SQLite cannot open the file `database`; MLflow itself would try for minutes."""
     try:
-        with closing(sqlite3.connect(database)) as connection:
-            connection.execute("PRAGMA schema_version")
+        with closing(sqlite3.connect(database)) as database_connection:
+            database_connection.execute("PRAGMA schema_version")
     except sqlite3.Error as error:
         problem_text = "a folder" if database.is_dir() else "no database that can be opened"
         raise OSError(str(error) if is_conflict(error) else f"{database} is {problem_text} ({error})") from error
 
 
-def _make_tables(database: Path) -> None:
+def _make_database_tables(database: Path) -> None:
     """Create MLflow's tables in a temporary file and rename it to `database`, so that a kill leaves no partial file."""
     from mlflow import MlflowClient
 
@@ -228,18 +229,18 @@ def _make_tables(database: Path) -> None:
     os.replace(draft_path, database)
 
 
-def search_runs(mlflow_client: "MlflowClient", experiment: str, condition: str) -> "Iterator[Run]":
+def search_runs(mlflow_client: "MlflowClient", experiment_id: str, mlflow_filter: str) -> "Iterator[Run]":
     """Yield the runs of an experiment that satisfy a condition, page by page.
 
     Args:
         mlflow_client: client of MLflow.
-        experiment: id of the experiment.
-        condition: condition in MLflow's language.
+        experiment_id: id of the experiment.
+        mlflow_filter: condition in MLflow's language.
     """
     page_token: str | None = ""
     while page_token is not None:
         run_page = mlflow_client.search_runs(
-            [experiment], condition, max_results=RUNS_PER_REQUEST, page_token=page_token or None
+            [experiment_id], mlflow_filter, max_results=RUNS_PER_REQUEST, page_token=page_token or None
         )
         yield from run_page
         page_token = run_page.token or None

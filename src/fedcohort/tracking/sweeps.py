@@ -34,22 +34,22 @@ def list_sweeps_of_run(folder: Path) -> list[str]:
     return parse_sweeps(metadata.read_tags(folder).get(SWEEPS)) if (folder / metadata.INFO_FILE).exists() else []
 
 
-def make_sweeps_tag(folder: Path, sweep: str | None) -> dict[str, str]:
-    """Return the tag of the run in `folder` with `sweep` added; {} without any sweep."""
-    sweep_ids = list(dict.fromkeys([*list_sweeps_of_run(folder), *([sweep] if sweep else [])]))
+def make_sweeps_tag(folder: Path, sweep_id: str | None) -> dict[str, str]:
+    """Return the tag of the run in `folder` with `sweep_id` added; {} without any sweep."""
+    sweep_ids = list(dict.fromkeys([*list_sweeps_of_run(folder), *([sweep_id] if sweep_id else [])]))
     return {SWEEPS: SEPARATOR.join(sweep_ids)} if sweep_ids else {}
 
 
-def add_sweep(folder: Path, sweep: str) -> None:
-    """Record that the finished run in `folder` also belongs to `sweep`, unless its metadata is missing or damaged."""
+def add_sweep_to_run(folder: Path, sweep_id: str) -> None:
+    """Record that the finished run in `folder` also belongs to `sweep_id`, unless its metadata can't be read."""
     try:
         info = metadata.load_info(folder)
     except CheckpointError:
         return
-    metadata.rewrite_info(replace(info, tags={**info.tags, **make_sweeps_tag(folder, sweep)}))
+    metadata.rewrite_info(replace(info, tags={**info.tags, **make_sweeps_tag(folder, sweep_id)}))
 
 
-def send_sweeps(runs: Sequence[RunInfo]) -> None:
+def send_sweep_tags(runs: Sequence[RunInfo]) -> None:
     """Send the sweeps of finished runs to MLflow; an unreachable server only causes a message.
 
     Args:
@@ -61,7 +61,7 @@ def send_sweeps(runs: Sequence[RunInfo]) -> None:
             continue
         try:
             with limit_time(server.SWEEP_WAIT_S, "sending"):
-                server.connect(tracked_run.place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
+                server.connect(tracked_run.server_place).set_tag(tracked_run.run_id, SWEEPS, info.tags[SWEEPS])
         except server.expected_errors() as error:
             log.warning(
                 "MLflow at %s cannot record that %s belongs to this sweep, too (%s)",
@@ -71,25 +71,25 @@ def send_sweeps(runs: Sequence[RunInfo]) -> None:
             )
 
 
-def list_compare_options(sweep: str, runs: Sequence[SweptRun]) -> dict[str, str]:
+def list_compare_options(sweep_id: str, runs: Sequence[SweptRun]) -> dict[str, str]:
     """Return the options of `fedcohort compare` for the tracked runs of a sweep.
 
-    Two of the swept parameters are rows and columns; of each of the others one value is selected.
+    Two of the swept parameters become rows and columns. Of each other swept parameter, one value is selected.
     """
-    axes, fixed_options = choose_axes(runs)
-    options = {"sweep": sweep, **axes}
+    comparison_axes, fixed_options = choose_axes(runs)
+    options = {"sweep": sweep_id, **comparison_axes}
     if fixed_options:  # the budget (`rounds`) of extended runs is current in tags only
-        prefixes = {key: "tags" if key in BUDGET_TAGS else "params" for key in fixed_options}
-        options["filter"] = " and ".join(f'{prefixes[key]}.`{key}` = "{value}"' for key, value in fixed_options.items())
+        prefix_by_name = {k: "tags" if k in BUDGET_TAGS else "params" for k in fixed_options}
+        options["filter"] = " and ".join(f'{prefix_by_name[k]}.`{k}` = "{value}"' for k, value in fixed_options.items())
     tracked_run = identity.load_tracked_run(runs[0][0].folder)
-    return options | (server.list_place_options(tracked_run.place) if tracked_run is not None else {})
+    return options | (server.list_server_options(tracked_run.server_place) if tracked_run is not None else {})
 
 
-def spell_compare_command(sweep: str, runs: Sequence[SweptRun]) -> str:
+def spell_compare_command(sweep_id: str, runs: Sequence[SweptRun]) -> str:
     """Return a line with the command that compares the runs of a sweep."""
-    option_texts = [f"{option}={value}" for option, value in list_compare_options(sweep, runs).items()]
-    fixed = choose_axes(runs)[1]
-    runs_text = f"the runs of {', '.join(f'{option}={value}' for option, value in fixed.items())}" if fixed else "them"
+    option_texts = [f"{o}={v}" for o, v in list_compare_options(sweep_id, runs).items()]
+    fixed_options = choose_axes(runs)[1]
+    runs_text = f"the runs of {', '.join(f'{o}={v}' for o, v in fixed_options.items())}" if fixed_options else "them"
     return f"Compare {runs_text}: {fedcohort_command('compare')} {shlex.join(option_texts)}"
 
 
@@ -98,20 +98,17 @@ def choose_axes(runs: Sequence[SweptRun]) -> tuple[dict[str, str], dict[str, str
 
     The baseline is the usual one (random selection, FedAvg), if the runs have it.
     """
-    values_by_option, preferred = _list_swept_options(runs), list(BASELINES)
-    names = sorted(values_by_option, key=lambda name: preferred.index(name) if name in preferred else len(preferred))
-    axes = dict(zip(("rows", "cols"), names, strict=False))
-    if baseline := next((BASELINES[name] for name in names[:2] if BASELINES.get(name) in values_by_option[name]), None):
-        axes["baseline"] = baseline
-    return axes, {name: values_by_option[name][0] for name in names[2:]}
+    values_by_option, priority = _list_swept_options(runs), list(BASELINES)
+    option_names = sorted(values_by_option, key=lambda n: priority.index(n) if n in priority else len(priority))
+    comparison_axes = dict(zip(("rows", "cols"), option_names, strict=False))
+    if baseline := next((BASELINES[n] for n in option_names[:2] if BASELINES.get(n) in values_by_option[n]), None):
+        comparison_axes["baseline"] = baseline
+    return comparison_axes, {n: values_by_option[n][0] for n in option_names[2:]}
 
 
 def _list_swept_options(runs: Sequence[SweptRun]) -> dict[str, list[str]]:
-    """Return the values of each overridden parameter in which the runs differ, without the seed.
-
-    MLflow has these parameters, and a table over seeds can show several values of them.
-    """
-    keys = dict.fromkeys(text.lstrip("+").partition("=")[0].split("@")[-1] for _, words in runs for text in words)
-    params = [record.list_params(info) for info, _ in runs]
-    values = {key: list(dict.fromkeys(run_params[key] for run_params in params if key in run_params)) for key in keys}
-    return {key: x for key, x in values.items() if len(x) > 1 and role_of(key).identity is not RunIdentity.SEED}
+    """Return the values of each parameter in which the runs of a sweep differ, by name, without the seed."""
+    option_names = dict.fromkeys(t.lstrip("+").partition("=")[0].split("@")[-1] for _, w in runs for t in w)
+    params_by_run = [record.list_params(info) for info, _ in runs]
+    values_by_option = {k: list(dict.fromkeys(p[k] for p in params_by_run if k in p)) for k in option_names}
+    return {k: x for k, x in values_by_option.items() if len(x) > 1 and role_of(k).identity is not RunIdentity.SEED}

@@ -17,7 +17,7 @@ from fedcohort.record.history import require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.tracking import server
 from fedcohort.tracking.follow import spell_send_command
-from fedcohort.tracking.identity import is_complete, register_place
+from fedcohort.tracking.identity import is_upload_complete, register_place
 from fedcohort.types import RoundReport
 
 log = logging.getLogger("fedcohort")
@@ -25,7 +25,7 @@ MAX_SILENT_WAIT_S = 10.0  # seconds of waiting after which a message names the s
 
 
 class Follower:
-    """The child process that sends journals (`tracking/follow.py`), which gets its end of the connection as its input.
+    """The child process that sends journals (`tracking/follow.py`). Its standard input is one end of `connection`.
 
     Forked processes may use the follower of their parent.
     """
@@ -42,23 +42,23 @@ class Follower:
                 start_new_session=True,  # Ctrl-C ends the run, which then ends the follower
             )
 
-    def end(self) -> None:
+    def kill(self) -> None:
         """Kill the process, which may wait for a server that does not answer."""
         self.process.kill()
         self.process.wait()
 
 
 class MlflowTracker(Observer):
-    """An observer that sends the journal to MLflow by a child process, for which the run waits at its end.
+    """An observer whose child process sends the journal to MLflow. At its end, the run waits for this process.
 
-    A server that is down is no error: the metrics stay in the run folder. A resume or `fedcohort sync` sends what
+    An unreachable server is no error: the metrics stay in the run folder. A resume or `fedcohort sync` sends what
     MLflow lacks.
 
     Args:
         tracking_uri: address of the server or database; null for a SQLite file in `logs`.
         experiment: name of the experiment in MLflow.
         every_s: seconds between two sends, 0 to send each round at once.
-        wait_s: seconds that one send may take, and that the end of a run waits in all.
+        wait_s: seconds that one send may take, and that a run waits at its end.
         logs: folder of logs, for the SQLite file and the artifacts of databases.
 
     Raises:
@@ -73,7 +73,7 @@ class MlflowTracker(Observer):
         ranges.text("tracking_uri", tracking_uri, allow_null=True)
         ranges.text("logs", logs)
         self._every_s, self._wait_s = every_s, wait_s
-        self._place = server.locate(tracking_uri, experiment, Path(logs))
+        self._place = server.locate_server(tracking_uri, experiment, Path(logs))
         self._folder: Path | None = None  # of the run that is followed, None once that is done
         self._problem = ""
 
@@ -81,8 +81,8 @@ class MlflowTracker(Observer):
         """Return the command or the address that shows the runs."""
         if self._place.uri.startswith("http"):
             return self._place.uri
-        options = server.list_place_options(self._place)
-        return shlex.join([*fedcohort_command("ui").split(), *(f"{name}={value}" for name, value in options.items())])
+        server_options = server.list_server_options(self._place)
+        return shlex.join([*fedcohort_command("ui").split(), *(f"{n}={v}" for n, v in server_options.items())])
 
     def prepare(self) -> None:
         """Start the uploading process, which imports MLflow while this process imports torch."""
@@ -125,7 +125,7 @@ class MlflowTracker(Observer):
             # the follower was killed, perhaps by the system: try another one
             self._end_upload(status, deadline_s, command)
         if self._folder is not None and MlflowTracker._follower is not None:
-            MlflowTracker._follower.end()
+            MlflowTracker._follower.kill()
             MlflowTracker._follower = None
             problem_text = f"did not take the rest of this run within logger.wait_s={self._wait_s:g} seconds"
             self._problem = f"MLflow at {self._place.uri} {problem_text}"
@@ -137,12 +137,15 @@ class MlflowTracker(Observer):
 
     def catch_up(self, folder: Path) -> None:
         """Send the missing rounds and files of the run in `folder`, which finished before."""
-        if (folder / metadata.INFO_FILE).exists() and not is_complete(folder, self._place):
+        if (folder / metadata.INFO_FILE).exists() and not is_upload_complete(folder, self._place):
             self.start(metadata.load_info(folder))
             self.finish("finished")
 
     def _begin_upload(self) -> bool:
-        """Send the run's folder to the uploading process, started if necessary; return whether this worked."""
+        """Send the path of the run's folder to the uploading process, which is started if necessary.
+
+        Return whether this succeeded.
+        """
         self.prepare()
         return self._send_message(folder=str(self._folder), every_s=self._every_s, wait_s=self._wait_s)
 

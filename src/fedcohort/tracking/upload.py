@@ -38,23 +38,23 @@ class RunUpload:
         self._unsent_lines: list[JournalLine] = []
         self._sent_steps = {metric.step for metric in mlflow_client.get_metric_history(run_id, LAST_METRIC)}
 
-    def send(self) -> int:
+    def send_rounds(self) -> int:
         """Send the steps that the journal has committed and MLflow lacks, and return their number."""
         new_lines, self._offset = history.read_journal_lines(self._journal, self._offset, self._digest)
         self._digest = new_lines[-1].digest if new_lines else self._digest
         self._unsent_lines += [journal_line for journal_line in new_lines if journal_line.step not in self._sent_steps]
-        n_sent = 0
+        n_sent_rounds = 0
         while self._unsent_lines:
-            max_metrics = max(len(journal_line.metrics) for journal_line in self._unsent_lines)
+            max_metrics_per_step = max(len(journal_line.metrics) for journal_line in self._unsent_lines)
             # MLflow has all metrics of a step or none
-            sent_lines = self._unsent_lines[: max(1, MAX_BATCH_METRICS // max_metrics)]
-            log_batch(self.client, self.run_id, sent_lines)
+            sent_lines = self._unsent_lines[: max(1, MAX_BATCH_METRICS // max_metrics_per_step)]
+            log_metrics(self.client, self.run_id, sent_lines)
             self._sent_steps |= {journal_line.step for journal_line in sent_lines}
             del self._unsent_lines[: len(sent_lines)]
-            n_sent += len(sent_lines)
-        return n_sent
+            n_sent_rounds += len(sent_lines)
+        return n_sent_rounds
 
-    def close(self, info: RunInfo, status: str) -> int:
+    def end_run(self, info: RunInfo, status: str) -> int:
         """Upload the run's files, and end its MLflow run at the time of its last round.
 
         Args:
@@ -65,18 +65,18 @@ class RunUpload:
             The number of uploaded files.
         """
         artifact_files = list(list_artifacts(info.folder))
-        for file_path, folder in artifact_files:
-            self.client.log_artifact(self.run_id, str(file_path), folder)
+        for file_path, mlflow_folder in artifact_files:
+            self.client.log_artifact(self.run_id, str(file_path), mlflow_folder)
         self.set_status(info, status)
         self.client.set_terminated(self.run_id, MLFLOW_STATUS[status], history.last_commit_ms(info.folder))
         return len(artifact_files)
 
     def set_status(self, info: RunInfo, status: str) -> None:
-        """Set the MLflow tags of the run's status and completed rounds; if it has a summary, also its page's note.
+        """Set the MLflow tags of the run's status and completed rounds, and the note on its page if it has a summary.
 
         Args:
             info: metadata of the run, for its folder and budget.
-            status: a key of `MLFLOW_STATUS`; a finished run also gets the tag of the limits that ended it.
+            status: a key of `MLFLOW_STATUS`; a finished run also gets a tag with the limits that ended it.
         """
         from mlflow.entities import RunTag
 
@@ -108,7 +108,7 @@ def open_upload(info: RunInfo, server_place: ServerPlace, *, is_running: bool = 
     return retry_after_conflicts(connect_run)
 
 
-def log_batch(mlflow_client: "MlflowClient", run_id: str, sent_lines: Sequence[JournalLine]) -> None:
+def log_metrics(mlflow_client: "MlflowClient", run_id: str, sent_lines: Sequence[JournalLine]) -> None:
     """Send the metrics of some rounds in one request; MLflow's client splits a line with more than 1,000 metrics.
 
     Args:
@@ -127,17 +127,17 @@ def list_artifacts(folder: Path) -> Iterator[tuple[Path, str | None]]:
         manifest.check_file(folder / file_name)
         if (folder / file_name).exists():
             yield folder / file_name, None
-    for path in sorted((folder / "figures").glob("*.png")):
-        yield path, "figures"
+    for figure_path in sorted((folder / "figures").glob("*.png")):
+        yield figure_path, "figures"
 
 
 def _list_metrics(line: JournalLine) -> "Iterator[Metric]":
-    """Yield the metrics of a line of the journal, `LAST_METRIC` at the end, so that a round that has it is complete."""
+    """Yield the metrics of a line of the journal. `LAST_METRIC` is last: a round that has it in MLflow is complete."""
     from mlflow.entities import Metric
 
     if MAIN_METRIC in line.metrics:
         yield Metric(record.FIRST_METRIC_NAME, line.metrics[MAIN_METRIC], line.time_ms, line.step)
-    metric_names = sorted(line.metrics, key=lambda name: (name == LAST_METRIC, name))
-    for name in metric_names:
-        if name not in UNSENT_METRICS:
-            yield Metric(name, line.metrics[name], line.time_ms, line.step)
+    metric_names = sorted(line.metrics, key=lambda metric_name: (metric_name == LAST_METRIC, metric_name))
+    for metric_name in metric_names:
+        if metric_name not in UNSENT_METRICS:
+            yield Metric(metric_name, line.metrics[metric_name], line.time_ms, line.step)

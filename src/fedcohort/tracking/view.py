@@ -24,9 +24,9 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.entities import Run
 
-VIEW_TAG = "mlflow.sharedViewState."  # prefix of the tag of a view, before its key
-VIEW_KEY = "fedcohort"  # key of the view of all runs
-SWEEP_KEY = "sweep-"  # prefix of the key of a sweep's view
+VIEW_TAG_PREFIX = "mlflow.sharedViewState."  # prefix of the tag of a view, before its key
+ALL_RUNS_VIEW_KEY = "fedcohort"  # key of the view of all runs
+SWEEP_VIEW_PREFIX = "sweep-"  # prefix of the key of a sweep's view
 ALL_RUNS_FILE = Path(__file__).with_name("view_of_runs.json")  # the view of all runs, in MLflow's form
 PAGE_TEMPLATE = "#/experiments/%s/runs?workflowType=machine_learning&viewStateShareKey=%s"
 NOTE_TAG = "mlflow.note.content"
@@ -38,14 +38,14 @@ MAX_REPORTS = 5  # reports in the note
 MAX_NOTE_LENGTH = 5000  # characters of a tag of an experiment, MLflow's limit
 
 
-def spell_runs_page(experiment_id: str, sweep: str | None = None) -> str:
+def spell_runs_page(experiment_id: str, sweep_id: str | None = None) -> str:
     """Return the path of a page on the server: the runs of an experiment, or the view of a sweep.
 
     Args:
         experiment_id: id of the experiment.
-        sweep: id of the sweep; None for all runs.
+        sweep_id: id of the sweep; None for all runs.
     """
-    return PAGE_TEMPLATE % (experiment_id, VIEW_KEY if sweep is None else f"{SWEEP_KEY}{sweep}")
+    return PAGE_TEMPLATE % (experiment_id, ALL_RUNS_VIEW_KEY if sweep_id is None else f"{SWEEP_VIEW_PREFIX}{sweep_id}")
 
 
 def spell_artifact_page(experiment_id: str, run_id: str, file_name: str) -> str:
@@ -61,15 +61,15 @@ def spell_artifact_page(experiment_id: str, run_id: str, file_name: str) -> str:
 
 def list_sweep_views(tags: Mapping[str, str]) -> list[str]:
     """Return the ids of the sweeps with a view, the newest last, from the tags `tags` of the experiment."""
-    view_by_key = {key: json.loads(text) for key, text in tags.items() if key.startswith(f"{VIEW_TAG}{SWEEP_KEY}")}
-    sorted_tags = sorted(view_by_key, key=lambda key: view_by_key[key]["createdAt"])
-    return [key.removeprefix(f"{VIEW_TAG}{SWEEP_KEY}") for key in sorted_tags]
+    view_by_key = {k: json.loads(t) for k, t in tags.items() if k.startswith(f"{VIEW_TAG_PREFIX}{SWEEP_VIEW_PREFIX}")}
+    sorted_tags = sorted(view_by_key, key=lambda k: view_by_key[k]["createdAt"])
+    return [k.removeprefix(f"{VIEW_TAG_PREFIX}{SWEEP_VIEW_PREFIX}") for k in sorted_tags]
 
 
-def experiment_tags() -> dict[str, str]:
+def make_experiment_tags() -> dict[str, str]:
     """Return the tags of a new experiment, with the view of all runs."""
-    views = {f"{VIEW_TAG}{VIEW_KEY}": _make_view("Selectors", {})}
-    return {"mlflow.experimentKind": "custom_model_development", **views}
+    view_tags = {f"{VIEW_TAG_PREFIX}{ALL_RUNS_VIEW_KEY}": _make_view("Selectors", {})}
+    return {"mlflow.experimentKind": "custom_model_development", **view_tags}
 
 
 def write_experiment_note(experiment_id: str) -> str:
@@ -81,65 +81,65 @@ def write_experiment_note(experiment_id: str) -> str:
     )
 
 
-def save_sweep_view(mlflow_client: "MlflowClient", experiment_id: str, sweep: str, options: Sequence[str]) -> None:
+def save_sweep_view(mlflow_client: "MlflowClient", experiment_id: str, sweep_id: str, options: Sequence[str]) -> None:
     """Save the view of a sweep.
 
     Args:
         mlflow_client: client of MLflow.
         experiment_id: id of the experiment.
-        sweep: id of the sweep.
+        sweep_id: id of the sweep.
         options: names of the parameters in which its runs differ, except the seed.
     """
     view_columns = [f"metrics.`{FIRST_METRIC_NAME}`", *(f"params.`{name}`" for name in options), "params.`seed`"]
-    view_state = {"selectedColumns": view_columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep}%'"}
+    view_state = {"selectedColumns": view_columns, "searchFilter": f"tags.{SWEEPS} LIKE '%{sweep_id}%'"}
     mlflow_client.set_experiment_tag(
-        experiment_id, f"{VIEW_TAG}{SWEEP_KEY}{sweep}", _make_view(f"Sweep {sweep}", view_state)
+        experiment_id, f"{VIEW_TAG_PREFIX}{SWEEP_VIEW_PREFIX}{sweep_id}", _make_view(f"Sweep {sweep_id}", view_state)
     )
 
 
 def show_reports(mlflow_client: "MlflowClient", experiment_id: str, reports: "Sequence[Run]") -> None:
-    """Put links to reports at the start of an experiment's note, whose other text stays.
+    """Put links to reports at the start of an experiment's note, and keep its other text.
 
     Args:
         mlflow_client: client of MLflow.
         experiment_id: id of the experiment.
         reports: MLflow runs of the reports, the newest first.
     """
-    paragraphs = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
+    report_texts = [_make_paragraph(experiment_id, run.info.run_id, run.data.tags) for run in reports[:MAX_REPORTS]]
     tags = mlflow_client.get_experiment(experiment_id).tags
     note_paragraphs = tags.get(NOTE_TAG, write_experiment_note(experiment_id)).split("\n\n")
-    other_text = "\n\n".join(
+    user_note_text = "\n\n".join(
         paragraph for paragraph in note_paragraphs if not paragraph.startswith((ANSWER_START, ANSWER_START.strip("*")))
     ).strip("\n")
-    while paragraphs and len(note_text := "\n\n".join([*paragraphs, other_text])) > MAX_NOTE_LENGTH:
-        paragraphs.pop()
-    if paragraphs:
+    while report_texts and len(note_text := "\n\n".join([*report_texts, user_note_text])) > MAX_NOTE_LENGTH:
+        report_texts.pop()
+    if report_texts:
         mlflow_client.set_experiment_tag(experiment_id, NOTE_TAG, note_text)
 
 
-def _make_paragraph(experiment_id: str, report_run_id: str, tags: Mapping[str, str]) -> str:
+def _make_paragraph(experiment_id: str, report_run_id: str, report_tags: Mapping[str, str]) -> str:
     """Return the paragraph of a report: the verdict first, because MLflow shows only two lines of a folded note.
 
     Args:
         experiment_id: id of the experiment.
         report_run_id: id of the report's run.
-        tags: tags of the report's run.
+        report_tags: tags of the report's run.
     """
-    page_name, verdict, sweep, options, report_date = (
-        tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP_TAG, OPTIONS_TAG, DATE_TAG)
+    page_name, verdict, sweep_id, options_text, report_date = (
+        report_tags.get(tag, "") for tag in (PAGE_TAG, VERDICT_TAG, SWEEP_TAG, OPTIONS_TAG, DATE_TAG)
     )
     answer_text = f"{ANSWER_START}{spell_artifact_page(experiment_id, report_run_id, page_name)})**: {verdict}"
-    sweep_link = f"[sweep {sweep}]({spell_runs_page(experiment_id, sweep)})" if sweep else ""
-    fact_texts = [fact_text for fact_text in (sweep_link, report_date, f"`{options}`" if options else "") if fact_text]
+    sweep_link = f"[sweep {sweep_id}]({spell_runs_page(experiment_id, sweep_id)})" if sweep_id else ""
+    fact_texts = [t for t in (sweep_link, report_date, f"`{options_text}`" if options_text else "") if t]
     return f"{answer_text} ({', '.join(fact_texts)})" if fact_texts else answer_text
 
 
-def _make_view(name: str, state_changes: Mapping[str, Any]) -> str:
+def _make_view(view_name: str, state_changes: Mapping[str, Any]) -> str:
     """Return a view of runs in MLflow's form.
 
     Args:
-        name: title of the view.
+        view_name: title of the view.
         state_changes: differences to the view of all runs.
     """
     now_ms, view_state = time.time_ns() // 1_000_000, json.loads(ALL_RUNS_FILE.read_text()) | state_changes
-    return json.dumps({"name": name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(view_state)})
+    return json.dumps({"name": view_name, "createdAt": now_ms, "updatedAt": now_ms, "state": json.dumps(view_state)})
