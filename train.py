@@ -35,15 +35,15 @@ def main() -> int:
     try:
         code = run_with_one_line_errors(called, sys.argv[1:], Path(__file__).with_name("configs"))
     except (KeyboardInterrupt, SystemExit):
-        if CURRENT_SWEEP.stop(interrupt.interrupts.exit_code):
+        if CURRENT_SWEEP.stop_sweep(interrupt.interrupts.exit_code):
             raise SystemExit(interrupt.interrupts.exit_code) from None
         raise
     except Exception as error:
-        if not CURRENT_SWEEP.has_recorded(error):
-            CURRENT_SWEEP.exit_code()  # a sweep goes on after a job that crashed; its traceback follows
+        if not CURRENT_SWEEP.has_recorded_error(error):
+            CURRENT_SWEEP.finish_sweep()  # a sweep goes on after a job that crashed; its traceback follows
             raise
         code = 1
-    return CURRENT_SWEEP.exit_code() or code
+    return CURRENT_SWEEP.finish_sweep() or code
 
 
 if __name__ == "__main__":

@@ -153,8 +153,8 @@ def test_a_mistake_is_an_exception_and_leaves_nothing_behind(tmp_path: Path) -> 
 
 
 def test_the_configs_are_those_above_the_working_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from fedcohort.api.run import find_configs  # noqa: PLC0415
+    from fedcohort.api.run import find_config_folder  # noqa: PLC0415
 
     for place in (ROOT / "docs", tmp_path):  # the second has none above it: this installation's
         monkeypatch.chdir(place)
-        assert find_configs() == ROOT / "configs"
+        assert find_config_folder() == ROOT / "configs"

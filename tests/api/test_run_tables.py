@@ -10,7 +10,7 @@ import torch
 from sklearn.datasets import load_digits
 
 from api.test_run import run
-from fedcohort.api.run import replace_data
+from fedcohort.api.run import replace_passed_data
 from fedcohort.errors import OptionError
 
 X, Y = load_digits(return_X_y=True)
@@ -30,7 +30,7 @@ def test_a_data_frame_is_trained_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("shape", [(-1, 64), (-1, 1, 8, 8)])
 def test_arrays_keep_their_shape(tmp_path: Path, shape: tuple[int, ...]) -> None:
-    options = replace_data({"dataset": (X[:50].reshape(shape), Y[:50]), "paths": {"logs": tmp_path}})
+    options = replace_passed_data({"dataset": (X[:50].reshape(shape), Y[:50]), "paths": {"logs": tmp_path}})
     table = pd.read_parquet(Path(options["dataset.path"]) / "train.parquet")
     assert table["label"].tolist() == Y[:50].tolist()
     assert options.get("dataset.shape", [64]) == list(X[:50].reshape(shape).shape[1:])
@@ -40,21 +40,21 @@ def test_arrays_keep_their_shape(tmp_path: Path, shape: tuple[int, ...]) -> None
 @pytest.mark.parametrize("data", [(X[:5], Y[:4]), [Y, Y], (X[:0], Y[:0])])
 def test_arrays_that_do_not_fit_are_rejected(data: Any) -> None:
     with pytest.raises(OptionError, match=r"dataset must be samples \[n, \.\.\.\] and labels \[n\], as \(x, y\), got"):
-        replace_data({"dataset": data})
+        replace_passed_data({"dataset": data})
 
 
 @pytest.mark.parametrize("data", [X, object(), torch.utils.data.TensorDataset(torch.zeros(2, 3))])
 def test_other_data_are_rejected_with_what_is_read(data: Any) -> None:
     with pytest.raises(OptionError, match=r"dataset must be the name of a choice, a data frame, or a pair \(x, y\) of"):
-        replace_data({"dataset": data})
+        replace_passed_data({"dataset": data})
 
 
 @pytest.mark.parametrize("option", ["digits", ["digits", "mnist"], {"limit": 3}, None])
 def test_choices_and_options_are_left_as_they_are(option: Any) -> None:
-    assert replace_data({"dataset": option}) == {"dataset": option}
+    assert replace_passed_data({"dataset": option}) == {"dataset": option}
 
 
 def test_an_index_with_a_name_is_a_column(tmp_path: Path) -> None:
     frame = pd.DataFrame({"x": [0.5, 1.5], "label": [0, 1]}, index=pd.Index(["a", "b"], name="user"))
-    options = replace_data({"dataset": frame, "paths.logs": tmp_path})
+    options = replace_passed_data({"dataset": frame, "paths.logs": tmp_path})
     assert list(pd.read_parquet(Path(options["dataset.path"]) / "train.parquet")) == ["user", "x", "label"]

@@ -109,7 +109,7 @@ def test_a_brief_run_prints_its_progress_only(tmp_path: Path, capsys: pytest.Cap
         replay_run([Progress(lines_every=1), *make_observers()], make_run_info(tmp_path / "run"))
     output = capsys.readouterr().out.splitlines()
     assert [line.split()[1] for line in output] == ["0/6", "2/6", "4/6", "6/6"]
-    assert not terminal.is_brief()
+    assert not terminal.is_progress_only()
 
 
 def test_in_a_notebook_one_line_is_updated(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

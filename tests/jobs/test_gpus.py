@@ -17,8 +17,8 @@ NVIDIA = "GPU 0: NVIDIA H100 (UUID: GPU-1)\nGPU 1: NVIDIA H100 (UUID: GPU-2)"
 @pytest.fixture(autouse=True)
 def none_held(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gpus, "_LOCK_BY_SWEEP", {})
-    monkeypatch.setenv(gpus.VISIBLE_VARIABLE, "")
-    monkeypatch.delenv(gpus.VISIBLE_VARIABLE)
+    monkeypatch.setenv(gpus.VISIBLE_GPUS_VARIABLE, "")
+    monkeypatch.delenv(gpus.VISIBLE_GPUS_VARIABLE)
 
 
 def on(accelerator: str = "gpu", devices: Any = 1) -> Composition:
@@ -32,9 +32,9 @@ def test_which_cards_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     (tmp_path / "nvidia-smi").write_text(f'#!/bin/sh\nprintf "{NVIDIA}\\n"\n')
     (tmp_path / "nvidia-smi").chmod(0o755)
     assert gpus.list_gpus() == ["0", "1"]
-    monkeypatch.setenv(gpus.VISIBLE_VARIABLE, "3, GPU-2")
+    monkeypatch.setenv(gpus.VISIBLE_GPUS_VARIABLE, "3, GPU-2")
     assert gpus.list_gpus() == ["3", "GPU-2"]
-    monkeypatch.setenv(gpus.VISIBLE_VARIABLE, "")
+    monkeypatch.setenv(gpus.VISIBLE_GPUS_VARIABLE, "")
     assert gpus.list_gpus() == []
 
 
@@ -46,7 +46,7 @@ def test_free_ones_first_then_in_turn(tmp_path: Path) -> None:
     assert gpus.take_gpu(tmp_path, ["3", "5"], 7) == "5"
     other_launcher = gpus._LOCK_BY_SWEEP.pop(tmp_path)
     assert [gpus.take_gpu(tmp_path, ["3", "5"], number) for number in (4, 5)] == ["3", "5"], "more processes than cards"
-    assert os.environ[gpus.VISIBLE_VARIABLE] == "5"
+    assert os.environ[gpus.VISIBLE_GPUS_VARIABLE] == "5"
     first.close()
     assert gpus.take_gpu(tmp_path, ["3", "5"], 1) == "3", "its process has ended"
     assert other_launcher is not None
@@ -71,11 +71,11 @@ def test_a_process_keeps_its_card(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
     for number in (0, 3):
         gpus.assign_gpu(SweepJob(tmp_path, number, ()), on())
-        assert os.environ[gpus.VISIBLE_VARIABLE] == "0"
+        assert os.environ[gpus.VISIBLE_GPUS_VARIABLE] == "0"
 
 
 @pytest.mark.parametrize("composition", [on("cpu"), on("gpu", 2), on("gpu", "auto")])
 def test_others_see_what_they_saw(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, composition: Composition) -> None:
     monkeypatch.setattr(gpus, "list_gpus", lambda: ["0", "1"])
     gpus.assign_gpu(SweepJob(tmp_path, 0, ()), composition)
-    assert gpus.VISIBLE_VARIABLE not in os.environ
+    assert gpus.VISIBLE_GPUS_VARIABLE not in os.environ

@@ -53,8 +53,8 @@ def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched:
     """Values of sweeps: choices, a range, numbers, an alias with its options, components, and a derived option."""
     sweeper = gridded(tmp_path, "selector=random,best", "seed=1,-1", "cohort=12,13")
     jobs = split_jobs(sweeper.typed)
-    reasons = {item.number: item.reason.split(",")[0] for item in sweeper.list_rejected(jobs)}
-    assert [item.words for item in sweeper.list_rejected(jobs)] == [jobs[number] for number in reasons]
+    reasons = {item.job_number: item.reason.split(",")[0] for item in sweeper.list_rejections(jobs)}
+    assert [item.words for item in sweeper.list_rejections(jobs)] == [jobs[number] for number in reasons]
     word, seed, cohort = (
         "selector must be one of active_fl",
         "seed must be an integer in [0",
@@ -67,7 +67,7 @@ def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched:
         (["callback=default,none", "objective_metric=server_val/acc"], "objective_metric=server_val/acc is read"),
     ]:
         sweeper = gridded(tmp_path, *words)
-        (result,) = sweeper.list_rejected(split_jobs(sweeper.typed))
+        (result,) = sweeper.list_rejections(split_jobs(sweeper.typed))
         assert result.number == 1
         assert result.reason.startswith(reason)
     assert launched == []

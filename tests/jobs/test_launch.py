@@ -7,7 +7,7 @@ import pytest
 
 from config_options import CONFIGS
 from fedcohort.errors import OptionError
-from fedcohort.jobs.launch import Launch
+from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.record import sweep_folder
 
 WORDS = (
@@ -27,7 +27,7 @@ def test_a_launcher_of_hydra_runs_the_jobs_of_a_study(tmp_path: Path) -> None:
         pytest.skip("hydra-joblib-launcher is not installed: the extra sweep brings it")
     logs = f"paths.logs={tmp_path}"
     jobs = {0: (*WORDS, logs, "seed=0"), 1: (*WORDS, logs, "cohort=40", "seed=1")}
-    assert sorted(Launch("joblib", 2).run(tmp_path / "sweep", jobs, CONFIGS)) == [0, 1]
+    assert sorted(LaunchOptions("joblib", 2).run(tmp_path / "sweep", jobs, CONFIGS)) == [0, 1]
     records = sweep_folder.read_job_records(tmp_path / "sweep")
     assert [record.how for record in records.values()] == ["done", "failed"]
     assert records[1].reason.startswith("cohort=40 exceeds clients=12")
@@ -37,9 +37,9 @@ def test_a_launcher_of_hydra_runs_the_jobs_of_a_study(tmp_path: Path) -> None:
 @pytest.mark.parametrize("launcher", ["local", "joblib"])
 def test_only_a_cluster_runs_jobs_without_the_command(launcher: str) -> None:
     with pytest.raises(OptionError, match=rf"wait=false needs launcher=slurm: jobs of launcher={launcher} end with"):
-        Launch(launcher, wait=False)
+        LaunchOptions(launcher, wait=False)
 
 
 def test_jobs_that_would_outlive_the_command_are_refused() -> None:
     with pytest.raises(OptionError, match="hydra/launcher=submitit_local: its jobs outlive a killed sweep"):
-        Launch("submitit_local")
+        LaunchOptions("submitit_local")

@@ -92,11 +92,11 @@ def test_what_is_not_measured_is_refused() -> None:
     with pytest.raises(OptionError, match=r"null, got 'best'$"):
         options.check_objective_metric("objective_metric", "best")
     config: dict[str, Any] = {"objective_metric": None, "callback": {}}
-    check_objective(config, by_search=False)
+    check_objective(config, is_search=False)
     with pytest.raises(OptionError, match="set objective_metric=server_val/acc"):
-        check_objective(config, by_search=True)
+        check_objective(config, is_search=True)
     with pytest.raises(OptionError, match=r"do not remove callback\.journal"):
-        check_objective({**config, "objective_metric": "server_val/acc"}, by_search=False)
+        check_objective({**config, "objective_metric": "server_val/acc"}, is_search=False)
 
 
 @pytest.mark.parametrize(("metrics", "line"), [({}, "was never measured"), ({"server_val/acc": "NaN"}, "is nan")])

@@ -38,16 +38,16 @@ def test_time_left_is_what_jobs_took_by_what_is_left_by_how_many_run(tmp_path: P
         4: JobRecord(("seed=4",), "skipped", None, "", 40.0, 40.1),
     }
     plan = Plan([[f"seed={n}"] for n in range(8)])
-    standing = SweepStatus(plan, records, waits=True)
-    assert standing.n_waiting == 3
-    assert standing.count("done", "skipped") == 3
+    standing = SweepStatus(plan, records, is_live=True)
+    assert standing.n_waiting_jobs == 3
+    assert standing.count_jobs("done", "skipped") == 3
     assert standing.seconds_left(100.0) == pytest.approx(91 / 2)
     # without one that is done: 10 s were a fifth of a job, so that a job takes 50
-    young = SweepStatus(plan, {n: records[n] for n in (2, 3)}, waits=True)
+    young = SweepStatus(plan, {n: records[n] for n in (2, 3)}, is_live=True)
     assert young.seconds_left(100.0) == pytest.approx((0.8 * 50 + 45 + 6 * 50) / 2)
-    assert SweepStatus(plan, {3: records[3]}, waits=True).seconds_left(100.0) is None
+    assert SweepStatus(plan, {3: records[3]}, is_live=True).seconds_left(100.0) is None
     old = JobRecord(("seed=0",), "done")
-    assert SweepStatus(plan, {0: old}, waits=True).seconds_left(100.0) is None, "of an older fedcohort"
+    assert SweepStatus(plan, {0: old}, is_live=True).seconds_left(100.0) is None, "of an older fedcohort"
 
 
 def test_the_line_that_a_job_begins_with(tmp_path: Path) -> None:
@@ -65,10 +65,10 @@ def test_the_best_is_the_last_validation_of_a_run_that_is_done(tmp_path: Path) -
         n: JobRecord((name,), states.get(name, "done"), ran(tmp_path / name, 50, *values))
         for n, (name, values) in enumerate(source.items())
     }
-    best = SweepStatus(Plan(), records, waits=True).best()
+    best = SweepStatus(Plan(), records, is_live=True).find_best_job()
     assert best is not None
     assert (best[0], best[1].words) == (0.6, ("high",))
-    assert SweepStatus(Plan(), {4: records[4]}, waits=True).best() is None
+    assert SweepStatus(Plan(), {4: records[4]}, is_live=True).find_best_job() is None
 
 
 def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_running_record_without_a_process_counts_as_killed(tmp_path: Path) -> 
     assert read_sweep_status(tmp_path, plan).records[0].how == "running"
     lock.close()
     assert read_sweep_status(tmp_path, plan).records[0].how == "failed"
-    assert read_sweep_status(tmp_path, plan, waits=True).records[0].how == "running", "SLURM has it"
+    assert read_sweep_status(tmp_path, plan, is_live=True).records[0].how == "running", "SLURM has it"
     with try_to_lock(run / "run.lock") or run.open() as _:
         assert read_sweep_status(tmp_path, plan).records[0].how == "running", "a worker lives on"
     assert sweep_folder.read_plan(tmp_path / "elsewhere") is None

@@ -65,7 +65,7 @@ def swept(*words: Sequence[str], **how: Any) -> str:
     sweep = Sweep(Path("sweeps/s").absolute())
     for number, job_words in enumerate(words):
         job(sweep, number, "done", *job_words, folder=ran(Path(f"runs/{number}").absolute(), *job_words, **how))
-    return sweep.describe_results(sweep.read_jobs())
+    return sweep.describe_results(sweep.read_records())
 
 
 COMPARED: list[tuple[Sequence[tuple[str, ...]], str]] = [
@@ -143,7 +143,7 @@ def test_a_mixed_sweep_is_compared_as_one(logs: Logs, captured_log: pytest.LogCa
     job(sweep, 2, "failed", "cohort=40", reason="it exceeds clients=12")
     job(sweep, 3, "running", "seed=3", folder=logs.path / "runs" / "gone")
     job(sweep, 4, "stopped", "seed=4")
-    assert sweep.exit_code() == 1
+    assert sweep.finish_sweep() == 1
     assert captured_log.messages[:3] == [
         "failed: cohort=40: it exceeds clients=12",
         "failed: seed=3: its process was killed (kill -9, or the kernel for lack of memory)",
@@ -187,7 +187,7 @@ def test_skipped_jobs_that_mlflow_does_not_know(tmp_path: Path) -> None:
     job(sweep, 0, "skipped", "seed=0", folder=ran(tmp_path / "untracked", "seed=0", tracked=False))
     (tmp_path / "without a journal").mkdir()
     job(sweep, 1, "skipped", "seed=1", folder=tmp_path / "without a journal")
-    assert sweep.describe_results(sweep.read_jobs()) == "sweep new: 2 skipped (finished before)."
+    assert sweep.describe_results(sweep.read_records()) == "sweep new: 2 skipped (finished before)."
 
 
 def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
@@ -201,8 +201,8 @@ def test_an_unreachable_server_costs_only_the_tag(tmp_path: Path, captured_log: 
 
 
 def test_only_a_sweep_has_an_overview(tmp_path: Path, captured_log: pytest.LogCaptureFixture) -> None:
-    assert Sweep().exit_code() == 0
-    assert Sweep(tmp_path / "no job ran", Plan([["seed=0"]])).exit_code() == 0, "what ended it is said"
+    assert Sweep().finish_sweep() == 0
+    assert Sweep(tmp_path / "no job ran", Plan([["seed=0"]])).finish_sweep() == 0, "what ended it is said"
     assert captured_log.messages == []
 
 
@@ -210,10 +210,10 @@ def test_a_signal_names_what_has_failed_so_far(tmp_path: Path, captured_log: pyt
     sweep = Sweep(tmp_path / "s", Plan([["seed=0"], ["seed=1"], ["seed=2"]], launcher="BasicLauncher"))
     job(sweep, 0, "failed", "seed=0", reason="why")
     job(sweep, 1, "stopped", "seed=1")
-    sweep.stop(143)
+    sweep.stop_sweep(143)
     assert captured_log.messages == ["failed: seed=0: why"]
     sweep.plan = replace(sweep.plan, launcher="JoblibLauncher")
-    sweep.stop(143)
+    sweep.stop_sweep(143)
     assert captured_log.messages[1:] == ["failed: seed=0: why", "stopped; resume with the same sweep and resume=true"]
 
 
@@ -226,7 +226,7 @@ def test_on_slurm_the_jobs_outlive_the_sweep(
     (tmp_path / "squeue").write_text("#!/bin/sh\nprintf '12_1\\n7\\n'\n")
     (tmp_path / "squeue").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    sweep.stop(130)
+    sweep.stop_sweep(130)
     assert captured_log.messages == ["the jobs continue without this process; `scancel 12` ends them"]
 
 
@@ -241,10 +241,10 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, captured_log: pytest.LogCaptureFixture
 ) -> None:
     """It ends well, whatever the jobs do by then, and says how to look at them; a search has to wait."""
-    sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.fedcohort.Slurm"), waits=False)
+    sweep = Sweep(tmp_path / "s", Plan(launcher="hydra_plugins.fedcohort.Slurm"), waits_for_jobs=False)
     job(sweep, 0, "running", "seed=0")
     monkeypatch.setattr(cluster, "list_arrays", lambda folder: ["17"])
-    assert sweep.exit_code() == 0
+    assert sweep.finish_sweep() == 0
     assert re.fullmatch(
         r"SLURM has the jobs \(17\); `.*fedcohort sweep status s` shows their status", captured_log.messages[-1]
     )
@@ -254,4 +254,4 @@ def test_a_sweep_that_does_not_wait_leaves_its_jobs_to_slurm(
     jobs, context = {0: ("seed=0",)}, JobContext(tmp_path / "s", tmp_path)
     assert list(launcher._run(context, jobs)) == []
     with pytest.raises(OptionError, match="a search, which chooses its jobs one by one"):
-        list(launcher._run(replace(context, by_search=True), jobs))
+        list(launcher._run(replace(context, is_search=True), jobs))

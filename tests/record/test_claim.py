@@ -134,8 +134,8 @@ def test_a_job_does_not_resume_the_runs_of_other_jobs_of_its_sweep(tmp_path: Pat
     other_folder = make_folder(tmp_path, stem, 1, **ended(3, rounds=3))
     siblings = frozenset([other_folder])
     assert claimed(tmp_path, request(5)) == (stem, False, False)
-    assert claimed(tmp_path, replace(request(5), siblings=siblings)) == (f"{stem}-2", True, False)
-    assert claimed(tmp_path, replace(request(3), siblings=siblings)) == (stem, False, True)
+    assert claimed(tmp_path, replace(request(5), sibling_folders=siblings)) == (f"{stem}-2", True, False)
+    assert claimed(tmp_path, replace(request(3), sibling_folders=siblings)) == (stem, False, True)
 
 
 def test_without_a_run_to_resume_the_folder_is_new(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import numpy as np
 import yaml
 
 from config_options import CONFIGS
-from fedcohort.jobs.launch import Launch
+from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.results.run import Evaluations
 from fedcohort.study.definition import Study, list_conditions
 from fedcohort.study.definition_file import load_study
@@ -76,5 +76,5 @@ def make_results(study: Study, late_means: Mapping[str, Mapping[str, Sequence[fl
 
 def run_task(task: Task) -> RunOutcome:
     """Run one task in this process."""
-    ((_, outcome),) = run_tasks([task], Launch())
+    ((_, outcome),) = run_tasks([task], LaunchOptions())
     return outcome

@@ -44,7 +44,7 @@ class Options:
         filter: filter of runs in MLflow's syntax.
         target: value that runs have to reach, `baseline`, or `best_of:` and conditions.
         level: share of the way to the baseline's result, for the target `baseline`.
-        crossing: what must reach the target: the mean over a `window`, or the `first` evaluation.
+        crossing: what must reach the target: the mean over a `window` of evaluations, or any evaluation (`first`).
         axis: cost that verdicts on the target compare.
         tracking_uri: address of MLflow's store.
         out: folder of the page.
@@ -74,13 +74,13 @@ class Options:
     wait_s: str = "120"
 
     def __post_init__(self) -> None:
-        for name in ("rows", "metric", "experiment", "tracking_uri"):
-            ranges.text(name, getattr(self, name))
-        for name in ("cols", "baseline", "sweep", "filter", "target"):
-            ranges.text(name, getattr(self, name), allow_null=True)
+        for option in ("rows", "metric", "experiment", "tracking_uri"):
+            ranges.text(option, getattr(self, option))
+        for option in ("cols", "baseline", "sweep", "filter", "target"):
+            ranges.text(option, getattr(self, option), allow_null=True)
         choices = {"better": BETTER_CHOICES, "result": RESULT_KINDS, "crossing": CROSSINGS, "axis": COST_AXES}
-        for name, choices_of_option in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
-            ranges.choice(name, getattr(self, name), *choices_of_option)
+        for option, choices_of_option in {**choices, "curves": ("true", "false"), "report": ("true", "false")}.items():
+            ranges.choice(option, getattr(self, option), *choices_of_option)
         if self.cols == self.rows:
             raise ranges.range_error("cols", f"another parameter than rows={self.rows}, or null", self.cols)
         _ = self.question

@@ -19,7 +19,7 @@ from fedcohort.console import terminal
 from fedcohort.errors import OptionError
 from fedcohort.host import messages
 from fedcohort.host.interrupt import STOPPED_BEFORE_TRAINING, StoppedRun
-from fedcohort.jobs.job import run_checked
+from fedcohort.jobs.job import check_and_run
 from fedcohort.record import folder, history, metadata
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
@@ -44,7 +44,7 @@ class RunResult:
     """The results of a run. The files in its folder are read when an attribute is accessed.
 
     Attributes:
-        folder: folder of the run, with config.yaml, metrics.jsonl, clients.parquet, summary.json and checkpoints.
+        folder: folder of the run, with config.yaml, journal.jsonl, clients.parquet, summary.json and checkpoints.
     """
 
     folder: Path
@@ -124,7 +124,7 @@ def run(**options: object) -> RunResult:
         FedcohortError: with the message that the command prints.
         KeyboardInterrupt: where Ctrl-C came before the first round had ended.
     """
-    return run_overrides(list_overrides(replace_data(options)))
+    return run_overrides(list_overrides(replace_passed_data(options)))
 
 
 def run_overrides(overrides: Sequence[str]) -> RunResult:
@@ -133,12 +133,12 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
     Raises `FedcohortError`, with the message that the command prints, and `KeyboardInterrupt` where Ctrl-C came before
     the first round had ended.
     """
-    configs_folder = find_configs()
+    configs_folder = find_config_folder()
     messages.log_to_terminal()
     with raise_plain_errors(overrides, configs_folder), terminal.print_progress_only():
         command_line.check_command_line(overrides, configs_folder)
         try:
-            return RunResult(run_checked(compose.compose_run(overrides, configs_folder), None))
+            return RunResult(check_and_run(compose.compose_run(overrides, configs_folder), None))
         except StoppedRun as stop:
             if stop.code != INTERRUPTED_CODE:
                 raise
@@ -149,23 +149,23 @@ def run_overrides(overrides: Sequence[str]) -> RunResult:
             raise KeyboardInterrupt(STOPPED_BEFORE_TRAINING) from None
 
 
-def find_configs() -> Path:
-    """Return the folder of the config groups: of the working folder, a folder above it, or this installation.
+def find_config_folder() -> Path:
+    """Return the folder configs/ in the working folder, in a folder above it, or in this installation.
 
     Raises `OptionError` if none of them has one.
     """
     searched_folders = [Path.cwd(), *Path.cwd().parents, Path(__file__).resolve().parents[3]]
-    for folder_ in searched_folders:
-        if (folder_ / "configs" / "train.yaml").is_file() and (folder_ / "configs" / "selector").is_dir():
-            return folder_ / "configs"
+    for parent_folder in searched_folders:
+        if (parent_folder / "configs" / "train.yaml").is_file() and (parent_folder / "configs" / "selector").is_dir():
+            return parent_folder / "configs"
     raise OptionError(
         f"there is no folder configs/ in {Path.cwd()} or above it: work in a checkout of fedcohort, "
         "or install it from one with pip install --editable"
     )
 
 
-def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the options with `dataset=folder` for data that are passed, and write these into `paths.logs`.
+def replace_passed_data(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options with `dataset=folder` in place of passed data, and write these data into `paths.logs`.
 
     The table's folder is named after its content, so that equal data are written once and a run can be resumed.
 
@@ -176,25 +176,26 @@ def replace_data(options: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         OptionError: for data of another kind, and for arrays whose shapes do not fit.
     """
-    data: Any = options.get("dataset")
-    frame, replaced_options = data, dict[str, Any]()
-    if isinstance(data, tuple | list) and len(data) == 2 and not all(isinstance(e, str) for e in data):
-        frame, replaced_options = _tabulate_samples(*data)
-    elif isinstance(data, str | Mapping | tuple | list | None):
+    dataset: Any = options.get("dataset")
+    data_frame, replaced_options = dataset, dict[str, Any]()
+    if isinstance(dataset, tuple | list) and len(dataset) == 2 and not all(isinstance(e, str) for e in dataset):
+        data_frame, replaced_options = _tabulate_samples(*dataset)
+    elif isinstance(dataset, str | Mapping | tuple | list | None):
         return dict(options)
-    elif not hasattr(data, "to_parquet"):
+    elif not hasattr(dataset, "to_parquet"):
         allowed_text = "the name of a choice, a data frame, or a pair (x, y) of samples [n, ...] and labels [n]"
-        raise ranges.range_error("dataset", allowed_text, type(data).__name__)
-    elif any(k is not None for k in frame.index.names):
-        frame = frame.reset_index()
+        raise ranges.range_error("dataset", allowed_text, type(dataset).__name__)
+    elif any(k is not None for k in data_frame.index.names):
+        data_frame = data_frame.reset_index()
     table_bytes = io.BytesIO()
-    frame.to_parquet(table_bytes, index=False)
-    logs = options.get("paths.logs", dict(options.get("paths", {})).get("logs", "logs"))
-    folder = Path(logs).absolute() / TABLES_FOLDER / hashlib.blake2b(table_bytes.getbuffer(), digest_size=6).hexdigest()
-    if not (folder / "train.parquet").exists():
-        folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(folder / "train.parquet", table_bytes.getbuffer())
-    new_options = {"dataset": "folder", "dataset.path": folder, "dataset.test_share": TEST_SHARE, **replaced_options}
+    data_frame.to_parquet(table_bytes, index=False)
+    logs_folder = options.get("paths.logs", dict(options.get("paths", {})).get("logs", "logs"))
+    table_hash = hashlib.blake2b(table_bytes.getbuffer(), digest_size=6).hexdigest()
+    table_dir = Path(logs_folder).absolute() / TABLES_FOLDER / table_hash
+    if not (table_dir / "train.parquet").exists():
+        table_dir.mkdir(parents=True, exist_ok=True)
+        write_atomically(table_dir / "train.parquet", table_bytes.getbuffer())
+    new_options = {"dataset": "folder", "dataset.path": table_dir, "dataset.test_share": TEST_SHARE, **replaced_options}
     return {**new_options, **{k: v for k, v in options.items() if k != "dataset"}}
 
 

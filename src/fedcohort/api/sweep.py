@@ -7,11 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_configs, replace_data
+from fedcohort.api.run import INTERRUPTED_CODE, RunResult, find_config_folder, replace_passed_data
 from fedcohort.console import terminal
 from fedcohort.host import messages
 from fedcohort.jobs.grid import begin_grid, run_grid
-from fedcohort.jobs.launch import Launch
+from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.jobs.status import varying_overrides
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import JobRecord
@@ -117,10 +117,10 @@ def sweep(*, n_jobs: int = 1, launcher: str = "local", **options: object) -> Swe
         FedcohortError: with the message that the command prints; for jobs that would be rejected, before the first one
             starts.
     """
-    overrides, configs_folder = list_overrides(replace_data(options), is_sweep=True), find_configs()
+    overrides, configs_folder = list_overrides(replace_passed_data(options), is_sweep=True), find_config_folder()
     messages.log_to_terminal()
     with raise_plain_errors(overrides, configs_folder), terminal.print_progress_only():
-        launch_options = Launch(launcher, n_jobs)
+        launch_options = LaunchOptions(launcher, n_jobs)
         command_line.check_command_line(["-m", *overrides], configs_folder)
         sweep_folder = begin_grid(overrides, configs_folder, launcher)
         try:

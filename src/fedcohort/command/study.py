@@ -39,7 +39,7 @@ from fedcohort import ranges
 from fedcohort.command.arguments import read_options
 from fedcohort.errors import OptionError
 from fedcohort.host.lock import is_locked
-from fedcohort.jobs.launch import Launch
+from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.study import compare_code, leaderboard, progress, results, session
 from fedcohort.study.checks import read_seeds
 from fedcohort.study.definition import STUDY_FILE, Study, add_user_methods, list_conditions
@@ -59,7 +59,7 @@ VERBS: dict[str, Sequence[str]] = {  # the options of each
 STUDIES, LOGS = Path("studies"), Path("logs/studies")
 
 
-def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], Launch]:
+def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str], LaunchOptions]:
     """Return the verb, such as run, the study's name, the options, and how jobs are started.
 
     Raises `OptionError` for an unknown verb or option in `arguments`.
@@ -78,7 +78,7 @@ def parse_arguments(arguments: Sequence[str]) -> tuple[str, str, dict[str, str],
     for option in ("wait", "keep_runs"):
         ranges.choice(option, options[option], "true", "false")
     ranges.choice("again", options["again"], "true", "false", "changed")
-    launch = Launch(options["launcher"], int(options["n_jobs"]), options["wait"] == "true", launcher_options)
+    launch = LaunchOptions(options["launcher"], int(options["n_jobs"]), options["wait"] == "true", launcher_options)
     return verb, study_name, options, launch
 
 
@@ -144,7 +144,7 @@ def main(arguments: Sequence[str]) -> int:
     return 1 if verb == "run" and study_progress.count_runs(FAILED) else 0
 
 
-def _tune_study(study: Study, method_names: Sequence[str] | None, configs: Path, launch: Launch) -> int:
+def _tune_study(study: Study, method_names: Sequence[str] | None, configs: Path, launch: LaunchOptions) -> int:
     if study.search_space is None:
         raise OptionError(
             f"{study.folder / STUDY_FILE} has no option `tune`, which states the tuned options and their seeds: add it"

@@ -6,7 +6,7 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 from fedcohort import ranges, units
-from fedcohort.console.terminal import is_brief, make_console
+from fedcohort.console.terminal import is_progress_only, make_console
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.record.overview import list_run_facts
 from fedcohort.types import RoundReport
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 UNFOLDED_FACTS = ("folder", "tracking")  # a path and a command, which are copied
 SHOWN_METRICS = ("test/acc", "test/loss", "time/virtual_s")
 HTML_BAR_TEMPLATE = '<progress value="{done}" max="{total}"></progress> round {done}/{total}&emsp;{facts}'
-BRIEF_LINES = 5  # of a run, where the output is no terminal
+MAX_PROGRESS_LINES = 5  # of a run, where the output is no terminal
 
 
 class Progress(Observer):
@@ -44,8 +44,8 @@ class Progress(Observer):
         """Print the table of facts of a run, given its metadata `info`, and open the progress bar."""
         self._total_rounds, self._first_round, self._began_s = info.rounds, info.start, time.monotonic()
         self._console = make_console()
-        if is_brief():
-            self._lines_every = max(self._lines_every, math.ceil(info.rounds / BRIEF_LINES))
+        if is_progress_only():
+            self._lines_every = max(self._lines_every, math.ceil(info.rounds / MAX_PROGRESS_LINES))
         else:
             print_start_table(self._console, info)
         if self._console.is_jupyter:
@@ -72,15 +72,15 @@ class Progress(Observer):
         if self._progress_bar is not None:
             self._progress_bar.stop()
 
-    def _describe_round(self, step: int) -> str:
-        """Return the text of the bar for the round `step`: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
+    def _describe_round(self, round_number: int) -> str:
+        """Return the text beside the bar for round `round_number`: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
         elapsed_s = time.monotonic() - self._began_s
         fact_texts = [f"accuracy {self._latest_metrics['test/acc']:.3f}"] if "test/acc" in self._latest_metrics else []
         if "time/virtual_s" in self._latest_metrics:
             fact_texts.append(f"simulated {units.rough_seconds(self._latest_metrics['time/virtual_s'])}")
         fact_texts.append(f"elapsed {units.rough_seconds(elapsed_s)}")
-        if self._first_round < step < self._total_rounds:
-            seconds_left = elapsed_s * (self._total_rounds - step) / (step - self._first_round)
+        if self._first_round < round_number < self._total_rounds:
+            seconds_left = elapsed_s * (self._total_rounds - round_number) / (round_number - self._first_round)
             fact_texts.append(f"left {units.rough_seconds(seconds_left)}")
         return "  ".join(fact_texts)
 
@@ -91,7 +91,7 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
     Args:
         report: results of a round.
         metrics: the last value of each metric.
-        evaluated_round: the round that measured these values; the line names the round if it is an earlier one.
+        evaluated_round: the round that measured accuracy and loss; the line names this round if it is an earlier one.
     """
     origin_text = "" if evaluated_round == report.step else f" of round {evaluated_round}"
     fact_texts = [f"cohort {len(report.cohort)} arrived {len(report.arrived)}"]
@@ -101,17 +101,17 @@ def list_progress_facts(report: RoundReport, metrics: dict[str, float], evaluate
     return "  ".join(fact_texts)
 
 
-def print_start_table(terminal: "Console", info: RunInfo) -> None:
+def print_start_table(console: "Console", info: RunInfo) -> None:
     """Print the chosen components, the partition, the number of parameters, and the run's folder as a table.
 
     Args:
-        terminal: Rich console to print to.
+        console: Rich console to print to.
         info: metadata of the run.
     """
     label_value_pairs = list_run_facts(info)
-    if not terminal.is_terminal:  # no padding, no folding: a log file's lines can be copied
+    if not console.is_terminal:  # no padding, no folding: a log file's lines can be copied
         for label, fact_text in [("", info.name), *label_value_pairs]:
-            terminal.print(f"{label:<12}{fact_text}".strip(), markup=False)
+            console.print(f"{label:<12}{fact_text}".strip(), markup=False)
         return
     from rich.table import Table
     from rich.text import Text
@@ -120,17 +120,17 @@ def print_start_table(terminal: "Console", info: RunInfo) -> None:
     for label, fact_text in label_value_pairs:
         if label not in UNFOLDED_FACTS:
             fact_table.add_row(f"[bold]{label}[/bold]", fact_text)
-    terminal.print(info.name, style="italic", soft_wrap=True, markup=False)
-    terminal.print(fact_table)
+    console.print(info.name, style="italic", soft_wrap=True, markup=False)
+    console.print(fact_table)
     for label, fact_text in label_value_pairs:
         if label in UNFOLDED_FACTS:
-            terminal.print(Text.assemble((f"{label:<12}", "bold"), fact_text), soft_wrap=True)
+            console.print(Text.assemble((f"{label:<12}", "bold"), fact_text), soft_wrap=True)
 
 
 class TerminalBar:
     """A progress bar on a terminal, with metrics, elapsed time and time left."""
 
-    def __init__(self, terminal: "Console", total_rounds: int, rounds_done: int) -> None:
+    def __init__(self, console: "Console", total_rounds: int, rounds_done: int) -> None:
         from rich import progress
 
         self._bar = progress.Progress(
@@ -138,7 +138,7 @@ class TerminalBar:
             progress.MofNCompleteColumn(),
             progress.BarColumn(bar_width=8),
             progress.TextColumn("{task.fields[facts]}"),
-            console=terminal,
+            console=console,
             refresh_per_second=4,  # a higher rate would take time from short rounds
         )
         self._task_id = self._bar.add_task("", total=total_rounds, completed=rounds_done, facts="")

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from fedcohort import ranges
-from fedcohort.console.terminal import is_brief, make_console
+from fedcohort.console.terminal import is_progress_only, make_console
 from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import read_history, require_journal
 from fedcohort.record.observer import Observer, RunInfo
@@ -40,7 +40,7 @@ class Summary(Observer):
         self._run_info = info
 
     def finish(self, status: str) -> None:
-        """Write `summary.json`, and print its table if a round was trained and runs print more than their progress.
+        """Write `summary.json`, and print a table of it, unless no round was trained or only progress is printed.
 
         Args:
             status: how the run ended, such as "finished" or "interrupted".
@@ -52,7 +52,7 @@ class Summary(Observer):
             log.warning("%s", warning)
         summary_text = json.dumps(_replace_nan(summary), indent=1, default=str) + "\n"
         write_atomically(self._run_info.folder / SUMMARY_FILE, summary_text)
-        if summary["rounds"] and not is_brief():
+        if summary["rounds"] and not is_progress_only():
             print_summary(summary, is_full=self._is_full)
 
 
@@ -75,17 +75,17 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
     further_rows = list_further_rows(summary)
     for label, value_text in further_rows if is_full else [(f"{len(further_rows)} lines more", FULL_OPTION)]:
         result_table.add_row(label, value_text)
-    terminal = make_console()
+    console = make_console()
     end_text = f"{summary['name']}: {summary['status']} after {rounds_done} of {total_rounds} rounds"
-    terminal.print(f"{end_text}: {summary['end']}" if summary["end"] else end_text, soft_wrap=True, markup=False)
-    terminal.print(result_table)
-    terminal.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
+    console.print(f"{end_text}: {summary['end']}" if summary["end"] else end_text, soft_wrap=True, markup=False)
+    console.print(result_table)
+    console.print(f"folder  {summary['folder']}", soft_wrap=True, markup=False)
 
 
-def _replace_nan(value: object) -> object:
+def _replace_nan(json_value: object) -> object:
     """Return a JSON value with the numbers in it that are not finite replaced by None."""
-    if isinstance(value, Mapping):
-        return {key: _replace_nan(inner_value) for key, inner_value in value.items()}
-    if isinstance(value, list):
-        return [_replace_nan(inner_value) for inner_value in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+    if isinstance(json_value, Mapping):
+        return {k: _replace_nan(inner_value) for k, inner_value in json_value.items()}
+    if isinstance(json_value, list):
+        return [_replace_nan(inner_value) for inner_value in json_value]
+    return None if isinstance(json_value, float) and not math.isfinite(json_value) else json_value

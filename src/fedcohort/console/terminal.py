@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 UNWRAPPED_LINE_WIDTH = 500  # columns: paths and commands in a log can be copied
-_IS_BRIEF = ContextVar("brief", default=False)
+_IS_PROGRESS_ONLY = ContextVar("brief", default=False)
 
 
 @contextmanager
 def print_progress_only() -> Iterator[None]:
-    """Let runs print their progress only: no table of facts before it, and no table of results after it."""
-    context_token = _IS_BRIEF.set(True)
+    """Let runs in a block print their progress only, without the tables at their start and end."""
+    context_token = _IS_PROGRESS_ONLY.set(True)
     try:
         yield
     finally:
-        _IS_BRIEF.reset(context_token)
+        _IS_PROGRESS_ONLY.reset(context_token)
 
 
-def is_brief() -> bool:
+def is_progress_only() -> bool:
     """Return whether runs print their progress only."""
-    return _IS_BRIEF.get()
+    return _IS_PROGRESS_ONLY.get()
 
 
 def make_console() -> "Console":
@@ -46,7 +46,7 @@ def make_console() -> "Console":
 
 
 def print_for_each(folders: Sequence[Path], describe_folder: Callable[[Path], str]) -> int:
-    """Print a text about each folder, or the error of the attempt.
+    """Print a text about each folder, or the error that `describe_folder` raises for it.
 
     Args:
         folders: the folders.

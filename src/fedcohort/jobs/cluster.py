@@ -13,16 +13,16 @@ from fedcohort.host import messages, slurm
 from fedcohort.jobs.job import JobContext, handle_job_signals
 from fedcohort.record import sweep_folder
 
-LOG_FOLDER = ".submitit"  # in the sweep's: scripts and logs
+SLURM_LOG_FOLDER = ".submitit"  # in the sweep's: scripts and logs
 POLL_INTERVAL_S, QUEUE_INTERVAL_S = 1.0, 10.0  # seconds between two looks at the records, and at SLURM's queue
-COMMON_OPTIONS = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
-MAX_TASKS = 1000  # tasks of an array; SLURM's MaxArraySize is 1001 unless its administrator changed it
+SUBMITIT_OPTIONS = ("timeout_min", "cpus_per_task", "gpus_per_node", "tasks_per_node", "mem_gb", "nodes", "name")
+MAX_ARRAY_TASKS = 1000  # tasks of an array; SLURM's MaxArraySize is 1001 unless its administrator changed it
 LOST_JOB_MESSAGE = "SLURM no longer has the job, and its record does not say how it ended"
 
 
 @dataclass(frozen=True)
 class ArrayTask:
-    """A task of a SLURM array, which submitit calls on the cluster to run one job.
+    """A function that submitit calls in each task of a SLURM array to run one job.
 
     Attributes:
         context: what all jobs of the sweep share.
@@ -58,20 +58,20 @@ def submit_jobs(context: JobContext, jobs: Mapping[int, Sequence[str]], options:
     import submitit
 
     options = {name: value for name, value in options.items() if not name.startswith("_") and value is not None}
-    merges_stderr, n_retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
+    merges_stderr, max_retries = options.pop("stderr_to_stdout", False), options.pop("max_num_timeout", 0)
     options.pop("submitit_folder", None)
     executor = submitit.AutoExecutor(
-        context.folder / LOG_FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=n_retries
+        context.folder / SLURM_LOG_FOLDER / "%j", cluster="slurm", slurm_max_num_timeout=max_retries
     )
     named_options: dict[str, Any] = {
-        name if name in COMMON_OPTIONS else f"slurm_{name}": value for name, value in options.items()
+        name if name in SUBMITIT_OPTIONS else f"slurm_{name}": value for name, value in options.items()
     }
     executor.update_parameters(stderr_to_stdout=merges_stderr, **named_options)
     job_numbers, tasks = list(jobs), list[Any]()
-    array_numbers = [job_numbers[first : first + MAX_TASKS] for first in range(0, len(job_numbers), MAX_TASKS)]
-    if parallel_limit := named_options.get("slurm_array_parallelism"):  # of all arrays together
-        executor.update_parameters(slurm_array_parallelism=max(1, parallel_limit // len(array_numbers)))
-    for array in array_numbers:
+    job_arrays = [job_numbers[i : i + MAX_ARRAY_TASKS] for i in range(0, len(job_numbers), MAX_ARRAY_TASKS)]
+    if max_parallel_jobs := named_options.get("slurm_array_parallelism"):  # of all arrays together
+        executor.update_parameters(slurm_array_parallelism=max(1, max_parallel_jobs // len(job_arrays)))
+    for array in job_arrays:
         tasks += executor.map_array(ArrayTask(context), array, [tuple(jobs[job_number]) for job_number in array])
     return {job_number: str(task.job_id) for job_number, task in zip(job_numbers, tasks, strict=True)}
 
@@ -104,16 +104,16 @@ def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None
         queued_tasks = None
         if time.monotonic() - last_query_s > QUEUE_INTERVAL_S:
             queued_tasks, last_query_s = slurm.list_tasks(), time.monotonic()
-        records = sweep_folder.read_job_records(sweep)  # after the queue: a job that has just ended is not lost
+        job_records = sweep_folder.read_job_records(sweep)  # after the queue: a job that has just ended is not lost
         for job_number, task_id in list(open_tasks.items()):
-            record = records.get(job_number)
-            has_ended = record is not None and record.how != "running"
-            if not has_ended and queued_tasks is not None and task_id not in queued_tasks:
-                overrides, folder = (record.words, record.folder) if record else ((), None)
-                lost_job = sweep_folder.SweepJob(sweep, job_number, overrides, folder)
+            job_record = job_records.get(job_number)
+            has_job_ended = job_record is not None and job_record.how != "running"
+            if not has_job_ended and queued_tasks is not None and task_id not in queued_tasks:
+                overrides, run_folder = (job_record.words, job_record.folder) if job_record else ((), None)
+                lost_job = sweep_folder.SweepJob(sweep, job_number, overrides, run_folder)
                 lost_job.write_record("failed", reason=LOST_JOB_MESSAGE)
-                has_ended = True
-            if has_ended:
+                has_job_ended = True
+            if has_job_ended:
                 del open_tasks[job_number]
                 yield job_number
         time.sleep(POLL_INTERVAL_S if open_tasks else 0)
@@ -121,7 +121,7 @@ def follow_jobs(sweep: Path, task_ids: Mapping[int, str]) -> Generator[int, None
 
 def list_arrays(sweep: Path) -> list[str]:
     """Return SLURM's ids of the arrays of the sweep in the folder `sweep`."""
-    return sorted({log_path.name.partition("_")[0] for log_path in sweep.glob(f"{LOG_FOLDER}/[0-9]*")})
+    return sorted({log_path.name.partition("_")[0] for log_path in sweep.glob(f"{SLURM_LOG_FOLDER}/[0-9]*")})
 
 
 def list_queued_arrays(sweep: Path) -> list[str]:

@@ -16,14 +16,14 @@ from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup.compose import Composition
 
 ALL_DEVICES = -1  # hydra.launcher.n_jobs: as many as there are cores, or GPUs
-VISIBLE_VARIABLE = "CUDA_VISIBLE_DEVICES"
+VISIBLE_GPUS_VARIABLE = "CUDA_VISIBLE_DEVICES"
 _LOCK_BY_SWEEP: dict[Path, IO[str] | None] = {}  # by sweep: the lock of this process, None for a share in one
 
 
 def list_gpus() -> list[str]:
-    """Return the GPUs that this process may use, by name in CUDA_VISIBLE_DEVICES, else by number; [] if none."""
-    if VISIBLE_VARIABLE in os.environ:
-        return [name.strip() for name in os.environ[VISIBLE_VARIABLE].split(",") if name.strip()]
+    """Return the GPUs that this process may use: the names in CUDA_VISIBLE_DEVICES, or else all numbers; [] if none."""
+    if VISIBLE_GPUS_VARIABLE in os.environ:
+        return [name.strip() for name in os.environ[VISIBLE_GPUS_VARIABLE].split(",") if name.strip()]
     try:
         gpu_lines = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, timeout=60, check=False).stdout
     except (OSError, subprocess.TimeoutExpired):
@@ -32,7 +32,7 @@ def list_gpus() -> list[str]:
 
 
 def assign_gpu(job: SweepJob, composition: Composition) -> None:
-    """Make one GPU visible to this process if its job trains on a single GPU, and the sweep gave it none before.
+    """Let this process see one GPU only, if its job trains on a single GPU and no earlier job has chosen one.
 
     Args:
         job: the job of the sweep.
@@ -70,5 +70,5 @@ def take_gpu(sweep: Path, gpus: list[str], job_number: int) -> str | None:
     else:
         gpu_name = gpus[job_number % len(gpus)]
     _LOCK_BY_SWEEP[sweep] = gpu_lock
-    os.environ[VISIBLE_VARIABLE] = gpu_name
+    os.environ[VISIBLE_GPUS_VARIABLE] = gpu_name
     return gpu_name

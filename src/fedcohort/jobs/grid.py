@@ -23,8 +23,8 @@ from fedcohort.errors import IncompatibleConfig, OptionError
 from fedcohort.host.lock import try_to_lock
 from fedcohort.jobs import gpus, status, sweep
 from fedcohort.jobs.job import check_objective
-from fedcohort.jobs.launch import LOCAL, SLURM, Launch, Local, Slurm
-from fedcohort.jobs.sweep import GRID_TARGET, combine_values, split_jobs
+from fedcohort.jobs.launch import LOCAL_LAUNCHER, SLURM_LAUNCHER, LaunchOptions, Local, Slurm
+from fedcohort.jobs.sweep import GRID_TARGET, combine_option_values, split_jobs
 from fedcohort.record import sweep_folder
 from fedcohort.record.sweep_folder import Plan, save_plan
 from fedcohort.startup import compat, options
@@ -72,7 +72,7 @@ def list_rejected_jobs(
         try:
             composition = compose(tuple(overrides))
             check_before_data(composition)
-            check_objective(composition.config, by_search=False)
+            check_objective(composition.config, is_search=False)
         except Exception as error:
             reason = explain_error(error, overrides, configs)
             if reason is None:
@@ -81,13 +81,13 @@ def list_rejected_jobs(
 
 
 def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], launcher: str, *, may_skip: bool) -> Plan:
-    """Return the plan of a sweep, whose jobs are those that are not rejected, and log the rejected ones.
+    """Return the plan of a sweep, which leaves out the rejected jobs, and log these.
 
     Args:
         rejected: the jobs that would be rejected.
         jobs: overrides of all jobs of the sweep.
         launcher: the class that starts the jobs; for a sweep from Python, the choice of hydra/launcher.
-        may_skip: whether the other jobs start although some are rejected (`sweep.skip_refused`).
+        may_skip: whether rejected jobs are left out; otherwise no job starts if one is rejected (`sweep.skip_refused`).
 
     Raises:
         IncompatibleConfig: jobs are rejected and `may_skip` is false, or all are rejected; the message lists them.
@@ -99,8 +99,8 @@ def plan_sweep(rejected: Sequence[Rejection], jobs: Sequence[Sequence[str]], lau
         raise IncompatibleConfig("\n".join([f"{len(rejected)} of {len(jobs)} {rejected_text}", *lines]))
     if rejected:
         log.warning("%s", "\n".join([f"{len(rejected)} of {len(jobs)} jobs left out:", *lines]))
-    rejected_numbers = {job.job_number for job in rejected}
-    started_jobs = [overrides for job_number, overrides in enumerate(jobs) if job_number not in rejected_numbers]
+    rejected_job_numbers = {job.job_number for job in rejected}
+    started_jobs = [overrides for job_number, overrides in enumerate(jobs) if job_number not in rejected_job_numbers]
     return Plan(started_jobs, [(job.words, job.reason) for job in rejected], launcher)
 
 
@@ -111,7 +111,7 @@ class Grid(Sweeper):
         """Store the options of the sweeper.
 
         Args:
-            params: further options with their values, separated by commas, by name (`hydra.sweeper.params`).
+            params: values, separated by commas, of further options by name (`hydra.sweeper.params`).
             max_batch_size: largest number of jobs that the launcher gets at a time; None for all.
 
         Raises:
@@ -147,20 +147,20 @@ class Grid(Sweeper):
         jobs = split_jobs(self.typed)
         if not jobs:
             raise OptionError("the sweep has no jobs, as a range such as range(0) is empty: give each option a value")
-        plan = plan_sweep(self.list_rejected(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=may_skip)
+        plan = plan_sweep(self.list_rejections(jobs), jobs, str(self.typed.hydra.launcher._target_), may_skip=may_skip)
         if self.on_gpus:
             gpus.limit_jobs_to_gpus(self.launcher)
         folder = Path(self.typed.hydra.sweep.dir).absolute()
-        sweep.CURRENT_SWEEP.begin(folder, plan)
+        sweep.CURRENT_SWEEP.begin_sweep(folder, plan)
         OmegaConf.save(self.typed, folder / "multirun.yaml")  # as Hydra's own sweeper does
         job_results: list[Any] = []
         batch_size = self.max_batch_size or len(plan.jobs)
-        for start in range(0, len(plan.jobs), batch_size):
-            returned_jobs = self.launcher.launch(plan.jobs[start : start + batch_size], initial_job_idx=start)
+        for offset in range(0, len(plan.jobs), batch_size):
+            returned_jobs = self.launcher.launch(plan.jobs[offset : offset + batch_size], initial_job_idx=offset)
             job_results += [job.return_value for job in returned_jobs]  # which raises what the job raised
         return job_results
 
-    def list_rejected(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
+    def list_rejections(self, jobs: Sequence[Sequence[str]]) -> list[Rejection]:
         """Return those of `jobs`, the overrides of each job, that would be rejected, in their order."""
         configs = find_config_folder(self.typed.hydra)
         composer = JobComposer(lambda overrides: self._loader.load_sweep_config(self.typed, list(overrides)), configs)
@@ -175,7 +175,7 @@ class Grid(Sweeper):
 
 def register_plugins() -> None:
     """Register the sweeper and the launchers with Hydra, by their names in configs/hydra."""
-    for name, plugin in ((GRID_TARGET, Grid), (LOCAL, Local), (SLURM, Slurm)):
+    for name, plugin in ((GRID_TARGET, Grid), (LOCAL_LAUNCHER, Local), (SLURM_LAUNCHER, Slurm)):
         compat.register_plugin(name, plugin)
 
 
@@ -192,43 +192,43 @@ def begin_grid(overrides: Sequence[str], configs: Path, launcher: str) -> Path:
         OptionError: `sweep.wait` is false, or the first job can't be composed.
     """
     with initialise_hydra(configs):
-        jobs = combine_values(overrides)
+        jobs = combine_option_values(overrides)
     config = compose_job(tuple(jobs[0]), configs).config
     if not config["sweep"]["wait"]:
         raise OptionError("sweep.wait=false is for `python train.py -m`: a sweep from Python waits for its jobs")
-    rejected_jobs = list(list_rejected_jobs(jobs, lambda job: compose_job(job, configs), configs))
-    plan = plan_sweep(rejected_jobs, jobs, launcher, may_skip=config["sweep"]["skip_refused"])
+    rejections = list(list_rejected_jobs(jobs, lambda job: compose_job(job, configs), configs))
+    sweep_plan = plan_sweep(rejections, jobs, launcher, may_skip=config["sweep"]["skip_refused"])
     folder = Path(config["paths"]["logs"]).absolute() / "sweeps" / f"{datetime.now():%Y-%m-%d_%H-%M-%S_%f}"
-    save_plan(folder, plan)
+    save_plan(folder, sweep_plan)
     return folder
 
 
-def run_grid(folder: Path, configs: Path, launch: Launch) -> None:
+def run_grid(folder: Path, configs: Path, launch_options: LaunchOptions) -> None:
     """Run the jobs of a planned sweep. A job that fails does not end the others.
 
     Args:
         folder: folder of the sweep, which holds the plan.
         configs: folder of the config groups.
-        launch: how jobs are started.
+        launch_options: how jobs are started.
 
     Raises:
         FileNotFoundError: the folder holds no plan that can be read.
     """
-    plan = sweep_folder.read_plan(folder)
-    if plan is None:
+    sweep_plan = sweep_folder.read_plan(folder)
+    if sweep_plan is None:
         raise FileNotFoundError(f"{folder} holds no {sweep_folder.PLAN_FILE}")
-    in_process = launch.launcher == "local" and launch.n_jobs == 1
+    is_in_process = launch_options.launcher == "local" and launch_options.n_jobs == 1
     sweep_lock = try_to_lock(folder / sweep_folder.LOCK_FILE)
 
     def announce_job(job_number: int) -> None:
-        if in_process and job_number < len(plan.jobs):
-            job_line = status.describe_next_job(folder, plan, job_number)
-            log.info("%s: %s", job_line, status.varying_overrides(plan.jobs, plan.jobs[job_number]))
+        if is_in_process and job_number < len(sweep_plan.jobs):
+            job_line = status.describe_next_job(folder, sweep_plan, job_number)
+            log.info("%s: %s", job_line, status.varying_overrides(sweep_plan.jobs, sweep_plan.jobs[job_number]))
 
     try:
         announce_job(0)
-        live_line = nullcontext() if in_process else status.show_live_line(folder)
-        with live_line, closing(launch.run(folder, dict(enumerate(plan.jobs)), configs)) as ended_jobs:
+        live_line = nullcontext() if is_in_process else status.show_live_line(folder)
+        with live_line, closing(launch_options.run(folder, dict(enumerate(sweep_plan.jobs)), configs)) as ended_jobs:
             for job_number in ended_jobs:
                 announce_job(job_number + 1)
     finally:

@@ -34,8 +34,8 @@ class JobContext:
         configs: folder of the config groups.
         hydra_options: options of Hydra that were typed, such as `hydra.searchpath`.
         environment: environment variables of `hydra.job.env_set`.
-        by_search: whether the sweeper is search-based, so that a failed job has to raise its error.
-        share_gpus: whether each process takes one GPU of this machine.
+        is_search: whether the sweeper is search-based, so that a failed job has to raise its error.
+        shares_gpus: whether each process takes one GPU of this machine.
         prints_errors: whether the error of a failed job is printed; its record has it in any case.
     """
 
@@ -43,8 +43,8 @@ class JobContext:
     configs: Path
     hydra_options: tuple[str, ...] = ()
     environment: Mapping[str, str] = field(default_factory=dict)
-    by_search: bool = False
-    share_gpus: bool = False
+    is_search: bool = False
+    shares_gpus: bool = False
     prints_errors: bool = True
 
     def run(self, job_number: int, overrides: Sequence[str]) -> float | None:
@@ -78,7 +78,7 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], context: J
     try:
         composition = compose_config()
         objective_metric = composition.config["objective_metric"]
-        folder = run_checked(composition, job, by_search=context.by_search, share_gpus=context.share_gpus)
+        folder = check_and_run(composition, job, is_search=context.is_search, shares_gpus=context.shares_gpus)
         objective_value = read_objective(folder, objective_metric)
     except (KeyboardInterrupt, SystemExit):  # a signal ends the whole sweep
         job.write_record("stopped")
@@ -88,50 +88,50 @@ def run_job(job: SweepJob, compose_config: Callable[[], Composition], context: J
         is_user_error = isinstance(error, FedcohortError)
         if context.prints_errors:
             log.error("%s", error if is_user_error else traceback.format_exc().rstrip())
-        reason = f"{error if is_user_error else describe_unexpected_error(error)}{describe_log(job.folder)}"
-        job.write_record("failed", reason=reason, error_name=type(error).__name__)
-        if context.by_search or objective_metric is not None:
+        failure_reason = f"{error if is_user_error else describe_unexpected_error(error)}{describe_log(job.folder)}"
+        job.write_record("failed", reason=failure_reason, error_name=type(error).__name__)
+        if context.is_search or objective_metric is not None:
             raise
         return None
     job.write_record(job.end_state, value=objective_value)
     return objective_value
 
 
-def run_checked(
+def check_and_run(
     composition: Composition,
     job: SweepJob | None,
     *,
-    by_search: bool = False,
-    share_gpus: bool = False,
-    is_last: bool = False,
+    is_search: bool = False,
+    shares_gpus: bool = False,
+    is_last_run: bool = False,
 ) -> Path:
     """Check the options of a run, train, and return the run's folder.
 
     Args:
         composition: the composed config.
         job: the job of the sweep that the run belongs to; None outside of a sweep.
-        by_search: whether a search-based sweeper started the run, which then needs an objective metric.
-        share_gpus: whether the process takes one GPU of this machine for the job of a sweep.
-        is_last: whether the process ends after this run.
+        is_search: whether a search-based sweeper started the run, which then needs an objective metric.
+        shares_gpus: whether the process takes one GPU of this machine for the job of a sweep.
+        is_last_run: whether the process ends after this run.
     """
     check_options(composition)
-    check_objective(composition.config, by_search=by_search)
-    if job is not None and share_gpus:
+    check_objective(composition.config, is_search=is_search)
+    if job is not None and shares_gpus:
         gpus.assign_gpu(job, composition)
-    return run(composition, job, is_last_run=is_last)
+    return run(composition, job, is_last_run=is_last_run)
 
 
-def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:
+def check_objective(config: Mapping[str, Any], *, is_search: bool) -> None:
     """Raise `OptionError` if a run could not return the result that its options or its sweeper require.
 
     A search-based sweeper (hydra/sweeper=optuna) requires an `objective_metric`, which is read from the journal.
 
     Args:
         config: config of the run.
-        by_search: whether a search-based sweeper started the run.
+        is_search: whether a search-based sweeper started the run.
     """
     objective_metric = config["objective_metric"]
-    if by_search and objective_metric is None:
+    if is_search and objective_metric is None:
         raise OptionError("hydra/sweeper needs a number from each run: set objective_metric=server_val/acc")
     if objective_metric is not None and not config["callback"].get("journal"):
         raise OptionError(
@@ -140,24 +140,25 @@ def check_objective(config: Mapping[str, Any], *, by_search: bool) -> None:
 
 
 def read_objective(folder: Path, metric: str | None) -> float | None:
-    """Return the last `metric` in the journal of the run in `folder`; None if `metric` is None.
+    """Return the last value of `metric` in the journal of the run in `folder`; None if `metric` is None.
 
-    Raises `FedcohortError` if no trained model was measured, or the value is not finite: the job has then failed.
+    Raises `FedcohortError`, which makes the job fail, if the metric of no trained model was measured, or the value is
+    not finite.
     """
     if metric is None:
         return None
-    objective = read_last_value(folder, metric)
-    if objective is None:
+    final_value = read_last_metric_value(folder, metric)
+    if final_value is None:
         raise FedcohortError(f"objective_metric={metric} was never measured in {folder}: lower eval.every")
-    if not math.isfinite(objective):
+    if not math.isfinite(final_value):
         raise FedcohortError(
-            f"objective_metric={metric} is {objective} at the end of {folder}: the job has no result to search by; "
+            f"objective_metric={metric} is {final_value} at the end of {folder}: the job has no result to search by; "
             "narrow the search, or choose another metric"
         )
-    return objective
+    return final_value
 
 
-def read_last_value(folder: Path, metric: str) -> float | None:
+def read_last_metric_value(folder: Path, metric: str) -> float | None:
     """Return the last value of `metric` in the journal of the run in `folder`; None if it was never measured.
 
     The value of the untrained model does not count.
@@ -173,7 +174,7 @@ def handle_job_signals() -> Iterator[None]:
 
     A preempted SLURM job goes back to the queue.
     """
-    is_outermost = not interrupts.are_handlers_installed
+    is_outermost_handler = not interrupts.is_installed
     try:
         with interrupts.handle_signals():
             try:
@@ -184,7 +185,7 @@ def handle_job_signals() -> Iterator[None]:
                         slurm.requeue_if_preempted()
                 raise
     except StopSignal as stop:
-        if not is_outermost:
+        if not is_outermost_handler:
             raise
         log.warning("%s", STOPPED_BEFORE_TRAINING)
         raise SystemExit(stop.code) from None

@@ -1,6 +1,6 @@
 """Hand a list of jobs to a launcher: this machine's processes, SLURM, or any launcher that Hydra knows.
 
-`Launch` is the launcher of studies and of Python. `Local` and `Slurm` are the plugins that Hydra starts for
+`LaunchOptions` is the launcher of studies and of Python. `Local` and `Slurm` are the plugins that Hydra starts for
 `python train.py -m hydra/launcher=local` and `=slurm`.
 """
 
@@ -34,18 +34,18 @@ from fedcohort.startup.compose import find_config_folder, initialise_hydra
 
 POLL_INTERVAL_S = 1.0  # seconds between two looks at the records of another launcher's jobs
 # the option that `n_jobs` stands for
-LIMIT_OPTIONS = {"slurm": "array_parallelism", "submitit_slurm": "array_parallelism"}
-LOCAL, SLURM = "hydra_plugins.fedcohort.Local", "hydra_plugins.fedcohort.Slurm"
+JOB_LIMIT_OPTIONS = {"slurm": "array_parallelism", "submitit_slurm": "array_parallelism"}
+LOCAL_LAUNCHER, SLURM_LAUNCHER = "hydra_plugins.fedcohort.Local", "hydra_plugins.fedcohort.Slurm"
 
 
 @dataclass(frozen=True)
-class Launch:
+class LaunchOptions:
     """The way in which the jobs of a sweep are started.
 
     Attributes:
         launcher: a choice of hydra/launcher.
         n_jobs: largest number of jobs at the same time.
-        wait: whether to wait for the jobs; only SLURM runs them without this process.
+        wait: whether to wait for the jobs; may be false only with SLURM, which runs them without this process.
         options: overrides of `hydra.launcher`; jobs of the launcher "local" ignore them.
 
     Raises:
@@ -73,15 +73,15 @@ class Launch:
             configs: folder of the config groups.
         """
         is_local = self.launcher == "local"
-        in_workers = self.n_jobs > 1 or not is_local
-        context = JobContext(sweep, configs, share_gpus=is_local and in_workers, prints_errors=in_workers)
+        uses_workers = self.n_jobs > 1 or not is_local
+        context = JobContext(sweep, configs, shares_gpus=is_local and uses_workers, prints_errors=uses_workers)
         if is_local:
             yield from run_local(context, jobs, self.n_jobs, in_process=True)
             return
-        limit_override = f"hydra.launcher.{LIMIT_OPTIONS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
-        words = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN", limit_override]
+        limit_override = f"hydra.launcher.{JOB_LIMIT_OPTIONS.get(self.launcher, 'n_jobs')}={self.n_jobs}"
+        hydra_args = [f"hydra/launcher={self.launcher}", f"hydra.sweep.dir={sweep}", "hydra.mode=MULTIRUN"]
         with initialise_hydra(configs):
-            config = compose("train", overrides=[*words, *self.options], return_hydra_config=True)
+            config = compose("train", overrides=[*hydra_args, limit_override, *self.options], return_hydra_config=True)
         if self.launcher == "slurm":
             launcher_options: Any = OmegaConf.to_container(config.hydra.launcher, resolve=True)
             yield from cluster.run_jobs(context, jobs, launcher_options, wait=self.wait)
@@ -90,7 +90,7 @@ class Launch:
 
 
 def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
-    """Run jobs by another launcher of Hydra in a thread, and yield the number of each when its record has its end.
+    """Run jobs by another launcher of Hydra in a thread. Yield each job's number when its record says that it ended.
 
     Jobs without such a record are yielded when the launcher ends. Its error is raised if no job has a record.
 
@@ -129,7 +129,7 @@ def _run_by_hydra(config: DictConfig, sweep: Path, jobs: Mapping[int, Sequence[s
 
 
 class JobFailed(FedcohortError):
-    """An error for a failed job, which its sweeper must notice. The message is the reason in the job's record."""
+    """The error that a launcher returns to the sweeper for a failed job. The message is the reason in its record."""
 
 
 class _Launcher(Launcher):
@@ -154,9 +154,9 @@ class _Launcher(Launcher):
         hydra = self.config.hydra
         sweep = Path(hydra.sweep.dir).absolute()
         environment = {str(name): str(value) for name, value in hydra.job.env_set.items()}
-        options = tuple(hydra.overrides.hydra)
+        hydra_options = tuple(hydra.overrides.hydra)
         context = JobContext(
-            sweep, find_config_folder(hydra), options, environment, is_search(hydra), share_gpus=self.shares_gpus
+            sweep, find_config_folder(hydra), hydra_options, environment, is_search(hydra), shares_gpus=self.shares_gpus
         )
         jobs = {initial_job_idx + k: tuple(overrides) for k, overrides in enumerate(job_overrides)}
         with status.show_live_line(sweep), closing(self._run(context, jobs)) as ended_jobs:
@@ -165,9 +165,9 @@ class _Launcher(Launcher):
         if not self.config.sweep.wait:
             return [JobReturn(overrides, status=JobStatus.COMPLETED) for overrides in job_overrides]
         records, results = sweep_folder.read_job_records(sweep), []
-        for job_id, overrides in jobs.items():
-            record, has_objective = records.get(job_id), any(word.startswith("objective_metric=") for word in overrides)
-            if record is not None and (record.how in ("done", "skipped") or not (context.by_search or has_objective)):
+        for job_number, overrides in jobs.items():
+            record, has_objective = records.get(job_number), any(w.startswith("objective_metric=") for w in overrides)
+            if record is not None and (record.how in ("done", "skipped") or not (context.is_search or has_objective)):
                 results.append(JobReturn(overrides, status=JobStatus.COMPLETED, _return_value=record.value))
             else:
                 failure_reason = record.reason if record is not None else "it was never started"
@@ -198,7 +198,7 @@ class Slurm(_Launcher):
         self.options = options
 
     def _run(self, context: JobContext, jobs: Mapping[int, Sequence[str]]) -> Generator[int, None, None]:
-        if context.by_search and not self.config.sweep.wait:
+        if context.is_search and not self.config.sweep.wait:
             raise OptionError("sweep.wait must be true for a search, which chooses its jobs one by one")
         launcher_options: Any = OmegaConf.to_container(OmegaConf.create(self.options), resolve=True)
         yield from cluster.run_jobs(context, jobs, launcher_options, wait=self.config.sweep.wait)

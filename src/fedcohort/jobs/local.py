@@ -26,11 +26,11 @@ from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log
 from fedcohort.record.sweep_folder import SweepJob
 
-WORKER_DIED = "WorkerDied"  # the kind of failure in the record of a job whose process died
+WORKER_DEATH = "WorkerDied"  # the kind of failure in the record of a job whose process died
 # which limit threads
 THREAD_VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMEXPR_NUM_THREADS")
 # a sweep that a signal ends leaves semaphores, which that cleans up
-WARNING_FILTER = "ignore:resource_tracker:UserWarning"
+SEMAPHORE_WARNING_FILTER = "ignore:resource_tracker:UserWarning"
 PRELOADS = ("fedcohort.jobs.fork_server", "fedcohort.jobs.job", "fedcohort.startup.fit", "pandas", "pyarrow.parquet")
 HAS_FORK_SERVER = "forkserver" in multiprocessing.get_all_start_methods()
 WORKER_CONTEXT: Any = multiprocessing.get_context("forkserver" if HAS_FORK_SERVER else "spawn")
@@ -46,7 +46,7 @@ def run_local(
         jobs: overrides of each job, by number.
         n_jobs: largest number of jobs at the same time.
         n_threads: threads of a worker's libraries (`start_fork_server`).
-        in_process: whether a single job at a time runs in this process, whose terminal then has its messages.
+        in_process: whether the jobs run in this process, which prints their messages, if `n_jobs` is 1.
     """
     if in_process and n_jobs == 1:
         for job_number, overrides in jobs.items():
@@ -61,7 +61,7 @@ def run_local(
             if death_text and (job_record is None or job_record.how == "running"):
                 folder, start_time = (job_record.folder, job_record.began) if job_record else (None, None)
                 failed_job = SweepJob(context.folder, job_number, tuple(jobs[job_number]), folder, began=start_time)
-                failed_job.write_record("failed", reason=f"{death_text}{describe_log(folder)}", error_name=WORKER_DIED)
+                failed_job.write_record("failed", reason=f"{death_text}{describe_log(folder)}", error_name=WORKER_DEATH)
             yield job_number
 
 
@@ -69,30 +69,30 @@ def start_fork_server(n_threads: int) -> None:
     """Start the process from which workers are forked, where the platform can fork.
 
     Args:
-        n_threads: number of threads of a job's libraries, which read it at import; a variable of the environment in
-            THREAD_VARIABLES has precedence.
+        n_threads: number of threads of a job's libraries. The environment variables in THREAD_VARIABLES, which the
+            libraries read at import, have precedence if they are set.
     """
     if not HAS_FORK_SERVER:
         return
-    previous_values = {variable: os.environ.get(variable) for variable in THREAD_VARIABLES}
-    os.environ.update({variable: previous_values[variable] or str(n_threads) for variable in THREAD_VARIABLES})
-    sys.warnoptions.append(WARNING_FILTER)
+    previous_values = {v: os.environ.get(v) for v in THREAD_VARIABLES}
+    os.environ.update({v: previous_values[v] or str(n_threads) for v in THREAD_VARIABLES})
+    sys.warnoptions.append(SEMAPHORE_WARNING_FILTER)
     try:
         forkserver.set_forkserver_preload(list(PRELOADS))
         forkserver.ensure_running()
     finally:
-        sys.warnoptions.remove(WARNING_FILTER)
-        for variable, value in previous_values.items():
+        sys.warnoptions.remove(SEMAPHORE_WARNING_FILTER)
+        for v, value in previous_values.items():
             if value is None:
-                del os.environ[variable]
+                del os.environ[v]
 
 
 def run_in_workers(
     context: JobContext, jobs: Mapping[int, Sequence[str]], n_jobs: int
 ) -> Generator[tuple[int, str], None, None]:
-    """Run jobs in worker processes, and yield each job's number when it ends, with the cause of its process's death.
+    """Run jobs in worker processes. Yield each job's number when it ends, and the cause of death of its process.
 
-    The cause is "" if the process lives. When the generator is closed, or an error or a signal occurs, the workers
+    The cause is "" if the process is alive. When the generator is closed, or an error or a signal occurs, the workers
     finish their round, save and end.
 
     Args:
@@ -104,17 +104,17 @@ def run_in_workers(
     try:
         while waiting_jobs or job_by_worker:
             while waiting_jobs and len(job_by_worker) < n_jobs:
-                idle_worker = next((connection for connection in workers if connection not in job_by_worker), None)
-                connection = _start_worker(context, workers) if idle_worker is None else idle_worker
+                idle_connection = next((connection for connection in workers if connection not in job_by_worker), None)
+                connection = _start_worker(context, workers) if idle_connection is None else idle_connection
                 try:
                     connection.send(waiting_jobs[0])
                 except ConnectionError:  # it died while it was idle
                     workers.pop(connection).join()
                 else:
                     job_by_worker[connection] = waiting_jobs.popleft()[0]
-            ready_workers = wait(list(job_by_worker))
+            ready_connections = wait(list(job_by_worker))
             for connection, job_number in list(job_by_worker.items()):
-                if connection in ready_workers:
+                if connection in ready_connections:
                     del job_by_worker[connection]
                     try:
                         connection.recv()
@@ -153,23 +153,23 @@ def describe_exit(exit_code: int) -> str:
 
 
 def find_log_path(sweep: Path, job_number: int) -> Path:
-    """Return the file with the output of the job `job_number`, which ran in a worker, in the folder `sweep`."""
+    """Return the path of the file with the output of a job that runs in a worker; `sweep` is the sweep's folder."""
     return sweep / sweep_folder.JOBS_FOLDER / f"{job_number}.log"
 
 
 def _start_worker(context: JobContext, worker_by_connection: dict[Connection, BaseProcess]) -> Connection:
-    """Start a worker, add it to `worker_by_connection`, and return this process's end of the pipe to it.
+    """Start a worker process, add it to `worker_by_connection`, and return this process's end of the pipe to it.
 
     Args:
         context: what the jobs share.
-        worker_by_connection: the workers, by their pipes.
+        worker_by_connection: the workers, by this process's ends of their pipes.
     """
-    parent_end, worker_end = WORKER_CONTEXT.Pipe()
-    worker = WORKER_CONTEXT.Process(target=_run_worker, args=(worker_end, context))
+    parent_connection, worker_connection = WORKER_CONTEXT.Pipe()
+    worker = WORKER_CONTEXT.Process(target=_run_worker, args=(worker_connection, context))
     worker.start()
-    worker_end.close()
-    worker_by_connection[parent_end] = worker
-    return parent_end  # type: ignore[no-any-return]
+    worker_connection.close()
+    worker_by_connection[parent_connection] = worker
+    return parent_connection  # type: ignore[no-any-return]
 
 
 def _run_worker(connection: Connection, context: JobContext) -> None:
@@ -181,9 +181,9 @@ def _run_worker(connection: Connection, context: JobContext) -> None:
             job_number, overrides = connection.recv()
             log_file = find_log_path(context.folder, job_number)
             log_file.parent.mkdir(parents=True, exist_ok=True)
-            with log_file.open("ab") as log_output:
-                for descriptor in (1, 2):
-                    os.dup2(log_output.fileno(), descriptor)
+            with log_file.open("ab") as log_stream:
+                for file_descriptor in (1, 2):
+                    os.dup2(log_stream.fileno(), file_descriptor)
             messages.log_to_terminal()
             with handle_job_signals(), suppress(Exception):  # the record has its error
                 context.run(job_number, overrides)

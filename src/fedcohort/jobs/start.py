@@ -11,7 +11,7 @@ from omegaconf import DictConfig, OmegaConf
 from fedcohort.errors import ComponentError, FedcohortError
 from fedcohort.host import messages
 from fedcohort.host.orphan import end_when_parent_ends
-from fedcohort.jobs.job import JobContext, handle_job_signals, read_objective, run_checked, run_job
+from fedcohort.jobs.job import JobContext, check_and_run, handle_job_signals, read_objective, run_job
 from fedcohort.jobs.sweep import CURRENT_SWEEP, is_search
 from fedcohort.record.sweep_folder import SweepJob
 from fedcohort.startup import command_line, compose
@@ -40,16 +40,16 @@ def start(cfg: DictConfig) -> float | None:
             sweep = Path(hydra.sweep.dir).absolute()
             share_gpus = str(hydra.launcher._target_).endswith("JoblibLauncher")
             context = JobContext(
-                sweep, compose.find_config_folder(hydra), by_search=is_search(hydra), share_gpus=share_gpus
+                sweep, compose.find_config_folder(hydra), is_search=is_search(hydra), shares_gpus=share_gpus
             )
             job = SweepJob(sweep, hydra.job.num, overrides)
             if opening_line := CURRENT_SWEEP.describe_opening(job.job_number):
                 log.info("%s", opening_line)
             return run_job(job, compose_run, context)
         try:
-            composed_run = compose_run()
-            folder = run_checked(composed_run, None, is_last=True)
-            return read_objective(folder, composed_run.config["objective_metric"])
+            composition = compose_run()
+            folder = check_and_run(composition, None, is_last_run=True)
+            return read_objective(folder, composition.config["objective_metric"])
         except FedcohortError as error:
             log.error("%s", error)
             if isinstance(error, ComponentError) and command_line.is_traceback_requested():

@@ -13,7 +13,7 @@ from pathlib import Path
 from fedcohort import units
 from fedcohort.host.lock import is_locked
 from fedcohort.jobs import cluster
-from fedcohort.jobs.job import read_last_value
+from fedcohort.jobs.job import read_last_metric_value
 from fedcohort.jobs.time_left import TimeLeft
 from fedcohort.record import sweep_folder
 from fedcohort.record.folder import describe_log, read_status
@@ -35,24 +35,24 @@ class SweepStatus:
     Attributes:
         plan: the jobs of the sweep.
         records: records of the jobs that have begun, by number.
-        waits: whether a process or SLURM still runs the jobs.
+        is_live: whether a process or SLURM still runs the jobs.
     """
 
     plan: Plan
     records: Mapping[int, JobRecord]
-    waits: bool
+    is_live: bool
 
-    def count(self, *job_states: str) -> int:
+    def count_jobs(self, *job_states: str) -> int:
         """Return how many jobs are in one of the states `job_states`."""
         return sum(record.how in job_states for record in self.records.values())
 
     @property
-    def n_waiting(self) -> int:
+    def n_waiting_jobs(self) -> int:
         """Number of jobs that have not begun."""
         return max(0, len(self.plan.jobs) - len(self.records))
 
     def seconds_left(self, now_s: float) -> float | None:
-        """Return the estimated seconds until all jobs are done; None without a done job or a running one with progress.
+        """Return the estimated seconds until all jobs are done; None if no job is done or has completed a round.
 
         The time of a job is estimated from done jobs of its condition, else of its selector, else from all. Without a
         done job, the progress of running jobs is used. As many jobs as run now are expected to run at the same time.
@@ -60,52 +60,53 @@ class SweepStatus:
         Args:
             now_s: current time, in seconds since 1970.
         """
-        time_left = TimeLeft(_list_similar)
+        time_left = TimeLeft(_list_similar_groups)
         running_jobs = [record for record in self.records.values() if record.how == "running"]
-        completed_shares = {record.words: _completed_share(record) for record in running_jobs}
+        completed_shares = {record.words: _compute_completed_share(record) for record in running_jobs}
         done_records = [record for record in self.records.values() if record.how == "done" and record.began is not None]
         for record in done_records or running_jobs:
-            if record.began is not None and (share := completed_shares.get(record.words, 1.0)) > 0:
-                time_left.add(record.words, ((record.ended or now_s) - record.began) / share)
-        if not time_left.is_known:
+            if record.began is not None and (done_share := completed_shares.get(record.words, 1.0)) > 0:
+                time_left.add_run(record.words, ((record.ended or now_s) - record.began) / done_share)
+        if not time_left.has_estimate:
             return None
-        waiting = [tuple(words) for job_number, words in enumerate(self.plan.jobs) if job_number not in self.records]
-        waiting_s = time_left.seconds(waiting)
+        waiting_jobs = [tuple(words) for n, words in enumerate(self.plan.jobs) if n not in self.records]
+        remaining_s = time_left.estimate_seconds(waiting_jobs)
         for record in running_jobs:
-            expected_s, share = time_left.seconds([record.words]), completed_shares[record.words]
-            waiting_s += max(0.0, expected_s * (1 - share) if share else expected_s - (now_s - (record.began or now_s)))
-        return waiting_s / max(1, len(running_jobs))
+            expected_s, done_share = time_left.estimate_seconds([record.words]), completed_shares[record.words]
+            job_s = expected_s * (1 - done_share) if done_share else expected_s - (now_s - (record.began or now_s))
+            remaining_s += max(0.0, job_s)
+        return remaining_s / max(1, len(running_jobs))
 
-    def best(self) -> tuple[float, JobRecord] | None:
+    def find_best_job(self) -> tuple[float, JobRecord] | None:
         """Return the highest last validation accuracy of the jobs that are done, and its job; None if none has one."""
         value_by_job = {
             job_number: value
             for job_number, record in self.records.items()
             if record.how in ("done", "skipped")
             and record.folder is not None
-            and (value := read_last_value(record.folder, BEST_METRIC)) is not None
+            and (value := read_last_metric_value(record.folder, BEST_METRIC)) is not None
             and math.isfinite(value)
         }
-        best_number = max(value_by_job, key=lambda job_number: (value_by_job[job_number], -job_number), default=None)
-        return (value_by_job[best_number], self.records[best_number]) if best_number is not None else None
+        best_job_id = max(value_by_job, key=lambda job_number: (value_by_job[job_number], -job_number), default=None)
+        return (value_by_job[best_job_id], self.records[best_job_id]) if best_job_id is not None else None
 
 
-def read_sweep_status(sweep: Path, plan: Plan, *, waits: bool = False) -> SweepStatus:
+def read_sweep_status(sweep: Path, plan: Plan, *, is_live: bool = False) -> SweepStatus:
     """Return the status of a sweep.
 
     Args:
         sweep: folder of the sweep.
         plan: the jobs of the sweep.
-        waits: whether its jobs are known to be running.
+        is_live: whether a process or SLURM is known to run its jobs; otherwise this is looked up.
     """
-    waits = waits or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_arrays(sweep))
+    is_live = is_live or is_locked(sweep / sweep_folder.LOCK_FILE) or bool(cluster.list_queued_arrays(sweep))
     records = dict(sweep_folder.read_job_records(sweep))
-    for job_number, record in records.items() if not waits else ():
-        is_running = record.folder is not None and is_locked(record.folder / "run.lock")
-        if record.how == "running" and not is_running:  # no process waits for the job or has its run open
+    for job_number, record in records.items() if not is_live else ():
+        is_run_locked = record.folder is not None and is_locked(record.folder / "run.lock")
+        if record.how == "running" and not is_run_locked:  # no process waits for the job or has its run open
             stopped_record = replace(record, how="stopped")
             records[job_number] = stopped_record if is_cancelled(sweep) else mark_killed_as_failed(record)
-    return SweepStatus(plan, records, waits)
+    return SweepStatus(plan, records, is_live)
 
 
 def describe_counts(sweep_status: SweepStatus) -> str:
@@ -113,13 +114,13 @@ def describe_counts(sweep_status: SweepStatus) -> str:
     return render("sweep_counts.txt.j2", status=sweep_status).strip()
 
 
-def describe_sweep(name: str, sweep_status: SweepStatus) -> str:
-    """Return one line on the sweep `name` with the status `sweep_status`: numbers of jobs, time left, best job."""
+def describe_sweep(sweep_name: str, sweep_status: SweepStatus) -> str:
+    """Return one line on the sweep `sweep_name` with this status: numbers of jobs by state, time left, best job."""
     jobs, best = sweep_status.plan.jobs or [record.words for record in sweep_status.records.values()], None
-    if (value_and_job := sweep_status.best()) is not None:
+    if (value_and_job := sweep_status.find_best_job()) is not None:
         best = f"{BEST_METRIC} {units.percent(value_and_job[0])} ({varying_overrides(jobs, value_and_job[1].words)})"
-    seconds_left = sweep_status.seconds_left(time.time()) if sweep_status.waits else None
-    return render("sweep_status.txt.j2", name=name, status=sweep_status, seconds=seconds_left, best=best).strip()
+    seconds_left = sweep_status.seconds_left(time.time()) if sweep_status.is_live else None
+    return render("sweep_status.txt.j2", name=sweep_name, status=sweep_status, seconds=seconds_left, best=best).strip()
 
 
 def is_cancelled(sweep: Path) -> bool:
@@ -135,13 +136,13 @@ def describe_next_job(sweep: Path, plan: Plan, job_number: int) -> str:
         plan: the jobs of the sweep.
         job_number: number of the job, from 0.
     """
-    seconds_left = SweepStatus(plan, sweep_folder.read_job_records(sweep), waits=True).seconds_left(time.time())
-    time_left = "" if seconds_left is None else f", about {units.rough_seconds(seconds_left)} left"
-    return f"job {job_number + 1} of {len(plan.jobs)}{time_left}"
+    seconds_left = SweepStatus(plan, sweep_folder.read_job_records(sweep), is_live=True).seconds_left(time.time())
+    time_left_text = "" if seconds_left is None else f", about {units.rough_seconds(seconds_left)} left"
+    return f"job {job_number + 1} of {len(plan.jobs)}{time_left_text}"
 
 
 def log_failed_jobs(records: Iterable[JobRecord]) -> None:
-    """Log the failed jobs in `records`; it is called after the last job, as earlier lines may have scrolled away."""
+    """Log the failed jobs in `records` again after the last job, as their earlier messages may have scrolled away."""
     for record in records:
         if record.how == "failed":
             log.error("failed: %s: %s", " ".join(record.words), record.reason)
@@ -154,7 +155,7 @@ def varying_overrides(overrides_by_job: Sequence[Sequence[str]], overrides: Sequ
         overrides_by_job: overrides of each job of the sweep.
         overrides: overrides of the job.
     """
-    common_overrides = set.intersection(*(set(job) for job in overrides_by_job)) if len(overrides_by_job) > 1 else set()
+    common_overrides = set.intersection(*(set(j) for j in overrides_by_job)) if len(overrides_by_job) > 1 else set()
     return " ".join(override for override in overrides if override not in common_overrides)
 
 
@@ -163,16 +164,16 @@ def mark_killed_as_failed(record: JobRecord) -> JobRecord:
     return replace(record, how="failed", reason=f"{KILLED_MESSAGE}{describe_log(record.folder)}")
 
 
-def _list_similar(overrides: Sequence[str]) -> tuple[object, ...]:
-    """Return the groups of jobs to which a job with `overrides` is similar, the most similar first.
+def _list_similar_groups(overrides: Sequence[str]) -> tuple[object, ...]:
+    """Return the keys of the groups of jobs to which a job with `overrides` belongs, the group most like it first.
 
-    The groups are the jobs of its condition, of its selector, and all jobs.
+    The groups are the jobs that differ from it only in the seed, the jobs of its selector, and all jobs.
     """
     selector_overrides = [override for override in overrides if override.startswith("selector=")]
     return tuple(override for override in overrides if not override.startswith("seed=")), str(selector_overrides), ()
 
 
-def _completed_share(record: JobRecord) -> float:
+def _compute_completed_share(record: JobRecord) -> float:
     """Return the share of its rounds that the job of `record` has done, in [0, 1]."""
     run_status = read_status(record.folder) if record.folder is not None else {}
     return float(min(1.0, run_status.get("rounds_done", 0) / max(1, run_status.get("rounds", 1))))
@@ -185,25 +186,25 @@ def show_live_line(sweep: Path) -> Iterator[None]:
     The line is rewritten on a terminal, else printed when it changes.
     """
     stop_event = threading.Event()
-    thread = threading.Thread(target=_watch_sweep, args=(sweep, stop_event), name="live line", daemon=True)
-    thread.start()
+    line_thread = threading.Thread(target=_watch_sweep, args=(sweep, stop_event), name="live line", daemon=True)
+    line_thread.start()
     try:
         yield
     finally:
         stop_event.set()
-        thread.join()
+        line_thread.join()
 
 
 def _watch_sweep(sweep: Path, stop_event: threading.Event) -> None:
     plan, is_terminal, last_counts, pause_s = sweep_folder.read_plan(sweep), sys.stderr.isatty(), "", POLL_INTERVAL_S
     while plan is not None and not stop_event.wait(pause_s):
         start_s = time.monotonic()
-        sweep_status = read_sweep_status(sweep, plan, waits=True)
+        sweep_status = read_sweep_status(sweep, plan, is_live=True)
         counts_text = describe_counts(sweep_status)
         if is_terminal:
             sys.stderr.write(f"{CLEAR_LINE}{describe_sweep(sweep.name, sweep_status)[:200]}")
             sys.stderr.flush()
-        elif counts_text != last_counts and sweep_status.count("done", "failed", "skipped"):
+        elif counts_text != last_counts and sweep_status.count_jobs("done", "failed", "skipped"):
             log.info("%s", describe_sweep(sweep.name, sweep_status))
         last_counts, pause_s = counts_text, max(POLL_INTERVAL_S, (time.monotonic() - start_s) / MAX_POLL_SHARE)
     if is_terminal and last_counts:

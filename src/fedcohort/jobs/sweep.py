@@ -45,54 +45,54 @@ class Sweep:
     Attributes:
         folder: folder of the sweep, None if this process has no sweep.
         plan: the jobs of the sweep; no jobs if the sweeper chooses them one by one.
-        report: whether its runs are compared at the end (`sweep.report`).
-        waits: whether this process waits for the jobs (`sweep.wait`).
+        makes_report: whether its runs are compared at the end (`sweep.report`).
+        waits_for_jobs: whether this process waits for the jobs (`sweep.wait`).
     """
 
     folder: Path | None = None
     plan: Plan = field(default_factory=Plan)
-    report: bool = False
-    waits: bool = True
+    makes_report: bool = False
+    waits_for_jobs: bool = True
     _lock: IO[str] | None = None
 
-    def begin(self, folder: Path, plan: Plan) -> None:
+    def begin_sweep(self, folder: Path, plan: Plan) -> None:
         """Write the plan of the sweep to the folder `folder`, before its first job starts."""
         self.folder, self.plan = folder, plan
         save_plan(folder, plan)
         self._lock = try_to_lock(folder / LOCK_FILE)
 
-    def read_jobs(self) -> list[JobRecord]:
+    def read_records(self) -> list[JobRecord]:
         """Return the records of all jobs. A job whose record does not say how it ended has failed."""
         if self.folder is None:
             return []
-        records = {
+        record_by_number = {
             n: JobRecord(tuple(overrides), "failed", None, NOT_STARTED) for n, overrides in enumerate(self.plan.jobs)
         }
         for job_number, record in sweep_folder.read_job_records(self.folder).items():
-            records[job_number] = mark_killed_as_failed(record) if record.how == "running" else record
-        return [record for _, record in sorted(records.items())]
+            record_by_number[job_number] = mark_killed_as_failed(record) if record.how == "running" else record
+        return [record for _, record in sorted(record_by_number.items())]
 
-    def exit_code(self) -> int:
+    def finish_sweep(self) -> int:
         """Log the failures and the counts of jobs after the last job; return 1 if a job failed or was stopped, else 0.
 
-        It also adds the sweep to the skipped runs in MLflow, and compares the runs if
-        `report` is true. Without `waits` the jobs are SLURM's and the result is 0.
+        This also adds the sweep to the skipped runs in MLflow, and compares the runs if `makes_report` is true. If
+        `waits_for_jobs` is false, SLURM still runs the jobs, and the result is 0.
         """
         if self.folder is None:
             return 0
-        if not self.waits:
+        if not self.waits_for_jobs:
             array_ids = cluster.list_arrays(self.folder)
             status_command = f"{fedcohort_command('sweep')} status {self.folder.name}"
             log.info("SLURM has the jobs (%s); `%s` shows their status", " ".join(array_ids), status_command)
             return 0
         if not sweep_folder.read_job_records(self.folder):
             return 0
-        job_records = self.read_jobs()
+        job_records = self.read_records()
         log_failed_jobs(job_records)
         sweeps.send_sweep_tags([info for info, _ in _list_tracked_runs(r for r in job_records if r.how == "skipped")])
         log.info("%s", self.describe_results(job_records))
         tracked_runs = _list_tracked_runs(job_records)
-        if self.report and len(tracked_runs) > 1:
+        if self.makes_report and len(tracked_runs) > 1:
             report_sweep(self.folder, tracked_runs)
         return 0 if all(record.how in ("done", "skipped") for record in job_records) else 1
 
@@ -102,31 +102,31 @@ class Sweep:
         Args:
             job_records: records of all jobs.
         """
-        counts_text = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(job_records)), waits=False))
+        counts_text = status.describe_counts(status.SweepStatus(self.plan, dict(enumerate(job_records)), is_live=False))
         name, tracked_runs = self.folder.name if self.folder else "", _list_tracked_runs(job_records)
         compare_command = f" {sweeps.spell_compare_command(name, tracked_runs)}" if tracked_runs else ""
         return f"sweep {name}: {counts_text}.{compare_command}"
 
-    def has_recorded(self, error: BaseException) -> bool:
-        """Return whether the record of a job has `error` already."""
+    def has_recorded_error(self, error: BaseException) -> bool:
+        """Return whether the record of a job already gives `error` as the reason of its failure."""
         error_texts = (f"{type(error).__name__}: {error}", str(error))
-        return any(record.how == "failed" and record.reason.startswith(error_texts) for record in self.read_jobs())
+        return any(record.how == "failed" and record.reason.startswith(error_texts) for record in self.read_records())
 
-    def stop(self, exit_code: int) -> bool:
-        """Print the failed jobs after a signal ended this process or a job, and whether other jobs continue.
+    def stop_sweep(self, exit_code: int) -> bool:
+        """Log the failed jobs, and whether other jobs continue, after a signal ended this process or a job.
 
-        If no jobs continue in SLURM's queue, jobs whose records say that they run are recorded as stopped.
+        If no job continues in SLURM's queue, each job with the state running is recorded as stopped.
 
         Args:
             exit_code: 128 + the signal's number; 0 if only a job received the signal.
 
         Returns:
-            Whether all messages have been printed.
+            Whether the caller need not print a message: this process got the signal, and the messages are logged.
         """
         if self.folder is None:
             return False
         log_failed_jobs(
-            record for record in self.read_jobs() if not record.reason.startswith((KILLED_MESSAGE, NOT_STARTED))
+            record for record in self.read_records() if not record.reason.startswith((KILLED_MESSAGE, NOT_STARTED))
         )
         if self.plan.launcher.endswith("BasicLauncher"):  # the job that received the signal prints how to resume
             return False
@@ -141,7 +141,7 @@ class Sweep:
         return exit_code > 0
 
     def describe_opening(self, job_number: int) -> str:
-        """Return the line for the job `job_number`, from 0 on, that begins; "" if the number of jobs is not known."""
+        """Return the line to log when the job `job_number` begins; "" if the number of jobs is unknown."""
         return status.describe_next_job(self.folder, self.plan, job_number) if self.folder and self.plan.jobs else ""
 
 
@@ -157,11 +157,11 @@ class SweepCallback(Callback):
         launcher = config.hydra.launcher
         if str(launcher._target_).endswith(".Local"):
             local.start_fork_server(launcher.inner_max_num_threads)
-        CURRENT_SWEEP.report = config.sweep.report is True
-        CURRENT_SWEEP.waits = config.sweep.wait is not False
+        CURRENT_SWEEP.makes_report = config.sweep.report is True
+        CURRENT_SWEEP.waits_for_jobs = config.sweep.wait is not False
         if config.hydra.sweeper._target_ != GRID_TARGET:  # which begins once it has checked the jobs
             plan = Plan(split_jobs(config), launcher=str(launcher._target_))
-            CURRENT_SWEEP.begin(Path(config.hydra.sweep.dir).absolute(), plan)
+            CURRENT_SWEEP.begin_sweep(Path(config.hydra.sweep.dir).absolute(), plan)
 
 
 def is_search(config: DictConfig | HydraConf) -> bool:
@@ -172,32 +172,32 @@ def is_search(config: DictConfig | HydraConf) -> bool:
 def split_jobs(config: DictConfig) -> list[list[str]]:
     """Return the overrides of each job of a sweep with the config `config`; [] if the sweeper searches."""
     param_overrides = [f"{option}={value}" for option, value in (config.hydra.sweeper.params or {}).items()]
-    return [] if is_search(config.hydra) else combine_values([*param_overrides, *config.hydra.overrides.task])
+    return [] if is_search(config.hydra) else combine_option_values([*param_overrides, *config.hydra.overrides.task])
 
 
-def combine_values(overrides: Sequence[str]) -> list[list[str]]:
+def combine_option_values(overrides: Sequence[str]) -> list[list[str]]:
     """Return the overrides of each job: all combinations of the values, separated by commas, in `overrides`."""
     override_parser = OverridesParser.create(config_loader=GlobalHydra.instance().config_loader())
     return compat.list_job_overrides(override_parser.parse_overrides(list(overrides)))
 
 
-def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
+def report_sweep(sweep: Path, swept_runs: Sequence[sweeps.SweptRun]) -> None:
     """Compare the runs of a sweep: print the verdict, and write a report to its folder and to MLflow.
 
     A failure is a warning with the command that makes the report.
 
     Args:
         sweep: folder of the sweep.
-        runs: two or more runs of the sweep that MLflow has.
+        swept_runs: two or more runs of the sweep that MLflow has.
     """
-    options = sweeps.list_compare_options(sweep.name, runs)
+    options = sweeps.list_compare_options(sweep.name, swept_runs)
     try:
-        tracked_run = identity.load_tracked_run(runs[0][0].folder)
+        tracked_run = identity.load_tracked_run(swept_runs[0][0].folder)
         if tracked_run is None:
             return
         run_query = RunQuery(tracked_run.tracking_uri, tracked_run.experiment, sweep.name, options.get("filter"))
-        rows, columns, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
-        comparison = compare_tracked_runs(run_query, Question(rows, columns, baseline=baseline))
+        row_option, col_option, baseline = options.get("rows", "selector"), options.get("cols"), options.get("baseline")
+        comparison = compare_tracked_runs(run_query, Question(row_option, col_option, baseline=baseline))
         _, report_files = page.write_comparison_files(comparison, sweep / REPORT_FOLDER)
         log.info("report: %s", sweep / REPORT_FOLDER / page.PAGE_FILE)
         for verdict_line in page.list_verdicts(comparison):
@@ -213,9 +213,9 @@ def report_sweep(sweep: Path, runs: Sequence[sweeps.SweptRun]) -> None:
 def _list_tracked_runs(records: Iterable[JobRecord]) -> list[sweeps.SweptRun]:
     """Return the runs of those jobs in `records` that are done and in MLflow, with the overrides of the job."""
     tracked_runs = list[sweeps.SweptRun]()
-    for record in records:
-        if record.how in ("done", "skipped") and record.folder is not None:
+    for job_record in records:
+        if job_record.how in ("done", "skipped") and job_record.folder is not None:
             with suppress(CheckpointError):  # a run without a journal
-                if identity.load_tracked_run(record.folder) is not None:
-                    tracked_runs.append((metadata.load_info(record.folder), record.words))
+                if identity.load_tracked_run(job_record.folder) is not None:
+                    tracked_runs.append((metadata.load_info(job_record.folder), job_record.words))
     return tracked_runs

@@ -21,16 +21,16 @@ class TimeLeft(Generic[T]):
         self._seconds: defaultdict[Hashable, list[float]] = defaultdict(list)
 
     @property
-    def is_known(self) -> bool:
+    def has_estimate(self) -> bool:
         """Whether a finished run was added, so that there is an estimate."""
         return bool(self._seconds)
 
-    def add(self, run: T, seconds: float) -> None:
+    def add_run(self, run: T, wall_s: float) -> None:
         """Add the finished run `run` and its wall time in seconds."""
         for run_group in self._groups_of(run):
-            self._seconds[run_group].append(seconds)
+            self._seconds[run_group].append(wall_s)
 
-    def seconds(self, runs: Iterable[T]) -> float:
-        """Return the estimated wall time of `runs` in seconds, one after the other; 0 for one without similar runs."""
-        groups = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
-        return sum(median(seconds[0]) for seconds in groups if seconds)
+    def estimate_seconds(self, runs: Iterable[T]) -> float:
+        """Return the estimated seconds for all `runs` in sequence; a run without similar finished runs counts as 0."""
+        times = ([self._seconds[group] for group in self._groups_of(run) if group in self._seconds] for run in runs)
+        return sum(median(seconds[0]) for seconds in times if seconds)

@@ -74,7 +74,7 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
         missing=run_keys_by_state[MISSING],
         methods=list(dict.fromkeys(display_name(method) for _, method, _ in run_keys_by_state[MISSING])),
         different=[row for row in rows_by_state[DONE] if row["differs"]],
-        seconds={state: time_left.seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()},
+        seconds={state: time_left.estimate_seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()},
         conditions=lambda rows_by_state: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows_by_state),
         commit=provenance.current_commit()[0],
     ).rstrip()
@@ -84,7 +84,7 @@ def estimate_time_left(results: Results) -> TimeLeft[ConditionKey]:
     """Return an estimate of the wall time in seconds of runs by setting and method, from the done runs of `results`."""
     time_left = TimeLeft[ConditionKey](lambda condition: (condition, condition[1], None))
     for (setting, method, _), row in results.done_runs():
-        time_left.add((setting, method), row["wall_s"])
+        time_left.add_run((setting, method), row["wall_s"])
     return time_left
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from fedcohort import units
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs import status
-from fedcohort.jobs.launch import Launch
+from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.record import provenance, sweep_folder
 from fedcohort.study import definition, progress, tasks
 from fedcohort.study.config_digests import ConfigDigests
@@ -46,7 +46,7 @@ class StudyRunner:
     keep_folders: bool
     print_line: PrintLine
     rerun_rule: str = "false"
-    launch: Launch = field(default_factory=Launch)
+    launch: LaunchOptions = field(default_factory=LaunchOptions)
 
     def __post_init__(self) -> None:
         self.digests = ConfigDigests(self.configs)
@@ -98,8 +98,8 @@ class StudyRunner:
                 row = self._store_outcome(condition, seed, outcome)
                 del runs_to_do[condition.key(seed)]
                 if row["status"] == DONE and outcome.equal_run is None:
-                    time_left.add((condition.setting, condition.method), row["wall_s"])
-                remaining_seconds = time_left.seconds([key[:2] for key in runs_to_do]) / self.launch.n_jobs
+                    time_left.add_run((condition.setting, condition.method), row["wall_s"])
+                remaining_seconds = time_left.estimate_seconds([key[:2] for key in runs_to_do]) / self.launch.n_jobs
                 time_text = f", {units.rough_seconds(remaining_seconds)} left" if remaining_seconds else ""
                 self.print_line(f"[{outcome_number}/{n_runs}] {_describe_outcome(row, outcome.equal_run)}{time_text}")
 
@@ -156,7 +156,7 @@ class StudyRunner:
                     tasks.discard_run_folder(outcome, self.make_task(*run))
             sweep_plan = sweep_folder.read_plan(sweep)
             sweep_status = status.read_sweep_status(sweep, sweep_plan) if sweep_plan is not None else None
-            if sweep_status is not None and sweep_status.waits:
+            if sweep_status is not None and sweep_status.is_live:
                 cancel_command = f"fedcohort sweep cancel {sweep.name} logs={self.logs}"
                 status_lines.append(f"{status.describe_sweep(sweep.name, sweep_status)}\n  {cancel_command}")
             else:

@@ -15,8 +15,8 @@ from typing import Any
 from fedcohort import ranges
 from fedcohort.errors import FedcohortError, OptionError
 from fedcohort.jobs.grid import Rejection, list_rejected_jobs
-from fedcohort.jobs.launch import Launch
-from fedcohort.jobs.local import WORKER_DIED
+from fedcohort.jobs.launch import LaunchOptions
+from fedcohort.jobs.local import WORKER_DEATH
 from fedcohort.record import metadata, sweep_folder
 from fedcohort.record.folder import config_hash
 from fedcohort.record.history import read_history, wall_s
@@ -119,7 +119,7 @@ def find_run_refusal(overrides: Overrides, configs: Path) -> Rejection | None:
     return next(list_rejected_jobs([overrides], lambda _: compose_run(overrides, configs), configs), None)
 
 
-def run_tasks(tasks: Sequence[Task], launch: Launch) -> Generator[tuple[int, RunOutcome], None, None]:
+def run_tasks(tasks: Sequence[Task], launch: LaunchOptions) -> Generator[tuple[int, RunOutcome], None, None]:
     """Run tasks as the jobs of a sweep, and yield the position and the outcome of each task when it ends.
 
     Before the next outcome, a run's folder is removed unless its task keeps it. The sweep's folder is removed once all
@@ -167,7 +167,7 @@ def read_outcome(job: JobRecord | None, task: Task) -> RunOutcome:
         return RunOutcome(REFUSED, reason)
     if job.how == "stopped":
         reason = "its process was ended by a signal"
-    if job.how == "stopped" or job.kind == WORKER_DIED:
+    if job.how == "stopped" or job.kind == WORKER_DEATH:
         reason += "; the same command resumes the run"
     env_variable = re.search(r"\$\{oc\.env:(\w+)", " ".join(task.overrides))
     if job.kind == "DataError" and env_variable:

@@ -22,7 +22,7 @@ import yaml
 
 from fedcohort import rng
 from fedcohort.errors import OptionError
-from fedcohort.jobs.launch import Launch
+from fedcohort.jobs.launch import LaunchOptions
 from fedcohort.record import provenance
 from fedcohort.record.folder import write_atomically
 from fedcohort.results.run import LATE_SHARE, measure_run
@@ -57,7 +57,7 @@ class Tuning:
     configs: Path
     logs: Path
     print_line: PrintLine
-    launch: Launch = field(default_factory=Launch)
+    launch: LaunchOptions = field(default_factory=LaunchOptions)
 
     def run(self, methods: Sequence[str]) -> None:
         """Search the best options of each of `methods`, one after the other.
