@@ -68,7 +68,7 @@ def test_each_job_is_checked_with_all_of_its_overrides(tmp_path: Path, launched:
     ]:
         sweeper = gridded(tmp_path, *words)
         (result,) = sweeper.list_rejections(split_jobs(sweeper.typed))
-        assert result.number == 1
+        assert result.job_number == 1
         assert result.reason.startswith(reason)
     assert launched == []
 

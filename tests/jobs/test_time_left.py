@@ -30,14 +30,14 @@ def forecast_of(walls: dict[tuple[str, str], list[float]], folder: Path) -> Time
 )
 def test_a_run_is_expected_to_take_what_its_row_took(tmp_path: Path, cell: str, row: str, seconds: float) -> None:
     forecast = forecast_of(WALLS, tmp_path)
-    assert forecast.seconds([(cell, row)]) == seconds
-    assert forecast.seconds([(cell, row)] * 3) == 3 * seconds
+    assert forecast.estimate_seconds([(cell, row)]) == seconds
+    assert forecast.estimate_seconds([(cell, row)] * 3) == 3 * seconds
 
 
 def test_a_new_study_goes_by_what_it_has_done(tmp_path: Path) -> None:
     forecast = forecast_of({}, tmp_path)
     random, flash = ("equal", "random"), ("equal", "flash")
-    assert forecast.seconds([random, flash]) == 0.0
+    assert forecast.estimate_seconds([random, flash]) == 0.0
     forecast.add(random, 2.0)
     forecast.add(flash, 6.0)
-    assert forecast.seconds([random, flash]) == 8.0
+    assert forecast.estimate_seconds([random, flash]) == 8.0
