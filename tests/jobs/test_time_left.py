@@ -38,6 +38,6 @@ def test_a_new_study_goes_by_what_it_has_done(tmp_path: Path) -> None:
     forecast = forecast_of({}, tmp_path)
     random, flash = ("equal", "random"), ("equal", "flash")
     assert forecast.estimate_seconds([random, flash]) == 0.0
-    forecast.add(random, 2.0)
-    forecast.add(flash, 6.0)
+    forecast.add_run(random, 2.0)
+    forecast.add_run(flash, 6.0)
     assert forecast.estimate_seconds([random, flash]) == 8.0

@@ -144,8 +144,8 @@ def test_late_clients_are_dropped_and_partial_work_keeps_them(tmp_path: Path) ->
     words = ["deadline=fixed", "deadline.k=0.6", "client.epochs=5", "agg=scaffold", "split.limit=240"]
     dropped = run_training(tmp_path / "a", *words, "deadline.partial_work=false")
     partial = run_training(tmp_path / "b", *words, "deadline.partial_work=true")
-    assert sum(len(r.arrived_ids) for r in dropped.reports) < sum(len(r.cohort) for r in dropped.reports)
-    assert sum(len(r.arrived_ids) for r in partial.reports) > sum(len(r.arrived_ids) for r in dropped.reports)
+    assert sum(len(r.arrived) for r in dropped.reports) < sum(len(r.cohort) for r in dropped.reports)
+    assert sum(len(r.arrived) for r in partial.reports) > sum(len(r.arrived) for r in dropped.reports)
     units = np.concatenate([r.clients["units"] for r in partial.reports[1:]])
     assert {1.0, 5.0} & set(units[~np.isnan(units)]) != set()
     assert any(0 < u < 5 for u in units[~np.isnan(units)])

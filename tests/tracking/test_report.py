@@ -102,7 +102,7 @@ def test_text_of_a_user_in_the_note_is_kept(logs: Logs, files: list[Path]) -> No
 def test_long_verdicts_fit(logs: Logs, files: list[Path]) -> None:
     runs_of(logs, "a")
     for about_what in ("a", *"bcdefg"):
-        publish_report(logs.place(), **{**about(None, files, "y" * 2000), "about": about_what})
+        publish_report(logs.place(), **{**about(None, files, "y" * 2000), "subject": about_what})
     assert len("\n\n".join(note(logs))) <= 5000
     assert len(note(logs)) == 3, "two of them, and the rest"
 

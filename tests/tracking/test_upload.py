@@ -85,7 +85,7 @@ KILLS: list[tuple[Any, str, int, str]] = [
     (upload, "log_metrics", 4, "before"),
     (upload, "log_metrics", 4, "after"),  # the batch has arrived, but the sender did not learn it
     (upload.RunUpload, "set_status", 1, "before"),  # the files are there, the run is not ended
-    (upload.RunUpload, "close", 1, "after"),
+    (upload.RunUpload, "end_run", 1, "after"),
 ]
 
 

@@ -73,7 +73,7 @@ class Progress(Observer):
             self._progress_bar.stop()
 
     def _describe_round(self, round_number: int) -> str:
-        """Return the text beside the bar for round `round_number`: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
+        """Return the text of the bar for round `round_number`: `accuracy 0.873  simulated 21 min  elapsed 9 s`."""
         elapsed_s = time.monotonic() - self._began_s
         fact_texts = [f"accuracy {self._latest_metrics['test/acc']:.3f}"] if "test/acc" in self._latest_metrics else []
         if "time/virtual_s" in self._latest_metrics:

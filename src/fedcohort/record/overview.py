@@ -57,7 +57,7 @@ def _describe_range(client_values: np.ndarray) -> str:
 
 
 def describe_sampling(info: RunInfo) -> str:
-    """Return which clients are evaluated, as the text `of 1,000 of the 1,000,000 clients, the same in every round`.
+    """Return a text on the evaluated clients: `of 1,000 of the 1,000,000 clients, the same in every round`.
 
     The text is "" if all clients are evaluated. `info` is the metadata of the run.
     """

@@ -70,10 +70,8 @@ def find_resume_point(
             raise CheckpointError(f"{error}; {reason}: start a new run with resume=false") from error
         rounds_done = checkpoint.count_rounds_in(previous_content)
         if resume_mode not in MODES_WITH_FALLBACK:
-            raise CheckpointError(
-                f"{error}; the previous checkpoint, of round {rounds_done}, is intact: "
-                "resume from it with resume=previous"
-            ) from error
+            message_start = f"{error}; the previous checkpoint, of round {rounds_done}, is intact"
+            raise CheckpointError(f"{message_start}: resume from it with resume=previous") from error
         log.warning("%s; resuming from the previous checkpoint, of round %d", error, rounds_done)
         checkpoint_content, ckpt_path = previous_content, ckpt_paths[1]
     start_differences = provenance.list_start_differences(checkpoint_content[checkpoint.CHECKPOINT_ENTRY], start_record)

@@ -75,10 +75,9 @@ def _run_steps(composition: Composition, job: SweepJob | None) -> Path:
     if restarted_slurm_job:
         log.info("SLURM has restarted job %s: it resumes its run, as with resume=true", restarted_slurm_job)
     siblings = job.list_sibling_folders() if job else frozenset()
-    config_hash, budget = folder.config_hash(config), Budget.from_config(config)
-    run_key, callback_configs = (config_hash, config["seed"], budget), run_observers.callback_configs
-    run_request = claim.RunRequest(*run_key, callback_configs, restarted_slurm_job, siblings)
-    is_resuming = bool(config["resume"]) or restarted_slurm_job is not None
+    budget, is_resuming = Budget.from_config(config), bool(config["resume"]) or restarted_slurm_job is not None
+    run_key = (folder.config_hash(config), config["seed"], budget)
+    run_request = claim.RunRequest(*run_key, run_observers.callback_configs, restarted_slurm_job, siblings)
     folder_lock = _lock_folder(logs_folder.absolute(), _name_folder(composition), run_request, is_resuming)
     with program_tasks.connect(), folder_lock as run_folder:
         if run_folder.is_finished:

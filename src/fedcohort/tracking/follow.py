@@ -132,10 +132,7 @@ def spell_send_command(folder: Path) -> str:
 
 
 def read_end_status(folder: Path) -> str:
-    """Return the status with which the run in `folder` ended; "interrupted" if it was killed.
-
-    The run's lock must be free. A killed run still has the status "running" in its folder.
-    """
+    """Return the status with which the run in `folder` ended; "interrupted" if it was killed while it was running."""
     status = str(read_status(folder).get("status", "running"))
     return "interrupted" if status in ("running", "dropped") else status
 
