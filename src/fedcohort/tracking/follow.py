@@ -48,7 +48,7 @@ class Sender:
 
     Attributes:
         info: metadata of the run.
-        server_place: server or database that the run is sent to.
+        place: server or database that the run is sent to.
         every_s: smallest number of seconds between two sends; 0 sends at each call.
         wait_s: seconds that one send may take.
         next_send_s: time of the next send, on the clock `time.monotonic`.
