@@ -174,7 +174,7 @@ def handle_job_signals() -> Iterator[None]:
 
     A preempted SLURM job goes back to the queue.
     """
-    is_outermost_handler = not interrupts.is_installed
+    is_outermost_handler = not interrupts.are_handlers_installed
     try:
         with interrupts.handle_signals():
             try:
