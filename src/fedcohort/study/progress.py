@@ -74,7 +74,9 @@ def describe_runs(study: Study, progress: Progress, results: Results) -> str:
         missing=run_keys_by_state[MISSING],
         methods=list(dict.fromkeys(display_name(method) for _, method, _ in run_keys_by_state[MISSING])),
         different=[row for row in rows_by_state[DONE] if row["differs"]],
-        seconds={state: time_left.estimate_seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()},
+        seconds={
+            state: time_left.estimate_seconds([key[:2] for key in keys]) for state, keys in run_keys_by_state.items()
+        },
         conditions=lambda rows_by_state: dict.fromkeys(f"{row['selector']} in {row['cell']}" for row in rows_by_state),
         commit=provenance.current_commit()[0],
     ).rstrip()
