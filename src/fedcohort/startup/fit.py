@@ -89,7 +89,7 @@ def fit(
 
 
 def _list_module_options(composition: Composition, loop: FederatedLoop, network: torch.nn.Module) -> dict[str, str]:
-    """Return the option and class, such as "model=mlp (fedcohort.model.mlp.Mlp)", of each Python module of components.
+    """Return the option, such as "model=mlp", and class of each Python module of components, as texts.
 
     The keys are the names of the modules. They name the option whose code raises an error.
 
