@@ -98,8 +98,8 @@ def t_test(values: Float64[np.ndarray, "*tests n"]) -> tuple[np.ndarray, np.ndar
     from scipy.special import stdtr, stdtrit
 
     n = values.shape[-1]
-    error = values.std(axis=-1, ddof=1) / np.sqrt(n)
-    return stdtrit(n - 1, (1 + CONFIDENCE_LEVEL) / 2) * error, 2 * stdtr(n - 1, -np.abs(values.mean(axis=-1)) / error)
+    sem = values.std(axis=-1, ddof=1) / np.sqrt(n)
+    return stdtrit(n - 1, (1 + CONFIDENCE_LEVEL) / 2) * sem, 2 * stdtr(n - 1, -np.abs(values.mean(axis=-1)) / sem)
 
 
 def estimate_mean(values: Sequence[float]) -> Mean:

@@ -226,7 +226,7 @@ def estimate(ratios: Values, gains: Values, predictions: Float64[np.ndarray, "3 
         (float((other_gains + residuals).mean()), residuals),
         (float((other_gains - run_gains + differences).mean()), differences),
     )
-    return tuple(replace(estimate_mean(terms.tolist()), mean=value) for value, terms in terms_by_value)
+    return tuple(replace(estimate_mean(summands.tolist()), mean=value) for value, summands in terms_by_value)
 
 
 def find_evaluation_refusal(evaluation: PolicyEvaluation) -> str:

@@ -150,22 +150,22 @@ def _warn_never_arrived(info: RunInfo, history: History) -> list[str]:
 
 def _warn_diverged(history: History) -> list[str]:
     """Return a warning on a last loss in `history` that is not finite, as after divergence; [] if all are finite."""
-    for name in LOSS_METRICS:
-        if not math.isfinite(loss := history.final.get(name, 0.0)):
-            losses = history.metrics[name]
+    for metric in LOSS_METRICS:
+        if not math.isfinite(loss := history.final.get(metric, 0.0)):
+            losses = history.metrics[metric]
             finite_rounds = losses.index[np.isfinite(losses.to_numpy())]
             since_text = f"last finite at round {finite_rounds[-1]}" if len(finite_rounds) else "never finite"
-            return [f"the model has diverged: {name} is {loss} at round {history.measured[name][-1]}, {since_text}"]
+            return [f"the model has diverged: {metric} is {loss} at round {history.measured[metric][-1]}, {since_text}"]
     return []
 
 
 def _warn_loss_rose(history: History) -> list[str]:
     """Return a warning on a last loss in `history` above ten times the untrained model's; [] without one."""
-    for name in LOSS_METRICS:
-        if name in history.final and (rounds := history.measured[name])[0] == 0:
-            initial_loss, final_loss = float(history.metrics[name][0]), history.final[name]
+    for metric in LOSS_METRICS:
+        if metric in history.final and (rounds := history.measured[metric])[0] == 0:
+            initial_loss, final_loss = float(history.metrics[metric][0]), history.final[metric]
             if final_loss > LOSS_RISE_FACTOR * initial_loss > 0:
-                rise_text = f"{name} is {final_loss:.3g} at round {rounds[-1]}, {final_loss / initial_loss:.0f} times"
+                rise_text = f"{metric} is {final_loss:.3g} at round {rounds[-1]}, {final_loss / initial_loss:.0f} times"
                 advice_text = "standardised inputs (with dataset=folder: dataset.standardise=train)"
                 return [f"{rise_text} the untrained model's: a smaller client.lr may help, or {advice_text}"]
     return []

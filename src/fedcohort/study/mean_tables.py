@@ -32,7 +32,7 @@ def make_correlation_table(study: Study, results: Results) -> dict[str, Table]:
     means_by_condition = {}
     for condition, rows in group_runs(study, results).items():
         runs = [json.loads(row["follows"] or "{}") for row in rows.values()]
-        if runs := [run for run in runs if any(name.startswith("reward_") for name in run)]:
+        if runs := [means for means in runs if any(measure.startswith("reward_") for measure in means)]:
             means_by_condition[condition] = pd.DataFrame(runs).mean()
     row_names = {
         f"{score}_{fact}": f"{SCORE_NAMES[score]}: {FACT_NAMES[fact]}" for score in SCORE_NAMES for fact in CLIENT_FACTS

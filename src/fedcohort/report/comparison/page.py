@@ -160,7 +160,7 @@ def describe_target(comparison: Answer) -> str:
     if comparison.target_costs is None:
         return ""
     unit = find_metric_unit(comparison.headline.options.metric)
-    targets = [value for by_seed in comparison.target_costs.targets.values() for value in by_seed.values()]
+    targets = [value for seed_targets in comparison.target_costs.targets.values() for value in seed_targets.values()]
     if not (values := sorted(unit.factor * value for value in targets)):
         return "not known"
     value_text = f"{values[0]:.4g}" if values[0] == values[-1] else f"{values[0]:.4g} to {values[-1]:.4g}"

@@ -125,8 +125,8 @@ def draw_difference_map(
     from matplotlib.colors import SymLogNorm
 
     values, n_settings = differences.to_numpy(dtype=float), len(differences)
-    names = [name_method(str(method)) for method in differences]
-    margin_inches = 0.15 + max(map(len, (*names, *groups))) * style.LETTER_RATIO * style.FONT_SIZE / 72
+    method_names = [name_method(str(method)) for method in differences]
+    margin_inches = 0.15 + max(map(len, (*method_names, *groups))) * style.LETTER_RATIO * style.FONT_SIZE / 72
     n_blocks = -(-n_settings // int((style.PAGE - margin_inches) / CELL_WIDTH))
     width = style.COLUMN if margin_inches + CELL_WIDTH * n_settings <= style.COLUMN else style.PAGE
     labels = [_wrap_label(label) for label in differences.index]
@@ -143,7 +143,7 @@ def draw_difference_map(
     block_axes = canvas.subplots(n_blocks, squeeze=False, height_ratios=heights)[:, 0]
     for axes, block, methods in zip(block_axes, setting_blocks, rows, strict=True):
         block_cells = np.ix_(block, methods)
-        row_positions = name_rows_by_group(axes, [names[i] for i in methods], [groups[i] for i in methods])
+        row_positions = name_rows_by_group(axes, [method_names[i] for i in methods], [groups[i] for i in methods])
         _draw_squares(axes, values[block_cells].T, is_significant[block_cells].T, row_positions, colour_scale)
         axes.set_xticks(range(len(block)), [labels[i] for i in block], rotation=90, linespacing=1.0)
         axes.spines[:].set_visible(False)

@@ -74,7 +74,7 @@ def list_timed_rounds(history: History) -> list[int]:
 
 def load_timed_round(history: History, step: int) -> TimedRound:
     """Return the virtual time of round `step`, one of `list_timed_rounds`; `history` is the run's journal."""
-    metrics = {str(name): float(metric_values.loc[step]) for name, metric_values in history.metrics.items()}
+    metrics = {str(metric): float(metric_values.loc[step]) for metric, metric_values in history.metrics.items()}
     if "round/in_flight" in metrics:
         rows = _read_jobs(history, step, metrics["time/virtual_s"] - metrics["round/closed_s"])
     else:

@@ -197,10 +197,10 @@ def match(runs: Sequence[Run], rows: str, columns: str | None, *metrics: str, ba
             key_counts = Counter(key for key, _ in {parameter for run in runs for parameter in run.params.items()})
             parameter_names = sorted(key for key, n_values in key_counts.items() if n_values > 1) or sorted(key_counts)
             raise range_error(option, f"a parameter or tag of the runs ({', '.join(parameter_names)} and more)", name)
-    logged = sorted({key for run in runs for key in run.metrics})
+    all_metrics = sorted({key for run in runs for key in run.metrics})
     for metric in metrics:
-        if metric not in logged:
-            raise range_error("metric", f"one of {', '.join(logged) or 'none (the runs have no metrics)'}", metric)
+        if metric not in all_metrics:
+            raise range_error("metric", f"one of {', '.join(all_metrics) or 'none (the runs have no metrics)'}", metric)
     matcher = _RunMatcher(rows, columns, metrics[0])
     runs_by_position = matcher.assign_runs(runs)
     if not runs_by_position:

@@ -139,7 +139,7 @@ def _frame_runs(matching: Matching) -> "pd.DataFrame":
             clock_s = math.nan if clock_limit == "null" else float(clock_limit)
             run_row = {"run": run.id, "setting": setting, "condition": condition, "seed": seed, "oracle": is_oracle}
             run_row |= {"folder": run.tags.get(RUN_FOLDER, ""), CLOCK_COLUMN: clock_s}
-            run_row |= {cost: sum(run.metrics.get(name, math.nan) for name in COSTS[cost]) for cost in COST_COLUMNS}
+            run_row |= {cost: sum(run.metrics.get(metric, math.nan) for metric in COSTS[cost]) for cost in COST_COLUMNS}
             rows.append(run_row)
     return pd.DataFrame(rows)
 
