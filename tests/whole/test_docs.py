@@ -2,6 +2,7 @@
 
 import ast
 import re
+import tomllib
 from pathlib import Path
 
 from case_loop import for_all
@@ -76,3 +77,15 @@ def test_each_study_and_each_package_has_a_line_in_the_docs() -> None:
     layout = architecture.partition("```\nsrc/fedcohort/\n")[2].partition("```")[0]
     assert [name for name in packages if not re.search(rf"\b{name}/", layout)] == []
     assert min(len(names), len(packages)) > 20
+
+
+def test_equivalent_mutants_quote_present_lines() -> None:
+    """A rename must rename the quoted lines as well, or `make mutants` prints mutants that are known to be equivalent."""
+
+    def remove_spaces(text: str) -> str:
+        return "".join(text.split())
+
+    entries = tomllib.loads((ROOT / "docs" / "mutants.toml").read_text())["equivalent"]
+    quotes = [(entry["file"], entry["before"]) for entry in entries]
+    assert len(quotes) > 20
+    assert [q for q in quotes if remove_spaces(q[1]) not in remove_spaces((ROOT / q[0]).read_text())] == []
