@@ -52,7 +52,7 @@ class Population:
     Attributes:
         n_clients: number of clients.
         n_classes: number of classes.
-        cohort: number of clients to select in a round; for components other than the selector, the option `cohort`.
+        cohort: clients to select per round, with those that a deadline adds; for other components the option `cohort`.
         signals: static signals that the component declares, by name, float64 or int64 [n_clients, ...] each.
     """
 

@@ -54,7 +54,7 @@ def tasks(client: dict[str, Any]) -> list[Any]:
 def test_dual_is_sgd(objective: str, client: dict[str, Any]) -> None:
     primal, dual = (trainer(torch.float64, objective, **client) for _ in range(2))
     engine = DualEngine(dual, 3)
-    assert any(engine._shape_of_task(task) is not None for task in tasks(client)), (
+    assert any(engine._find_group_shape(task) is not None for task in tasks(client)), (
         "all clients fell back: nothing is compared"
     )
     results = zip(primal.train_clients(tasks(client), {}), engine.train_clients(tasks(client), {}), strict=True)
@@ -85,7 +85,7 @@ def test_a_group_is_limited_by_its_inputs_and_gram_matrices(numbers: int, sizes:
     equal = [make_task(k, rows=np.arange(8)) for k in range(6)]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("fedcohort.training.dual.MAX_GROUP_NUMBERS", numbers)
-        patch.setattr(DualEngine, "_shape_of_task", lambda *_: GroupShape(2, 4, 1))
+        patch.setattr(DualEngine, "_find_group_shape", lambda *_: GroupShape(2, 4, 1))
         assert [len(group) for group in DualEngine(trainer(torch.float32, batch=4)).group_tasks(equal)] == sizes
 
 
@@ -189,10 +189,10 @@ def test_many_samples_go_the_plain_way() -> None:
     """The Gram matrix grows with the square of the samples; epochs make it pay."""
     local_trainer = trainer(torch.float32, batch=4)
     local_trainer.count_samples = lambda task: 5000  # type: ignore[method-assign]
-    assert DualEngine(local_trainer, 4)._shape_of_task(make_task(0, units=1)) is None
-    assert DualEngine(local_trainer, 4)._shape_of_task(make_task(0, units=0)) is None
+    assert DualEngine(local_trainer, 4)._find_group_shape(make_task(0, units=1)) is None
+    assert DualEngine(local_trainer, 4)._find_group_shape(make_task(0, units=0)) is None
     local_trainer.count_samples = lambda task: 20  # type: ignore[method-assign]
-    assert DualEngine(local_trainer, 4)._shape_of_task(make_task(0, units=1)) is not None
+    assert DualEngine(local_trainer, 4)._find_group_shape(make_task(0, units=1)) is not None
 
 
 @for_all(
@@ -222,7 +222,7 @@ def test_up_to_how_many_samples_it_pays(
 
     def shape(n: int) -> Any:
         local_trainer.count_samples = lambda task: n
-        return DualEngine(local_trainer, 4)._shape_of_task(make_task(0, units=units))
+        return DualEngine(local_trainer, 4)._find_group_shape(make_task(0, units=units))
 
     results = shape(max_samples)
     assert shape(max_samples + 1) is None

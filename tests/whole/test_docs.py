@@ -80,7 +80,7 @@ def test_each_study_and_each_package_has_a_line_in_the_docs() -> None:
 
 
 def test_equivalent_mutants_quote_present_lines() -> None:
-    """A rename must rename the quoted lines as well, or `make mutants` prints mutants that are known to be equivalent."""
+    """After a rename the quotes must be renamed as well, or `make mutants` prints these mutants again."""
 
     def remove_spaces(text: str) -> str:
         return "".join(text.split())

@@ -106,7 +106,7 @@ class Arrived(ReadOnly):
         """Return the matrix of the clients' updates, [m, P]. Raises `ValueError` for aggregators without `stacked`."""
         if self.updates is None:
             raise ValueError(
-                "Arrived has no matrix of updates, which this aggregator reads: set stacked = True in its class"
+                "Arrived has no matrix of updates, which the aggregator reads: set stacked = True in the aggregator"
             )
         return self.updates
 

@@ -25,7 +25,7 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.record.observer import RunInfo
 from fedcohort.report import run_figures
 from fedcohort.results.summary import summarise_run
-from fedcohort.results.summary_rows import list_short_rows
+from fedcohort.results.summary_rows import list_brief_rows
 from fedcohort.startup import command_line, compose
 from fedcohort.startup.hydra_errors import raise_plain_errors
 from fedcohort.startup.overrides import list_overrides
@@ -89,7 +89,7 @@ class RunResult:
         summary = self.summary
         progress_text = f"{summary['status']} after {summary['rounds']} of {summary['rounds_asked']} rounds"
         text_lines = [f"{summary['name']}: {progress_text}"]
-        text_lines += [f"  {row_label:<40}{value_text}" for row_label, value_text in list_short_rows(summary)]
+        text_lines += [f"  {row_label:<40}{value_text}" for row_label, value_text in list_brief_rows(summary)]
         if self.status == "interrupted":
             text_lines.append("  run(..., resume=True) with the same options continues it")
         return "\n".join([*text_lines, f"  folder  {self.folder}"])

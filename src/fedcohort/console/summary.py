@@ -12,7 +12,7 @@ from fedcohort.record.folder import write_atomically
 from fedcohort.record.history import read_history, require_journal
 from fedcohort.record.observer import Observer, RunInfo
 from fedcohort.results.summary import summarise_run
-from fedcohort.results.summary_rows import list_further_rows, list_short_rows
+from fedcohort.results.summary_rows import list_brief_rows, list_further_rows
 
 log = logging.getLogger("fedcohort")
 SUMMARY_FILE = "summary.json"
@@ -69,7 +69,7 @@ def print_summary(summary: Mapping[str, Any], *, is_full: bool) -> None:
     result_table = Table()
     result_table.add_column("result")
     result_table.add_column("value", justify="right")
-    for label, value_text in list_short_rows(summary):
+    for label, value_text in list_brief_rows(summary):
         result_table.add_row(label, value_text)
     result_table.add_section()
     further_rows = list_further_rows(summary)

@@ -61,7 +61,7 @@ def estimate_group_counts(
         make_network: function that returns a network with the weights w_t.
         x: the client's inputs, [n, ...].
         y: the client's labels, int64 [n].
-        training_options: exponent, epochs, learning rate and batch size.
+        training_options: exponent of the loss, epochs, learning rate and batch size.
         rng: generator for the order of the samples.
     """
     is_correct = find_bias_aligned(make_network, x, y, training_options, rng)
@@ -84,7 +84,10 @@ def estimate_group_counts(
 def find_bias_aligned(
     make_network: NetworkFactory, x: Tensor, y: Tensor, training_options: EstimateOptions, rng: np.random.Generator
 ) -> np.ndarray:
-    """Train biased models on a client's samples; return whether they classify each sample correctly, bool [n].
+    """Train on a client's samples with a loss that favours easy ones; return which are classified correctly, bool [n].
+
+    The loss is the generalised cross-entropy. With two classes, one network is trained. Otherwise there is one for each
+    class, with noise as the other class, and it classifies the samples of its class.
 
     Args:
         make_network: function that returns a network with the weights w_t.

@@ -65,9 +65,9 @@ class Ragged:
             Whether each position is in the first part, bool [N]; the first parts; the second parts.
         """
         sizes_of_halves = np.stack([sizes, self.sizes - sizes], axis=1)
-        is_first_half = np.repeat(np.tile([True, False], len(self)), sizes_of_halves.ravel())
-        second_half = Ragged.from_sizes(self.rows[~is_first_half], self.sizes - sizes)
-        return is_first_half, Ragged.from_sizes(self.rows[is_first_half], sizes), second_half
+        is_first_part = np.repeat(np.tile([True, False], len(self)), sizes_of_halves.ravel())
+        second_part = Ragged.from_sizes(self.rows[~is_first_part], self.sizes - sizes)
+        return is_first_part, Ragged.from_sizes(self.rows[is_first_part], sizes), second_part
 
     def count_by_stratum(self, stratum_of_position: Ids, n_strata: int) -> np.ndarray:
         """Return the number of each client's positions in each stratum, int64 [K, n_strata].

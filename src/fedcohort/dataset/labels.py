@@ -170,7 +170,7 @@ def _parse_whole_numbers(labels: np.ndarray) -> np.ndarray:
 
 
 def _are_class_numbers(label_texts: np.ndarray, n_classes: int | None) -> bool:
-    """Return whether `label_texts` [n] are 0, 1, 2, ..., each in one spelling; some below `n_classes` may be absent."""
+    """Return whether `label_texts` [n] are 0, 1, 2, ..., not "01"; some below `n_classes`, if given, may be absent."""
     spellings = np.unique(label_texts)
     class_numbers = np.unique(_parse_whole_numbers(spellings))
     are_numbers = class_numbers.dtype.kind == "i" and len(class_numbers) == len(spellings)

@@ -97,13 +97,13 @@ def choose_pool(
     for c in range(class_counts.shape[1]):
         holder_ids = ranking[may_join[ranking] & (class_shares[ranking, c] >= MIN_CLASS_SHARE / class_counts.shape[1])]
         for joining_client in holder_ids[~in_pool[holder_ids]].tolist():
-            if _is_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], class_cover):
+            if _is_class_covered(in_pool, class_counts[:, c], n_samples, class_totals[c], class_cover):
                 break
             in_pool[joining_client] = True
     return in_pool
 
 
-def _is_covered(
+def _is_class_covered(
     in_pool: Bool[np.ndarray, "_n"], class_counts: Values, n_samples: Values, n_class_samples: float, class_cover: float
 ) -> bool:
     """Return whether the pool's share of a class is at least `class_cover` times its share of all samples.
@@ -128,4 +128,4 @@ def covers_all_classes(in_pool: Bool[np.ndarray, "_n"], counts: Float64[np.ndarr
         cover: least ratio of the pool's share of a class to its share of all samples.
     """
     n_samples = counts.sum(1)
-    return all(_is_covered(in_pool, column, n_samples, float(column.sum()), cover) for column in counts.T)
+    return all(_is_class_covered(in_pool, column, n_samples, float(column.sum()), cover) for column in counts.T)

@@ -122,7 +122,7 @@ class InterruptHandler:
         self.begin_listening()
 
     def begin_listening(self) -> None:
-        """Install the handlers again, as Lightning's handlers drop the round, or ignore Ctrl-C from then on."""
+        """Install the handlers again: Lightning's own would drop the present round, or ignore a later Ctrl-C."""
         for signal_number in self._previous_handlers or ():
             signal.signal(signal_number, self._receive_signal)
 

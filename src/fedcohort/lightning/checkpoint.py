@@ -40,7 +40,7 @@ log = logging.getLogger("fedcohort")
 
 
 class RoundCheckpoint(Checkpoint):
-    """A Lightning callback that saves `<folder>/last.ckpt` after rounds, and after all other callbacks."""
+    """A Lightning callback that saves `<folder>/last.ckpt` after some rounds, once all other callbacks have run."""
 
     def __init__(
         self,

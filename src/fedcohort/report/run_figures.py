@@ -24,7 +24,7 @@ from fedcohort.report.figure.timeline import list_timed_rounds
 from fedcohort.report.render import Picture, render
 from fedcohort.report.table import Table
 from fedcohort.results.summary import summarise_run
-from fedcohort.results.summary_rows import list_cost_rows, list_short_rows
+from fedcohort.results.summary_rows import list_brief_rows, list_cost_rows
 from fedcohort.round.score_correlation import METRIC_PREFIX
 
 if TYPE_CHECKING:
@@ -201,7 +201,7 @@ def show_in_notebook(info: RunInfo, summary: Mapping[str, Any]) -> str:
         "run_notebook.html.j2",
         title=style.describe_run(info),
         summary=summary,
-        facts=list_short_rows(summary),
+        facts=list_brief_rows(summary),
         pictures=[Picture(curve_path, "accuracy and loss by round")] if curve_path.exists() else [],
         page=info.folder / PAGE_FILE,
     )

@@ -194,14 +194,14 @@ def find_target_value(baseline_runs: Collection[Evaluations], options: Options, 
 def sum_costs(
     frames: RunFrames, baseline: str | None, unpaired_cells: Collection[Cell] = ()
 ) -> dict[str, dict[Cell, TotalCost]]:
-    """Return the total cost by the name of the cost and cell (setting, condition).
+    """Return a run's mean cost and its ratio to the baseline's, by name of the cost and cell (setting, condition).
 
     Costs that no run logged are left out.
 
     Args:
         frames: finished runs with their costs.
         baseline: condition with which the others are compared, None without one.
-        unpaired_cells: cells in which a seed gives other data than in the baseline's cell.
+        unpaired_cells: cells in which a seed gives other data than in the baseline's cell; they have no ratio.
     """
     runs = frames.runs.set_index(["setting", "condition"])
     costs: dict[str, dict[Cell, TotalCost]] = {}

@@ -30,7 +30,7 @@ def format_older_round(summary: Mapping[str, Any], name: str) -> str:
     return "" if older_round is None else f", of round {older_round}"
 
 
-def list_short_rows(summary: Mapping[str, Any]) -> Rows:
+def list_brief_rows(summary: Mapping[str, Any]) -> Rows:
     """Return label and value of each row of the short table of a run; a metric that was never measured has no row.
 
     `summary` is the content of `summary.json`.

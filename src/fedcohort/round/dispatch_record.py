@@ -51,11 +51,12 @@ class Dispatch:
 
     Attributes:
         round: number of the round, from 0.
-        first_context: the selector's context at the start, with clients that work on earlier jobs or back off.
-        ready_ids: sorted ids of the clients that are ready, including those that back off.
+        first_context: the selector's context at the start, with clients that work on earlier jobs, and with those
+            that failed and may not be selected for some rounds (`round/backoff.py`).
+        ready_ids: sorted ids of the clients that are available, including those that may not be selected.
         selection: the selector's choice.
         selector_state: state of the selector after its choice.
-        queries: queries and answers.
+        queries: the selector's queries to clients, with their answers.
         jobs: the local work of each selected client.
         initial_losses: the global model's loss on each sample of a client, in nats, by id of the clients that measure
             all their samples in this round.

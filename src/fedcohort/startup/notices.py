@@ -15,7 +15,7 @@ from fedcohort.startup.requirements import (
 )
 
 # options of the node `eval`, and where they evaluate
-EVALUATION_LOCATIONS = {"every": "", "clients_every": " on the clients"}
+EVALUATION_PLACES = {"every": "", "clients_every": " on the clients"}
 
 
 def list_notices(choices: Mapping[str, str], facts: Facts, typed_overrides: Sequence[str] = ()) -> list[str]:
@@ -114,7 +114,7 @@ def _list_sent_model_notices(choices: Mapping[str, str], facts: Facts) -> list[s
 def list_late_evaluations(config: Mapping[str, Any]) -> list[str]:
     """Return a notice for each evaluation in `config` whose interval exceeds the rounds of the run."""
     rounds, notices = config["rounds"], []
-    for eval_option, location_text in EVALUATION_LOCATIONS.items():
+    for eval_option, location_text in EVALUATION_PLACES.items():
         if (eval_interval := config["eval"][eval_option]) > rounds:
             message_start = f"eval.{eval_option}={eval_interval} exceeds rounds={rounds}"
             notices.append(f"{message_start}: only the first model is evaluated{location_text}, before any training")

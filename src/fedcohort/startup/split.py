@@ -169,15 +169,15 @@ def _arrange_rows(raw: Raw, x: np.ndarray, row_sets: Sequence[Ids]) -> list[np.n
     may_reuse_x = may_reuse_x and not any(np.may_share_memory(x, test_array) for test_array in (raw.test_x, raw.test_y))
     if not may_reuse_x or sum(set_sizes) < len(x):
         return [x[row_positions] for row_positions in row_sets]
-    set_ends, flat_x = np.cumsum(set_sizes), x.reshape(len(x), -1)
+    row_set_ends, flat_x = np.cumsum(set_sizes), x.reshape(len(x), -1)
     block_width = -(-flat_x.shape[1] // N_COLUMN_BLOCKS)
     for first_column in range(0, flat_x.shape[1], block_width):
         column_block = np.ascontiguousarray(flat_x[:, first_column : first_column + block_width])
         reordered_block = np.empty_like(column_block)
-        for row_positions, set_block in zip(row_sets, np.split(reordered_block, set_ends[:-1]), strict=True):
+        for row_positions, set_block in zip(row_sets, np.split(reordered_block, row_set_ends[:-1]), strict=True):
             column_block.take(row_positions, axis=0, out=set_block, mode="clip")  # other modes use a buffer
         flat_x[:, first_column : first_column + block_width] = reordered_block
-    return np.split(x, set_ends[:-1])
+    return np.split(x, row_set_ends[:-1])
 
 
 def _make_shard(raw: Raw, x: np.ndarray, client_rows: Ragged, y: Labels, true_y: Labels) -> Shard:

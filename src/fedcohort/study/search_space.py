@@ -169,8 +169,8 @@ def _read_range(yaml_path: str, value: Any) -> Range:  # noqa: ANN401 - any valu
             raise ranges.range_error(yaml_path, f"an interval with low < high{', low > 0' if log else ''}", dict(value))
         return Interval(low, high, log)
     is_list = isinstance(value, Sequence) and not isinstance(value, str) and len(value) > 1
-    is_plain = is_list and all(element is None or isinstance(element, str | int | float) for element in value)
-    if is_plain and len(set(map(spell_value, value))) == len(value):
+    is_scalar_list = is_list and all(element is None or isinstance(element, str | int | float) for element in value)
+    if is_scalar_list and len(set(map(spell_value, value))) == len(value):
         return Choice(tuple(value))
     allowed_text = "a list of two or more different values, or {low: 0.1, high: 10, log: true}"
     raise ranges.range_error(yaml_path, allowed_text, value)

@@ -173,7 +173,7 @@ def _read_entries(folder: "Path") -> list[TrackedRun]:
         return [TrackedRun(**entry_fields) for entry_fields in (latest_entry, *earlier_entries)]
     except (ValueError, TypeError, AttributeError) as error:
         raise TrackingError(
-            f"{json_path} is damaged. To keep the run from being in MLflow twice, delete it there, then remove the file"
+            f"{json_path} is damaged. Delete its run in MLflow, so that it is not there twice, then remove the file"
         ) from error
 
 

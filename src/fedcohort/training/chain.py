@@ -68,8 +68,8 @@ def find_chain(model: FlatModel, pixel_scale: PixelScale | None = None) -> Chain
 
     Args:
         model: the flat model of the network.
-        pixel_scale: scale of inputs that are stored as bytes, which the front then converts to floats; without a front
-            there is no chain. None for floats.
+        pixel_scale: scale of inputs that are stored as bytes, which the layers before the chain convert to floats; the
+            result is None if there are no such layers. None for float inputs.
     """
     modules = list(model.network) if type(model.network) is nn.Sequential else [model.network]
     flatten_positions = [

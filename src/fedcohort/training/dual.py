@@ -58,7 +58,7 @@ class DualEngine:
 
     def _group_by_shape(self, tasks: Sequence[ClientTask]) -> Iterator[tuple[GroupShape | None, Sequence[ClientTask]]]:
         """Yield groups of consecutive tasks with their shape, which is None for clients that are trained one by one."""
-        for shape, adjacent_tasks in itertools.groupby(tasks, self._shape_of_task):
+        for shape, adjacent_tasks in itertools.groupby(tasks, self._find_group_shape):
             same_shape_tasks, group_size = list(adjacent_tasks), max(1, len(tasks))
             if shape is not None:
                 n_client_numbers = shape.n_rows * max(shape.n_rows, self.layer.weight.shape[1])
@@ -80,7 +80,7 @@ class DualEngine:
             else:
                 yield self._train_group(plan, *(next(index_tensors) for _ in plan.index_arrays))
 
-    def _shape_of_task(self, task: ClientTask) -> GroupShape | None:
+    def _find_group_shape(self, task: ClientTask) -> GroupShape | None:
         """Return the shape of `task`; None if plain steps are faster, the Gram matrix is too large, or `units` is 0."""
         n_samples, batch_size = self.trainer.count_samples(task), self.trainer.client.batch
         n_steps = -(-n_samples // (batch_size or n_samples))

@@ -44,7 +44,7 @@ class OptimizerResponse:
         return self._known_norms[n_steps]
 
     def _yield_norms(self, lr: float) -> Iterator[float]:
-        """Yield a_1, a_2, ... for the learning rate `lr`."""
+        """Yield a_k for k = 1, 2, ... local steps (see the class) with the learning rate `lr`."""
         x = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
         g = torch.ones_like(x.data)
         x.grad = g

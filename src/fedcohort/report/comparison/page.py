@@ -79,7 +79,7 @@ def list_verdicts(comparison: Answer) -> list[str]:
     methods_by_setting = {}
 
     def format_quantity(value: float) -> str:
-        """Return `value` with its unit, such as "1 point", "2.7 points" or "0.05 nats"; "" for NaN."""
+        """Return a metric's difference with its unit, such as "1 point", "2.7 points" or "0.05 nats"; "" for NaN."""
         number_text, unit_name = f"{value * unit.factor:.2g}", unit.difference
         unit_text = unit_name.removesuffix("s") if unit_name == "points" and number_text == "1" else unit_name
         return f"{number_text} {unit_text}".strip() if math.isfinite(value) else ""

@@ -149,8 +149,8 @@ def find_minority_cells(values: Mapping[Cell, str]) -> set[Cell]:
     minority_cells = set()
     for setting in {setting for setting, _ in values}:
         setting_values = {cell: value for cell, value in values.items() if cell[0] == setting}
-        value, n_equal = Counter(setting_values.values()).most_common(1)[0]
-        has_majority = 2 * n_equal > len(setting_values)
+        value, n_equal_values = Counter(setting_values.values()).most_common(1)[0]
+        has_majority = 2 * n_equal_values > len(setting_values)
         minority_cells |= {cell for cell, v in setting_values.items() if v != value or not has_majority}
     return minority_cells
 
